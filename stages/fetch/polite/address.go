@@ -8,8 +8,8 @@ import (
 
 // address is the state of an IP address that hosts share.
 type address struct {
-	due    time.Time // when a host may get a grant for it: an estimate, since connecting takes time
-	next   time.Time // when the next request may be written to it: exact
+	due    time.Time // when a host may get a grant for it; an estimate, because connecting takes time
+	next   time.Time // when the next request may be written to it; exact
 	parked byWork    // due hosts that wait for it
 	wait   waiter
 }
@@ -58,8 +58,8 @@ func (s *Scheduler) arm(a *address) {
 	}
 }
 
-// wake makes the first host that waits for the address ready. Its grant arms the
-// address again for the other hosts.
+// wake makes the first host that waits for the address ready. The grant of this host arms
+// the address again for the other hosts.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {
 		s.makeReady(heap.Pop(&a.parked).(*host))
@@ -67,7 +67,7 @@ func (s *Scheduler) wake(a *address) {
 }
 
 // Clear returns how long to wait before the grant's request is written to address a, and
-// reserves the moment after that wait. Call it right before writing the request. For the
+// reserves the moment after that wait for it. Call it right before the write. For the
 // invalid address the wait is 0.
 func (g *Grant) Clear(a netip.Addr) time.Duration {
 	s := g.s

@@ -20,7 +20,8 @@ func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }
 
-// windowParts is the number of parts of the window; requests leave it part by part.
+// windowParts is the number of parts of the window. The requests of a part leave the window
+// together.
 const windowParts = 10
 
 // breaker is the state of one host's Breaker.
@@ -38,7 +39,7 @@ type breaker struct {
 // record counts a host's requests in the window.
 type record struct {
 	counts [windowParts]struct{ ok, failed int32 }
-	newest int64 // number of the newest part since 1970
+	newest int64 // number of the newest part, counted from 1970
 }
 
 // sum returns the counts of requests in the window.
@@ -53,8 +54,8 @@ func (r *record) sum() (ok, failed int) {
 	return ok, failed
 }
 
-// forget frees the record of a finished host unless it has failures, which the
-// checkpoint keeps.
+// forget frees the record of a finished host. It keeps a record with failures, because
+// checkpoints store it.
 func (b *breaker) forget() {
 	if _, failed := b.record.sum(); failed == 0 {
 		b.record = nil

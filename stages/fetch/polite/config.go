@@ -19,11 +19,11 @@ type Config struct {
 	// PerAddressDelay is the least time between two requests to one IP address,
 	// whatever the host. Default 200ms.
 	PerAddressDelay time.Duration
-	// SlowFactor lengthens the delay of a slow host, up to 30s. The delay grows by
-	// SlowFactor × (response time − delay), where the response time is the last one or
-	// the moving mean, whichever is shorter, and the delay counts as at least 1s.
-	// With 2, a host that takes 5s at a delay of 2s gets a request every 8s. Hosts that
-	// respond within their delay keep it. 0 turns this off. Default 2.
+	// SlowFactor lengthens the delay of a slow host, up to 30s. The delay grows by SlowFactor
+	// × (response time − delay). The response time is the last one or the moving mean,
+	// whichever is shorter; the delay counts as at least 1s. With 2, a host that takes 5s at a
+	// delay of 2s gets a request every 8s. A host that responds within its delay keeps that
+	// delay. 0 turns this off. Default 2.
 	SlowFactor float64
 	// RobotsTTL is how long a robots.txt is valid before it is fetched again. Default 24h.
 	RobotsTTL time.Duration
@@ -38,7 +38,7 @@ type Domain struct {
 	Class string         // one of Config.Classes
 	Delay *time.Duration // overrides the class
 	Stop  string         // if not "", nothing more is fetched from the domain, for this reason
-	// InFlightPerHost, unless 0, replaces Config's.
+	// InFlightPerHost, unless 0, replaces Config.InFlightPerHost.
 	InFlightPerHost int
 }
 

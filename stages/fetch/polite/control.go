@@ -53,8 +53,8 @@ func (s *Scheduler) close() {
 	}
 }
 
-// Resumed marks that an earlier attempt sent requests. The remaining items may not be due
-// before the window closes; the scheduler then closes early.
+// Resumed marks that an earlier attempt sent requests. If no remaining item is due before
+// the window closes, the scheduler then closes early.
 func (s *Scheduler) Resumed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

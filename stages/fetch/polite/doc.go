@@ -3,15 +3,15 @@
 // and picks the host that gets the next free slot.
 //
 // In: hosts with their planned rows in order of priority, the politeness config,
-// and for every request when it was written and how it ended. Out: grants, each
-// the right to send one request to one host.
+// and for every request when it was written and how it ended. Out: grants. Each allows one
+// request to one host.
 //
 // Whatever the order of events, it promises:
 //   - two requests to a host are written no closer than the delay in force, and
 //     the number of requests in flight to a host stays within its limit;
 //   - two requests to an address are written no closer than the delay per address;
-//   - it gives a grant only when its request may be sent at once, as far as it knows:
-//     no slot waits for a host or for a shared address;
+//   - it gives a grant only when it knows no reason why the request has to wait, so no slot
+//     waits for a host or for a shared address;
 //   - due hosts with items of higher priority get grants more often, and no host
 //     starves (Band); items of one host come in their order;
 //   - it gives every item exactly one grant; the grant of an item that can no longer
@@ -22,7 +22,7 @@
 // default), Crawl-delay in robots.txt, the delay that 429 and 503 raise and other
 // responses lower again, and the delay of a slow host (Config.SlowFactor). A Retry-After
 // is obeyed up to a day. A host with a long delay gets as many requests as fit into the
-// crawl window; its other items are closed once nothing more can be due in the window.
+// crawl window; its other items are closed once no more item can become due in the window.
 //
 // A waiting host costs a heap entry, not a goroutine. The life of a host:
 //

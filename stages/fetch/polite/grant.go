@@ -18,17 +18,17 @@ const (
 	Closed                // send none: Close was called
 )
 
-// Grant is the right to send one request for one item to a host. For kinds Fetch and
-// Probe, call Clear and Written as the request is written and Done when it ended, or only
-// Done if no request was sent. For other kinds, take all items with Another and call
-// Done. A grant is for one goroutine.
+// Grant permits one request for one item to a host. For kinds Fetch and Probe, call Clear
+// and Written as the request is written and Done when it ended, or only Done if no request
+// was sent. For other kinds, take all items with Another and call Done. A grant is for one
+// goroutine.
 type Grant struct {
 	Host   string
 	Item   Item
 	Kind   Kind
-	Reason string        // of Stopped
-	Due    time.Time     // when the host was due; the time from then on was spent in the queue
-	Delay  time.Duration // in force for this request
+	Reason string        // why the domain is stopped; only for Stopped
+	Due    time.Time     // when the host became due; since then it waited for a slot
+	Delay  time.Duration // the delay in force for this request
 
 	s        *Scheduler
 	h        *host
@@ -44,13 +44,13 @@ var ErrNotDue = errors.New("the host is not due any more")
 
 // Pace tells which delay a written request kept.
 type Pace struct {
-	Delay time.Duration // in force
-	Gap   time.Duration // since the host's previous request
+	Delay time.Duration // the delay in force
+	Gap   time.Duration // time since the host's previous request
 	First bool          // the host has no previous request
 }
 
-// Another replaces the grant's item, which needed no request, by the host's next item;
-// false if none is due.
+// Another replaces the grant's item, which needed no request, by the host's next item. It
+// returns false if no item is due.
 func (g *Grant) Another() (Item, bool) {
 	s := g.s
 	s.mu.Lock()
@@ -63,7 +63,8 @@ func (g *Grant) Another() (Item, bool) {
 	return it, ok
 }
 
-// PutBack returns an unused item to the queue; it comes first when the host is due again.
+// PutBack returns an unused item to the queue. The item comes first when the host is due
+// again.
 func (g *Grant) PutBack(it Item) { g.s.Push(g.Host, it) }
 
 // HasAddress reports whether the host's address is known or exempt. If not, the caller
@@ -95,8 +96,8 @@ func (g *Grant) Meet(a netip.Addr) bool {
 	return true
 }
 
-// Written announces right before the write that the grant's request is written at the
-// given time, and returns its pace. After ErrNotDue the request must not be written.
+// Written announces that the grant's request is written at the given time, and returns its
+// pace. Call it right before the write. After ErrNotDue the request must not be written.
 func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -117,8 +118,8 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	return p, nil
 }
 
-// Sent reports when the request that Written announced was actually sent. The host's
-// delay starts then: a busy machine may write late, and the server must still see the
+// Sent reports when the request that Written announced was actually sent. The host's delay
+// starts then, because a busy machine may write late and the server must still see the
 // whole gap.
 func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
@@ -128,7 +129,7 @@ func (g *Grant) Sent(at time.Time) {
 	s.reschedule(h)
 }
 
-// sentAt lets the delays of a host and of its address begin at a time.
+// sentAt starts the delays of a host and of its address at a time.
 func (s *Scheduler) sentAt(h *host, at time.Time) {
 	h.paced = later(h.paced, at)
 	if h.addr != nil {
@@ -142,21 +143,21 @@ type Class uint8
 
 // The classes.
 const (
-	Unsent      Class = iota // no request was tried: means nothing for the host
+	Unsent      Class = iota // no request was tried, so it means nothing for the host
 	Success                  // any response that is not one of the following
-	ClientError              // 4xx except 429: not a failure of the host
+	ClientError              // 4xx except 429; no failure of the host
 	Failure                  // 5xx, or no valid response
 	RateLimited              // 429 or 503
-	Unanswered               // no connection or no response: cost a slot up to a whole time-out
+	Unanswered               // no connection or no response; it may have cost a slot for a whole time-out
 )
 
 // Result tells how a grant ended.
 type Result struct {
 	Class      Class
-	RetryAfter time.Duration // of RateLimited; 0 if the header is missing
+	RetryAfter time.Duration // the response's Retry-After, for RateLimited; 0 if the header is missing
 	// Hold is how long the host gets no request at all, whatever its delay.
 	Hold time.Duration
-	// Requeue, if not nil, goes into the host's queue: the item's retry or next hop.
+	// Requeue, if not nil, goes into the host's queue. It is the item's retry or next hop.
 	Requeue *Item
 }
 
@@ -232,7 +233,7 @@ func (g *Grant) account(r Result, now time.Time) {
 		case !h.br.open:
 			s.log.Info("host resumed", "host", h.name)
 		}
-	case h.br.open: // the request was in flight when the breaker opened: ignore it
+	case h.br.open: // the request was in flight when the breaker opened, so it does not count
 	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}

@@ -9,8 +9,8 @@ import (
 type Item struct {
 	ID        int64     // chosen by the caller
 	NotBefore time.Time // when a retry is due; zero: as soon as the host is due
-	// Urgent items, such as robots.txt, come before all others. A blocked host gets
-	// grants for urgent items only.
+	// Urgent marks an item that comes before all others, such as a robots.txt. A blocked host
+	// gets grants for urgent items only.
 	Urgent bool
 	Why    string // why a retry waits, for people
 
@@ -29,7 +29,7 @@ func (it Item) before(o Item) bool {
 
 func (Item) moved(int) {}
 
-// element is an element of a heap: before orders elements; moved receives the new index,
+// element is an element of a heap. before orders elements. moved receives the new index, or
 // -1 when the element is removed.
 type element[T any] interface {
 	before(T) bool
@@ -70,8 +70,8 @@ const (
 	parked
 )
 
-// byWork is a heap of hosts with the most predicted work on top; hosts added earlier come
-// first among equals.
+// byWork is a heap of hosts with the most predicted work on top. Of hosts with equal work,
+// the one added first comes first.
 type byWork = heapOf[*host]
 
 func (h *host) before(o *host) bool {

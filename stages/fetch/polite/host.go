@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// How a host's responses lengthen its delay.
+// These constants say how a host's responses lengthen its delay.
 const (
 	limitedPause    = 30 * time.Second // default of Options.LimitedPause
-	maxLimitedPause = 2 * time.Hour    // bounds that pause; a Retry-After is obeyed up to maxDelay
-	minRaisedDelay  = time.Second      // or the pause, if that is shorter
+	maxLimitedPause = 2 * time.Hour    // bounds the doubled pause; a Retry-After is obeyed up to maxDelay
+	minRaisedDelay  = time.Second      // a raised delay is at least this, or the pause if that is shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // limit for the pause and the delay, so that a task that is interrupted often still sends requests
+	maxDoublings    = 4  // how often the pause and the delay double at most, so that a task that is interrupted often still sends requests
 	calmAfter       = 10 // this many responses in a row without 429 or 503 halve a raised delay
 
-	slowFrom     = time.Second      // faster hosts are not slow, however short their delay is
+	slowFrom     = time.Second      // a host that responds faster is not slow, however short its delay
 	maxSlowDelay = 30 * time.Second // bounds the delay of a slow host
 	newestWeight = 0.2              // weight of the last response in the mean
 )
 
-// guessedService is the assumed seconds of a host's first request; each request then
-// moves the mean by serviceWeight.
+// guessedService is how many seconds a host's first request is expected to take.
+// serviceWeight is the weight of each request in the moving mean.
 const (
 	guessedService = 1.5
 	serviceWeight  = 0.2
@@ -30,7 +30,7 @@ const (
 // its lock, so they must be quick.
 type Rows interface {
 	Len() int
-	Band() Band // of the item that Pop returns next; not called if none is left
+	Band() Band // band of the item that Pop returns next; not called if no item is left
 	Pop() (id int64, ok bool)
 }
 
@@ -38,7 +38,7 @@ type Rows interface {
 type host struct {
 	name  string
 	rows  Rows
-	extra items // pushed
+	extra items // pushed items that are not urgent
 
 	urgent  items
 	blocked bool // only urgent items get grants
@@ -55,24 +55,24 @@ type host struct {
 	jitters    uint64
 
 	notBefore time.Time // no request before this, whatever the delay
-	putOff    Reason    // of notBefore
-	paced     time.Time // the delay counts from here: the last request or failed connect; zero: none
+	putOff    Reason    // the reason for notBefore
+	paced     time.Time // when the delay starts: at the last request or failed connection; zero: there was none
 	written   time.Time // when the last request was written; zero: none
 	service   float64   // mean seconds from a grant to its Done
 	response  float64   // mean seconds from a request to the end of its response; 0: none yet
-	recent    float64   // the smaller of that and the last: one slow response makes no slow host
+	recent    float64   // the smaller of response and the last response's time, so one slow response makes no slow host
 	silent    int       // requests in a row without a response
 	inFlight  int
 	met       bool // its address is known (addr) or exempt (addr is nil)
-	held      bool // a grant is out that has not written its request yet, or that drains
+	held      bool // whether a grant is open that has not written its request yet, or that drains
 	br        breaker
 	addr      *address
 
 	drain Kind // Fetch, or why its items get grants without a request
 	place place
-	band  Band    // of its rows
+	band  Band    // band of its next row
 	queue *byWork // the lane that holds it while ready
-	index int     // in that heap or in its address's
+	index int     // index in queue or in its address's heap
 	work  float64 // predicted seconds of work when it entered the heap
 	wait  waiter
 }
@@ -105,8 +105,8 @@ func (h *host) firstItem() (at time.Time) {
 	return at
 }
 
-// take removes the next item: an urgent one, a due pushed one, or a row. With all set it
-// also takes items that are not due and items of a blocked host.
+// take removes the next item: an urgent one, a due pushed one, or a row. If all is set, it
+// also takes items that are not due, and items of a blocked host.
 func (h *host) take(now time.Time, all bool) (Item, bool) {
 	if len(h.urgent) > 0 && (all || !h.urgent[0].NotBefore.After(now)) {
 		return heap.Pop(&h.urgent).(Item), true
@@ -123,7 +123,7 @@ func (h *host) take(now time.Time, all bool) (Item, bool) {
 	return Item{}, false
 }
 
-// predict is the least time that the host's remaining items take, in seconds.
+// predict is a lower bound of the time that the host's remaining items take, in seconds.
 func (h *host) predict() float64 {
 	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(h.allowed))
 }
@@ -143,7 +143,7 @@ func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.calm = 0
 }
 
-// slacken sets the delay of a slow host (Config.SlowFactor): the slower the host, the
+// slacken sets the delay of a slow host (Config.SlowFactor). The slower the host is, the
 // longer it rests between requests.
 func (h *host) slacken(factor float64) {
 	h.slowed = 0
@@ -156,7 +156,7 @@ func (h *host) slacken(factor float64) {
 	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
 }
 
-// answered updates the response times, and the slow host's delay, with a response that
+// answered updates the response times, and the delay of a slow host, after a response that
 // took d.
 func (h *host) answered(d time.Duration, factor float64) {
 	last := d.Seconds()

@@ -2,11 +2,11 @@ package polite
 
 import "container/heap"
 
-// Band is a class of priorities. Due hosts share the slots by the bands of their next
-// items.
+// Band is a class of priorities. A due host's share of the slots depends on the band of its
+// next item.
 type Band uint8
 
-// The bands, each 200 points of priority wide, from the highest.
+// The bands from the highest to the lowest. Each covers 200 points of priority.
 const (
 	Critical Band = iota // 800 to 1000
 	High
@@ -22,19 +22,19 @@ func BandOf(priority int32) Band {
 }
 
 // shares are the weights of the bands when more hosts are due than slots are free. Each
-// band gets at least its weight over the sum, so none starves; the others share what a
-// band does not use.
+// band gets at least its weight divided by the sum of weights, so no band starves. If a
+// band needs less, the others share the rest.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
 // Two more lanes follow those of the bands. They hold hosts of any band and have shares of
 // their own.
 const (
-	// longest is for hosts that alone need at least as long as all remaining items need in
-	// all slots. They decide when the task ends, so they do not wait for others. There are
-	// at most as many of them as slots.
+	// longest is for each host that alone needs at least as long as all remaining items need
+	// in all slots. These hosts decide when the task ends, so they do not wait for others.
+	// There are at most as many of them as slots.
 	longest = int(bands) + iota
 	// doubtful is for hosts whose last request got no response. Each may block a slot for a
-	// whole time-out, so together they get at most one slot in doubtfulPart.
+	// whole time-out, so together they get at most 1/doubtfulPart of the slots.
 	doubtful
 	lanes
 
@@ -43,9 +43,9 @@ const (
 	doubtfulPart  = 8
 )
 
-// lane is a queue of due hosts; the host with the most predicted work comes first.
-// Lanes share the slots by start-time fair queueing: for each grant a lane pays the
-// predicted slot time divided by its weight, and the lane that paid least is next.
+// lane is a queue of due hosts. The host with the most predicted work comes first. Lanes
+// share the slots by start-time fair queueing. For each grant, a lane pays the predicted
+// slot time divided by its weight. The lane that paid least is next.
 type lane struct {
 	hosts  byWork
 	weight float64
@@ -84,14 +84,14 @@ func (s *Scheduler) enqueue(h *host) {
 	}
 	l := &s.lanes[s.laneOf(h)]
 	if len(l.hosts) == 0 {
-		l.paid = max(l.paid, s.paid) // an idle lane saves up no share
+		l.paid = max(l.paid, s.paid) // a lane gets no extra share for the time it was empty
 	}
 	h.queue = &l.hosts
 	heap.Push(h.queue, h)
 }
 
-// dequeue removes the host that gets the next grant, nil if none may get one. Call charge
-// when the grant is given.
+// dequeue removes and returns the host that gets the next grant; nil if no host may get
+// one. Call charge when the grant is given.
 func (s *Scheduler) dequeue() (h *host, from *lane) {
 	if len(s.drains) > 0 {
 		return heap.Pop(&s.drains).(*host), nil

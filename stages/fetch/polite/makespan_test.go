@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// zipfSizes returns the pages of each host: total divided by rank, at most limit each.
+// zipfSizes returns the number of pages of each host. It falls with the host's rank (Zipf's
+// law) and is at most limit.
 func zipfSizes(hosts, total, limit int) []int {
 	sizes := func(c float64) (n []int, sum int) {
 		for i := range hosts {
@@ -38,7 +39,7 @@ type load struct {
 	sizes   []int
 	slots   int
 	delay   time.Duration
-	service float64                // mean, in seconds
+	service float64                // mean time of a request, in seconds
 	bandOf  func(host, k int) Band // of a host's row k; nil: all rows have one band
 	// dead, if set, reports hosts that never answer: a request to them takes 10 s.
 	dead func(host int) bool
@@ -163,7 +164,8 @@ func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	alone, _ := makespan(t, without)
 	took, bound := makespan(t, with)
 	t.Logf("%.0fs, without dead hosts %.0fs, lower bound %.0fs", took, alone, bound)
-	// The first 100 requests of 10s take 25s of 40 slots; no scheduler can avoid them.
+	// The first request to each dead host takes 10 s, so the 100 hosts take 40 slots for 25 s.
+	// No scheduler can avoid that.
 	if took > 1.03*alone {
 		t.Errorf("took %.0fs beside dead hosts, %.0fs without", took, alone)
 	}
@@ -185,9 +187,9 @@ func TestMakespanOfMixedPriorities(t *testing.T) {
 	}
 }
 
-// BenchmarkMakespan is the figure "politeness makespan": 200k URLs on 5,000
-// hosts, Zipf sizes capped at 750, mean service 1.5 s, delay 2 s, 200 slots. Its
-// floor is 1: the lower bound max(longest host, total work ÷ slots).
+// BenchmarkMakespan is the figure "politeness makespan". It has 200,000 URLs on 5,000
+// hosts, Zipf sizes of at most 750, a mean service of 1.5 s, a delay of 2 s and 200 slots.
+// It reports the ratio to the lower bound max(longest host, total work ÷ slots).
 func BenchmarkMakespan(b *testing.B) {
 	l := zipfLoad(5000, 200_000, 200)
 	for b.Loop() {
@@ -199,7 +201,7 @@ func BenchmarkMakespan(b *testing.B) {
 }
 
 // BenchmarkMakespanHosts measures the time of a grant and the memory of a host for several
-// numbers of hosts: both must stay flat.
+// numbers of hosts. Neither may grow with the number.
 func BenchmarkMakespanHosts(b *testing.B) {
 	for _, hosts := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
@@ -222,12 +224,12 @@ func BenchmarkMakespanHosts(b *testing.B) {
 					}
 					_, _ = grant.Written(clock.now, noAddr)
 					grant.Sent(clock.now)
-					clock.add(7500 * time.Microsecond) // 200 slots and 1.5 s for each request
+					clock.add(7500 * time.Microsecond) // 200 slots, each with a request of 1.5 s
 					grant.Done(Result{Class: Success})
 					return
 				}
 			}
-			for range hosts { // each host has answered
+			for range hosts { // until each host has answered
 				grant()
 			}
 			runtime.GC()

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3), seconds or a
-// date, into the time from now, at most a day. A past date is 0. It returns false if
-// the value is neither.
+// ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3), which holds
+// seconds or a date. It returns the time from now, at most a day; 0 for a past date. It
+// returns false if the value is neither.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if n, err := strconv.ParseUint(value, 10, 63); err == nil {

@@ -23,12 +23,12 @@ type Options struct {
 	Breaker Breaker      // zero: DefaultBreaker
 	Clock   stages.Clock // nil: the system clock
 	Log     *slog.Logger // logs which hosts are suspended and resumed; nil: no log
-	Seed    uint64       // of the jitter
+	Seed    uint64       // seed of the jitter
 	// LimitedPause is the pause of a host after its first 429 or 503, before jitter. It
-	// doubles with each one in a row. Zero: 30s.
+	// doubles with each further one in a row. Zero: 30s.
 	LimitedPause time.Duration
-	// Slots is how many grants the caller may have out. Hosts whose last request got no
-	// response share an eighth of them, at least one. Zero: no bound.
+	// Slots is how many grants the caller may have at a time. Hosts whose last request got no
+	// response share an eighth of these grants, at least one. Zero: no bound.
 	Slots int
 }
 
@@ -49,12 +49,12 @@ type Scheduler struct {
 	timed     byTime
 	drains    byWork // ready hosts whose items get grants without a request
 	lanes     [lanes]lane
-	paid      float64 // what the lane of the last grant had paid before it
+	paid      float64 // what the lane of the last grant had paid before that grant
 	seq       int64
-	grants    int // not done
-	left      int // items in queues
+	grants    int // number of grants that are not done
+	left      int // number of items in queues
 	closed    bool
-	sent      bool               // a request was written, here or in an earlier attempt
+	sent      bool               // whether this attempt or an earlier one wrote a request
 	closesAt  time.Time          // when Close will be called; zero: unknown
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero: never
 	wholly    bool               // HoldAll was called
@@ -62,7 +62,7 @@ type Scheduler struct {
 
 	slots          int     // 0: unknown
 	service        float64 // mean seconds of about the last hundred grants
-	doubtfulGrants int     // grants out to hosts whose last request got no response
+	doubtfulGrants int     // open grants of hosts whose last request got no response
 	doubtfulMax    int
 }
 
@@ -119,7 +119,8 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 // adopt applies the configured terms to the host.
 func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
 
-// host returns the host with that name. One that only redirects or robots.txt name is new.
+// host returns the host with that name. It adds a host that is unknown, because only a
+// redirect or a robots.txt named it.
 func (s *Scheduler) host(name string) *host {
 	if h := s.hosts[name]; h != nil {
 		return h
@@ -190,7 +191,7 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 		sleep, cancel := context.WithCancel(ctx)
 		s.wakeup = cancel
 		s.mu.Unlock()
-		_ = s.clock.Sleep(sleep, wait) // ended early by wakeNext: pick again
+		_ = s.clock.Sleep(sleep, wait) // wakeNext may end it early; then pick again
 		cancel()
 	}
 }
@@ -233,8 +234,8 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	if len(s.timed) == 0 {
 		return nil, idle, s.grants > 0
 	}
-	// A task that has sent nothing does not close early: the next round would start in the
-	// same position and send nothing either.
+	// A task that has sent nothing does not close early. If it did, the next round would start
+	// in the same position and send nothing either.
 	if first := s.timed[0].at; s.grants > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
@@ -243,7 +244,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	return s.pick(now)
 }
 
-// give makes a host's grant; nil if the host has no item to take.
+// give makes a host's grant. It returns nil if the host has no item to take.
 func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	due := h.due()
 	it, ok := h.take(now, h.drain != Fetch)
@@ -337,7 +338,7 @@ func (s *Scheduler) remove(h *host) {
 	h.place = nowhere
 }
 
-// wakeNext ends the sleep of Next, so that it picks again.
+// wakeNext ends the sleep of Next, so that Next picks again.
 func (s *Scheduler) wakeNext() {
 	if s.wakeup != nil {
 		s.wakeup()
@@ -352,8 +353,8 @@ func (s *Scheduler) Left() int {
 	return s.left
 }
 
-// Jitter lengthens a pause by a random part, up to a quarter and half an hour, so that
-// items that failed together are not retried together.
+// Jitter lengthens a pause by a random part, so that items that failed together are not
+// retried together. The part is at most a quarter of the pause and at most half an hour.
 func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -242,7 +242,7 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 				grant.Done(Result{Class: c})
 				return grant.Kind
 			}
-			for i := range 20 { // 11 of 20 failed: 4xx and successes are not failures
+			for i := range 20 { // 11 of 20 failed; 4xx are not failures
 				c := Failure
 				if i < 9 {
 					c = []Class{ClientError, Success}[i%2]
@@ -271,7 +271,7 @@ func TestBreakerForgetsOldFailures(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(20*time.Second, 1))
 	s.Add("a", rows(0, 100))
-	for i := range 60 { // 14 failures of 15 requests in any 5 minutes
+	for i := range 60 { // in any 5 minutes, 14 of 15 requests fail
 		grant := next(t, s, clock)
 		if grant.Kind != Fetch {
 			t.Fatalf("suspended for fewer than 20 requests in the window")
@@ -499,7 +499,8 @@ func (q *events) Pop() any {
 	return e
 }
 
-// TestPaceHoldsInAnyOrder runs random crawls in virtual time and checks every write.
+// TestPaceHoldsInAnyOrder runs random crawls in virtual time and checks the time of every
+// write.
 func TestPaceHoldsInAnyOrder(t *testing.T) {
 	refused := 0
 	for seed := range uint64(20) {
@@ -732,7 +733,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(10*time.Second, 1))
 	s.Add("down", rows(0, 100))
-	for range 20 { // all fail: the breaker opens
+	for range 20 { // all fail, so the breaker opens
 		grant := next(t, s, clock)
 		grant.Written(clock.now, noAddr)
 		grant.Done(Result{Class: Failure})

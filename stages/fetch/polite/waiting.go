@@ -14,13 +14,13 @@ const (
 	ByDelay      Reason = iota // its configured delay
 	ByCrawlDelay               // the Crawl-delay of its robots.txt
 	BySlowness                 // its responses take long
-	ByRaised                   // the delay that 429 or 503 raised
+	ByRaised                   // its delay, which 429 or 503 raised
 	ByEarlier                  // a wait left by an earlier attempt or round
 	ByLimit                    // it answered 429 or 503
 	ByRetryAfter               // it answered 429 or 503 with Retry-After
 	ByHold                     // Result.Hold
 	ByBreaker                  // it is suspended
-	ByItem                     // no remaining item is due: Wait.Item
+	ByItem                     // no remaining item is due; Wait.Item is the first
 )
 
 // Wait describes a host that may get no request now.
@@ -28,35 +28,36 @@ type Wait struct {
 	Host   string
 	Reason Reason
 	Until  time.Time
-	Delay  time.Duration // in force
-	Left   int           // items that are not urgent
-	Item   Item          // for ByEarlier and later reasons: the first pushed item; zero: none
+	Delay  time.Duration // the delay in force
+	Left   int           // number of items that are not urgent
+	Item   Item          // the first pushed item; only for ByEarlier and later reasons; zero: none
 
 	Rest time.Duration // predicted time until the host is done
 }
 
-// Standing is the state of all hosts at one moment, for people.
+// Standing describes the state of all hosts at one moment for people.
 type Standing struct {
-	Left     int // items in queues
+	Left     int // number of items in queues
 	InFlight int
 	Asked    string // a host with a request in flight; "": none
-	Ready    int    // due hosts
-	Delayed  int    // hosts that wait briefly for their delay
+	Ready    int    // number of due hosts
+	Delayed  int    // number of hosts with a short wait
 	Waits    []Wait // the other waiting hosts, the longest Rest first
-	More     int    // waiting hosts that Waits leaves out
-	// Rest is the least time that is left: the Rest of the slowest host or, if longer, the
-	// time that all items take with all slots busy. The end of the window bounds it.
+	More     int    // number of waiting hosts that Waits leaves out
+	// Rest is a lower bound of the remaining time. It is the larger of two times: the Rest of
+	// the slowest host, and the time that all items take with all slots busy. It does not
+	// exceed the end of the window.
 	Rest    time.Duration
-	Slowest Wait      // the host with the longest Rest, waiting or not; Host "": none is left
+	Slowest Wait      // the host with the longest Rest, even if it does not wait; Host "": no host is left
 	Closes  time.Time // end of the window; zero: unknown
 }
 
-// moment is the longest wait that counts as Delayed whatever its reason.
+// moment is the longest wait that counts as Delayed for any reason.
 const moment = 5 * time.Second
 
-// Stand returns the state of all hosts, with at most n waits. Hosts that wait for their
-// delay up to brief count as Delayed. It visits every host, so call it at most about once
-// a second.
+// Stand returns the state of all hosts, with at most n waits. A host that waits for its
+// delay, and at most for brief, counts as Delayed. It visits every host, so call it at most
+// about once a second.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (h *host) rest() time.Duration {
 	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
 }
 
-// waiting returns the wait that decides due: the latest of its parts.
+// waiting returns the host's wait that ends last.
 func (h *host) waiting() Wait {
 	w := Wait{Host: h.name, Reason: h.putOff, Until: h.notBefore, Delay: h.delay(), Left: h.rows.Len() + len(h.extra)}
 	take := func(at time.Time, r Reason) {
@@ -133,7 +134,7 @@ func (h *host) waiting() Wait {
 	return w
 }
 
-// pacedBy returns what sets the delay in force.
+// pacedBy returns the reason for the delay in force.
 func (h *host) pacedBy() Reason {
 	switch d := h.delay(); {
 	case d == h.raised:
@@ -146,7 +147,7 @@ func (h *host) pacedBy() Reason {
 	return ByDelay
 }
 
-// first returns the pushed item that comes first.
+// first returns the next pushed item.
 func (h *host) first() Item {
 	if len(h.urgent) > 0 && (h.blocked || len(h.extra) == 0 || h.urgent[0].NotBefore.Before(h.extra[0].NotBefore)) {
 		return h.urgent[0]

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// ends takes the grant of the only due host and ends it with a result.
+// ends takes the next grant and ends it with a result. Only one host is due.
 func ends(t *testing.T, s *Scheduler, clock *testClock, r Result) {
 	t.Helper()
 	grant := next(t, s, clock)
@@ -109,7 +109,7 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	if st := s.Stand(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
 		t.Errorf("with short waits: %+v", st)
 	}
-	// The predicted time does not exceed the window.
+	// The predicted time does not exceed the rest of the window.
 	s.CloseAt(clock.now.Add(5 * time.Second))
 	if st := s.Stand(3, 30*time.Second); st.Rest != 5*time.Second || st.Closes.IsZero() {
 		t.Errorf("before the window closes: %+v", st)

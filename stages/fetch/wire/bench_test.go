@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// BenchmarkDo fetches a page as long as the mean real page over loopback, plain and
-// gzip-encoded, with this package and with net/http. Both include the server's own time.
+// BenchmarkDo fetches a page of the mean length of real pages over loopback, plain and
+// gzip-encoded, with this package and with net/http. The times include the server's time.
 func BenchmarkDo(b *testing.B) {
 	text := strings.Repeat(wiretest.LongPage, 9)[:186_000]
 	for _, enc := range []string{"identity", "gzip"} {

@@ -36,33 +36,33 @@ type Config struct {
 	UserAgent string   // sent with every request; none if empty
 	Timeouts  Timeouts // 10s, 15s, 30s
 
-	MaxBody int64 // bytes of a payload, and of a decoded body: 5 MiB
+	MaxBody int64 // bytes of a payload, and of a decoded body; 5 MiB
 
 	Guard     *guard.Guard     // guard.New(false)
-	ConnectTo []dial.ConnectTo // the first match wins; its targets are exempt from the guard
-	// Proxy is "http://[user:password@]host:port", or "" for no proxy. The client looks
-	// up and checks the address and sends it in CONNECT, for http too. The guard does not
-	// check the proxy's own address. If private networks are allowed, only the proxy looks
-	// up hosts.
+	ConnectTo []dial.ConnectTo // the first match wins; its target is exempt from the guard
+	// Proxy is "http://[user:password@]host:port", or "" for no proxy. The client looks up and
+	// checks the host's address and sends that address in CONNECT, for http too. The guard
+	// does not check the proxy's own address. If private networks are allowed, only the proxy
+	// looks up hosts.
 	Proxy string
 	// ProxyFilters declares that the proxy itself refuses private addresses. The client
 	// then sends plain http in absolute form, and the proxy looks up the host again.
 	ProxyFilters bool
 
-	TLS      *tls.Config  // a copy is used; TLS 1.2 or later and the system's roots if nil
+	TLS      *tls.Config  // a copy is used; nil means TLS 1.2 or later and the system's roots
 	Resolver dns.Resolver // dns.SystemResolver(); the client caches the answers of any resolver
 	// Dial opens a TCP connection to an address that passed the guard or is exempt. The
 	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	MaxIdle        int // idle connections kept in total: 256
-	MaxIdlePerHost int // idle connections kept for one scheme, host and port: 1
+	MaxIdle        int // idle connections kept in total; 256
+	MaxIdlePerHost int // idle connections kept for one scheme, host and port; 1
 
-	// Memory bounds the bytes that the payloads and bodies of all unreleased exchanges
-	// hold together: 64 MiB. The first 256 KiB of each exchange do not count, and one
-	// exchange at a time may exceed the bound. An exchange without memory stops reading
-	// and waits; at its time limit it ends with ErrAborted. While others wait, a body
-	// slower than 32 KiB/s is cut (TruncTime).
+	// Memory bounds the bytes that the payloads and bodies of all unreleased exchanges hold
+	// together; 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a
+	// time may exceed the bound. An exchange that gets no memory stops reading and waits; at
+	// its time limit it ends with ErrAborted. While others wait, a body slower than 32 KiB/s
+	// is cut (TruncTime).
 	Memory int64
 	Now    func() time.Time // time.Now
 }

@@ -184,7 +184,7 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 		t.Fatal(err, x.KeptAlive)
 	}
 	<-closed
-	// The FIN is on its way over loopback; alive sees it once it has arrived.
+	// The FIN takes a moment to arrive over loopback. Only then does alive see it.
 	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
 		c.idle.Put(k, time.Minute)
 	}
@@ -218,7 +218,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 		phrase string
 	}{
 		{"refused", refused, "http://host.test/", ErrConnect, "refused", "connection refused"},
-		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // or reset: the operating system decides
+		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // or a reset; the operating system decides
 		{"closed after the request", reading(func(net.Conn) {}), "http://host.test/", ErrDisconnect, "", "connection closed before a response"},
 		{"reset after the request", reading(reset), "http://host.test/", ErrDisconnect, "reset", "connection reset before a response"},
 		{"reset in the head", reading(func(c net.Conn) {
@@ -313,8 +313,8 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	}
 }
 
-// The name has a public address when it is checked and a private one when it is dialled.
-// The client must use only one answer.
+// The resolver's first answer has a public address; its later answers have only a private
+// one. The client must check and dial the same answer.
 func TestRebindingGainsNothing(t *testing.T) {
 	calls := 0
 	resolver := resolverFunc(func(context.Context, string) (dns.Answer, error) {

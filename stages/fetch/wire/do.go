@@ -42,8 +42,8 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 		if !errors.Is(err, errStale) {
 			return err
 		}
-		// The server closed the connection while the request was on its way. It may do so
-		// at any time (RFC 9112, 9.3.1). It sent no response.
+		// The server closed the connection while the request was on its way. It may do so at any
+		// time (RFC 9112, 9.3.1). It has sent no response.
 		e.retry = true
 	}
 	k, err := e.connect(ctx)
@@ -132,8 +132,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 	return e.receive(ctx, k, r)
 }
 
-// send writes the request. err ends the exchange. If only failed is set, the write failed
-// but there may still be a response.
+// send writes the request. err ends the exchange. If only failed is set, the write failed,
+// but a response may still arrive.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
@@ -219,8 +219,8 @@ func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	return ok
 }
 
-// checkBody gets the error that ended the reading of the body. It decides whether the
-// exchange fails, and marks bodies that were cut to free memory.
+// checkBody decides whether the exchange fails. err is the error that ended the reading of
+// the body. It marks a body that was cut to free memory.
 func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
 	x := e.x
 	if ctx.Err() != nil {
@@ -231,9 +231,9 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 	}
 	switch wasCut, waited := x.share.state(); {
 	case wasCut && !r.Definite() && x.Truncated == http1.Complete:
-		x.Truncated = http1.TruncTime // the client itself caused the apparent end of the connection
+		x.Truncated = http1.TruncTime // the client itself ended the reading, though it looks like the end of the connection
 	case !wasCut && waited > maxUnblamedWait && x.Truncated == http1.TruncTime:
-		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // the peer did not have all of the time
+		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // part of the time went by while the exchange waited for memory
 	}
 	return nil
 }
@@ -249,7 +249,7 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 			return err
 		}
 		x.Warnings = x.Warnings[:warnings]
-		e.client.decode <- struct{}{} // bounds the decoders in memory; a holder never waits
+		e.client.decode <- struct{}{} // bounds the decoders in memory; the holder of a token never waits
 		cut := x.Decode(&x.Response, tried)
 		<-e.client.decode
 		if !cut || tried == maxBody {
@@ -263,8 +263,8 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	return nil
 }
 
-// grow waits until the response may take that many bytes in total. It waits no longer than
-// the exchange has time.
+// grow waits until the response may take bytes in total, at most until the exchange's
+// deadline.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	if bytes <= http1.OwnMemory {
 		return nil

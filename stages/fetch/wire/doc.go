@@ -6,13 +6,14 @@
 // included), their meaning (status, header, payload, decoded body, digest), the
 // connection (address, TLS, timings), what was malformed and salvaged (Warnings),
 // and whether bytes are missing (Truncated). It does not follow redirects or keep
-// cookies. It retries only when a kept connection dies before it responds.
+// cookies. It sends a request again only if a kept connection dies before the server
+// responds.
 //
 // # Promises
 //
-//   - Every byte count is bounded: the head by 256 KiB, payload and decoded body by
-//     MaxBody each, decoding also by its ratio, and the memory of all exchanges together
-//     by Memory. Every wait is bounded by Timeouts.
+//   - Every byte count is bounded: the head by 256 KiB, the payload and the decoded body by
+//     MaxBody each. The ratio of decoding and the memory of all exchanges (Memory) are
+//     bounded too. Timeouts bound every wait.
 //   - Do always returns an Exchange that is not nil. Even after an error it holds
 //     everything known (address, timings, bytes). The caller releases it once.
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from
@@ -22,15 +23,15 @@
 //     the head, chunk lines ending in a bare LF, …) and reports the fault in Warnings.
 //     ErrProtocol says why a response is unusable.
 //   - Every address that is dialled, or sent to the proxy in CONNECT, has passed the guard
-//     after DNS, except targets named by ConnectTo and the configured proxy. Of plain http
-//     with ProxyFilters this holds for the look-up here; the proxy's own is its own.
-//   - The client calls Request.OnWrite right before it writes the first byte of a request.
-//     The caller measures its pace there. An error from OnWrite stops the request.
+//     after DNS, except targets named by ConnectTo and the configured proxy. With
+//     ProxyFilters, the proxy looks up hosts of plain http again, and the guard does not
+//     see that result.
+//   - The client calls Request.OnWrite right before it writes the first byte of a request,
+//     so that the caller can keep its pace. An error from OnWrite stops the request.
 //
 // # Packages
 //
-// wire is the exchange itself. The packages below it are dial (connections), coding
-// (content codings), http1 (the syntax of requests and responses), dns (look-ups) and
-// buffers (pooled memory). wire imports these, package guard and the standard library. It
-// must not import other stages.
+// wire makes the exchange. It uses dial (connections), coding (content codings), http1 (the
+// syntax of requests and responses), dns (look-ups) and buffers (pooled memory). It imports
+// these, package guard and the standard library. It must not import other stages.
 package wire

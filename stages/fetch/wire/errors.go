@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The kinds of failure. errors.Is(err, ErrX) tells them apart. *Error holds the details
-// and the cause.
+// These are the kinds of failure. errors.Is(err, ErrX) tells them apart. *Error holds the
+// details and the cause.
 var (
 	// ErrDNS: the name has no address, or no name server answered.
 	ErrDNS = errors.New("dns error")

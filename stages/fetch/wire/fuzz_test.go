@@ -31,8 +31,9 @@ func receive(r io.Reader, method string) (*Exchange, *http1.Reader, error) {
 	return x, m, nil
 }
 
-// FuzzResponse checks for any bytes: no panic, every bound holds, the raw response is a
-// part of the input, and the result does not depend on how the bytes arrive.
+// FuzzResponse checks that no bytes cause a panic and that every bound holds. The raw
+// response must be a part of the input, and the result must not depend on how the bytes
+// arrive.
 func FuzzResponse(f *testing.F) {
 	for _, r := range badResponses {
 		if len(r.raw) < 8<<10 {
@@ -77,8 +78,8 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzReplay checks that a kept response reads the same again, since documents are later
-// parsed from the archive.
+// FuzzReplay checks that a kept response reads the same again, because a reparse reads
+// responses from the archive.
 func FuzzReplay(f *testing.F) {
 	for _, r := range badResponses {
 		if r.kind == nil && len(r.raw) < 4<<10 {

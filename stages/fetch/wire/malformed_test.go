@@ -25,11 +25,11 @@ type badResponse struct {
 	status   int
 	body     string
 	warnings []string
-	trunc    http1.Truncation // of the body
-	wireCut  http1.Truncation // of the payload
+	trunc    http1.Truncation // why bytes of the body are missing
+	wireCut  http1.Truncation // why bytes of the payload are missing
 	kind     error
-	reason   string // in the error text
-	rawBody  string // set if it differs from what follows the head
+	reason   string // text that the error must contain
+	rawBody  string // the raw body, if it differs from the bytes after the head
 }
 
 var badResponses = []badResponse{
@@ -180,7 +180,7 @@ func checkRaw(t *testing.T, x *Exchange, tt badResponse) {
 	}
 	switch tt.rawBody {
 	case "":
-		// Expect all bytes to the end, unless the rest is unreadable.
+		// All bytes to the end must be there, unless the rest is unreadable.
 		if !strings.HasSuffix(tt.raw, got) && x.Truncated == http1.Complete {
 			t.Errorf("raw response %.200q does not end as sent", got)
 		}

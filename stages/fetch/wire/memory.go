@@ -10,25 +10,26 @@ import (
 
 const (
 	// When others wait, a body is cut if it has held memory for slowAfter and is slower
-	// than slowest. slowest is in bytes per second since the body first took memory.
+	// than slowest. slowest is in bytes per second, counted since the body first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before it looks for a slow body to cut.
 	hurryAfter = 2 * time.Second
-	// maxUnblamedWait is the longest wait for memory after which a passed time limit still
-	// counts as the peer's slowness.
+	// If an exchange waited for memory longer than maxUnblamedWait, a passed time limit does
+	// not count as slowness of the peer.
 	maxUnblamedWait = time.Second
 )
 
-// ErrNoRoom is an ErrAborted: other exchanges held the memory until this one ran out of
-// time.
+// ErrNoRoom is an ErrAborted. Other exchanges held the memory until the time limit of this
+// one passed.
 var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
 // memory is shared by all exchanges of a client. It covers the part of their responses
 // beyond http1.OwnMemory. Each exchange takes memory as its body grows. An exchange that
-// finds none waits in a queue and stops reading; TCP then slows the peer down. When all
-// exchanges hold some and want more, the first in the queue may overdraw to prevent
-// deadlock: one exchange at a time gets all it wants, in addition to the total.
+// finds no memory waits in a queue and stops reading; TCP then slows the peer down. If all
+// exchanges hold memory and want more, they would deadlock. So the first in the queue may
+// overdraw: it gets all that it wants, even beyond the total, but only one exchange at a
+// time.
 type memory struct {
 	mu        sync.Mutex
 	free      int64  // bytes
@@ -44,24 +45,24 @@ type share struct {
 	memory    *memory
 	bytes     int64
 	overdrawn bool
-	reached   int64         // the most it was granted, including overdrawn bytes
+	reached   int64         // the most bytes that it was granted, including overdrawn bytes
 	since     time.Time     // when it took its first byte
 	waiting   time.Time     // when it joined the queue; zero if it is not in the queue
-	waited    time.Duration // earlier time in the queue
-	cut       func()        // ends its reading; nil while it does not read
+	waited    time.Duration // time that it spent in the queue earlier
+	cut       func()        // ends the reading of its body; nil while it does not read
 	wasCut    bool
 }
 
 // claim is a share's place in the queue.
 type claim struct {
 	share   *share
-	bytes   int64         // in total
+	bytes   int64         // bytes that the share would then have in total
 	granted chan struct{} // closed when the claim is granted
 }
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// grow raises s to that many bytes in total. It waits for them until the deadline.
+// grow raises s to bytes in total. It waits for the memory until the deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {
@@ -132,12 +133,12 @@ func (m *memory) leave(w *claim, err error) error {
 		return nil
 	}
 	m.queue = slices.Delete(m.queue, i, i+1)
-	m.serve() // w may have blocked smaller claims behind it
+	m.serve() // w may have blocked smaller claims after it
 	return err
 }
 
 // cutSlow cuts the slow body that holds the most memory. Only the first claim in the queue
-// does so, and only for one body at a time, because one body may release more than w
+// calls it, and only one body is cut at a time, because one body may release more than w
 // needs.
 func (m *memory) cutSlow(w *claim) {
 	m.mu.Lock()
@@ -185,7 +186,7 @@ func (s *share) reads(cut func()) {
 	s.cut = cut
 }
 
-// shrink returns the memory beyond that many bytes.
+// shrink returns the memory that s has beyond bytes.
 func (s *share) shrink(bytes int64) {
 	m := s.memory
 	m.mu.Lock()

@@ -36,7 +36,8 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// A body that has passed the gate is judged by all its bytes, not by those before the gate.
+// The speed of a body that has got memory is that of all its bytes, not only of the first
+// ones.
 func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	const blocks, block = 64, 64 << 10
 	text := wiretest.Noise(block)
@@ -70,7 +71,7 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The client cuts as many bodies as others need, not one for each that waits.
+// The client cuts only as many bodies as the others need, not one for each body that waits.
 func TestOneBodyIsCutAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(10 << 20)
@@ -106,7 +107,7 @@ func TestOneBodyIsCutAtATime(t *testing.T) {
 	})
 }
 
-// A body that was cut off is incomplete, whatever its framing says.
+// A body that was cut is incomplete, whatever its framing says.
 func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 	text := wiretest.Noise(300 << 10)
 	synctest.Test(t, func(t *testing.T) {

@@ -35,8 +35,8 @@ func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string
 	return c
 }
 
-// All bodies share a bounded memory. An exchange that finds none waits for a release, and
-// gives up at its own time limit.
+// All bodies share a bounded memory. An exchange that finds no memory waits until another
+// releases some, and gives up at its own time limit.
 func TestBodiesShareABoundedMemory(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	for _, coding := range []string{"identity", "gzip"} {
@@ -58,7 +58,7 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 					}
 					return x
 				}
-				first := whole() // through the gate
+				first := whole() // takes memory beyond OwnMemory
 				second, err := do()
 				if !errors.Is(err, ErrAborted) || second.Timing.Total != 30*time.Second {
 					t.Errorf("without memory: %v after %v, want ErrAborted after 30s", err, second.Timing.Total)
@@ -81,7 +81,7 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 	}
 }
 
-// Many bodies have begun and together want more memory than exists. They complete one after
+// Many bodies have begun and together need more memory than exists. They complete one after
 // the other.
 func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
@@ -105,7 +105,7 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	})
 }
 
-// Slow bodies that hold all the memory make way for others.
+// Slow bodies that hold all the memory are cut so that others get it.
 func TestSlowBodiesMakeWay(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Words describes the failure for people who group failures. phrase is one of a small set,
+// Words describes the failure for people who group failures. phrase is one of a few texts
 // without host, port, address or number. detail distinguishes failures with the same
 // phrase; it may be "".
 func (e *Error) Words() (phrase, detail string) {
@@ -28,7 +28,7 @@ func (e *Error) Words() (phrase, detail string) {
 	return phrase, strings.Join(parts, ": ")
 }
 
-// cause returns the text of the cause without the words of the kind.
+// cause returns the text of the cause. It leaves out the words of the kind.
 func (e *Error) cause() string {
 	if e.Err == nil || e.Err == errTimedOut {
 		return "" // the phrase already says all that is known

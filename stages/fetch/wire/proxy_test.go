@@ -27,8 +27,8 @@ import (
 // looks up names by itself.
 type testProxy struct {
 	names   map[string]string         // the proxy's own DNS
-	servers map[string]netip.AddrPort // where an ADDRESS:PORT really is
-	refuses func(*http.Request) int   // a status instead of service; 0: it serves
+	servers map[string]netip.AddrPort // the loopback server of an ADDRESS:PORT
+	refuses func(*http.Request) int   // the status with which the proxy refuses a request; 0: it serves the request
 
 	mu    sync.Mutex
 	asked []string // "METHOD target"
@@ -113,7 +113,8 @@ func (p *testProxy) requests() []string {
 	return slices.Clone(p.asked)
 }
 
-// recordingServer answers each connection with raw, and returns what it was asked.
+// recordingServer answers each connection with raw. The function that it returns gives the
+// requests.
 func recordingServer(t *testing.T, raw string) (netip.AddrPort, func() []string) {
 	var mu sync.Mutex
 	var asked []string
@@ -166,7 +167,7 @@ func TestProxy(t *testing.T) {
 	for _, tt := range []struct {
 		name, url string
 		change    func(*Config)
-		asked     string // of the proxy
+		asked     string // the request that the proxy gets
 		kind      error
 	}{
 		{name: "http to the address that was checked", url: "http://host.test:81/a?b", asked: "CONNECT 93.184.216.34:81"},
@@ -217,7 +218,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// A host's DNS gives a public address here, and a private one when the proxy asks.
+// The client's look-up of a host gives a public address, and the proxy's look-up a private
+// one.
 func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	public, publicAsked := recordingServer(t, closing)
 	inner, innerAsked := recordingServer(t, closing)
@@ -238,8 +240,8 @@ func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	if got, want := publicAsked(), directAsked(); !slices.Equal(got, want) || string(x.RawRequest) != want[0] {
 		t.Errorf("the server was asked %q and %q is kept, want %q", got, x.RawRequest, want)
 	}
-	// The proof that the private server could have been reached: nobody but the proxy can
-	// refuse it if the config says that the proxy does.
+	// This proves that the private server can be reached. If the config says that the proxy
+	// refuses private addresses, only the proxy can refuse them.
 	if _, err := get(t, proxied(t, addr, func(c *Config) { c.ProxyFilters = true }), "http://host.test/"); err != nil || len(innerAsked()) != 1 {
 		t.Errorf("%v, the private server was asked %q", err, innerAsked())
 	}
@@ -263,7 +265,7 @@ func TestANameThatTurnsPrivateIsRefusedBeforeTheProxyIsAsked(t *testing.T) {
 		if _, err := get(t, c, "http://host.test/"); err != nil {
 			t.Fatal(err)
 		}
-		passed = 24 * time.Hour // the cached answer is too old
+		passed = 24 * time.Hour // the cached answer expires
 		if _, err := get(t, c, "http://host.test/"); !errors.Is(err, ErrAddressBlocked) {
 			t.Errorf("error %v after the answers %v", err, answers)
 		}
@@ -315,7 +317,7 @@ func TestAProxyThatRefusesConnectNamesTheKey(t *testing.T) {
 				t.Errorf("in words %q and %q", phrase, detail)
 			}
 			if _, err := get(t, proxied(t, addr, wrong), "https://host.test/"); err == nil || errors.Is(err, dial.ErrNoTunnel) {
-				t.Errorf("https: %v", err) // the key would not help
+				t.Errorf("https: %v", err) // because the config key changes nothing for https
 			}
 			if x, err := get(t, proxied(t, addr, func(c *Config) { wrong(c); c.ProxyFilters = true }), "http://host.test/"); err != nil ||
 				(string(x.Body) == wiretest.Page) != (tt.password == "") {

@@ -10,23 +10,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Limits bound a replayed response in the same way as when it was fetched.
+// Limits bound a replayed response as they bounded the fetched one.
 type Limits struct {
 	MaxBody int64     // bytes of payload and of decoded body; 0 means 5 MiB
 	Allow   Allowance // if nil, MaxBody bounds every body
 }
 
-// Replay reads the response to a GET again from its archived bytes, as RawParts returns
-// them and a WARC record holds them. It is as lenient as on the wire. With the same
-// limits, Status, Header, Payload, PayloadDigest and Body equal those of the archived
+// Replay reads the response to a GET again from its archived bytes. These are the bytes
+// that RawParts returns and a WARC record holds. It is as lenient as on the wire. With the
+// same limits, Status, Header, Payload, PayloadDigest and Body equal those of the archived
 // exchange. Truncated may differ, because the bytes do not show how the connection ended.
-// The exchange is never nil; the caller releases it. The error says why the bytes are not
-// a response.
+// The exchange is never nil; the caller releases it. The error says why the bytes are not a
+// response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()
 	if err == nil {
-		_ = p.ReadBody() // the body can only be cut, as it was on the wire
+		_ = p.ReadBody() // its only error is a cut body, which was cut on the wire too
 	}
 	return p.finish(err)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every response that the
-// client could read.
+// client can read.
 func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 	type told struct {
 		Status                      int
@@ -90,7 +90,7 @@ func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 	}
 }
 
-// If a document begins inside the head, the replay finds it there too, however much of it
+// If a document begins inside the head, the replay finds it there too, whatever part of it
 // was kept.
 func TestAHeadThatADocumentEndsReadsAgainAsItWas(t *testing.T) {
 	for _, in := range []string{

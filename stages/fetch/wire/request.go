@@ -12,7 +12,7 @@ import (
 
 // Request is one request without a body.
 type Request struct {
-	Method string // "GET" if empty; only GET and HEAD, because these may be sent twice
+	Method string // GET or HEAD, because only these may be sent twice; "" means GET
 	// URL is absolute, http or https, in WHATWG serialisation. Its credentials
 	// and fragment are neither sent nor stored. Bytes that a request line cannot
 	// have are percent-encoded.
@@ -30,14 +30,13 @@ type Request struct {
 
 	// OnWrite, if not nil, is called right before the first byte of the request is
 	// written. It is called again only if a kept connection died without a response and
-	// the request goes out on a new one (Write.Retry). It should not wait: Write.At
-	// becomes Exchange.Start, and the connected server may time out. If it returns an
+	// the request goes out on a new one (Write.Retry). It should return at once, because
+	// Write.At becomes Exchange.Start and the connected server may time out. If it returns an
 	// error, nothing is written, and Do returns an ErrAborted that wraps it.
 	OnWrite func(Write) error
 
-	// OnWritten, if not nil, is called with the time at which the operating system had
-	// taken the request's last byte. On a busy machine this may be well after OnWrite's
-	// time.
+	// OnWritten, if not nil, is called with the time at which the operating system had taken
+	// the request's last byte. On a busy machine this may be long after Write.At.
 	OnWritten func(time.Time)
 	// OnHead, if not nil, is called after the final head and before the body. If it
 	// returns false, the body is not read and Filtered is set.
@@ -61,7 +60,7 @@ type Write struct {
 	Addr   netip.AddrPort // the peer
 	Route  dial.Route
 	Reused bool // on a kept connection
-	Retry  bool // the previous, kept connection died without a response
+	Retry  bool // a kept connection died without a response, so this is the second write
 }
 
 // method returns the request's method, by default GET.
@@ -72,7 +71,8 @@ func (r *Request) method() string {
 	return r.Method
 }
 
-// within returns the limits that apply: the request's, if lower than the client's.
+// within returns the limits that apply. A limit of the request counts if it is lower than
+// the client's.
 func (r *Request) within(c *Config) (timeout time.Duration, maxBody int64) {
 	timeout, maxBody = c.Timeouts.Total, c.MaxBody
 	if r.Timeout > 0 {

@@ -65,7 +65,7 @@ func drip(head string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// Every phase takes exactly its limit.
+// Every phase ends exactly at its limit.
 func TestEveryWaitIsBounded(t *testing.T) {
 	limits := Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second}
 	never := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
@@ -78,8 +78,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 		dns   func(context.Context) error
 		dial  func(context.Context) (net.Conn, error)
 		after time.Duration
-		phase Phase            // of the error; empty if there is none
-		trunc http1.Truncation // if there is none
+		phase Phase            // phase of the error; empty if there is no error
+		trunc http1.Truncation // truncation of the body if there is no error
 		body  string
 	}{
 		{name: "DNS", url: "http://h.test/", dns: never, after: 10 * time.Second, phase: PhaseDNS},
@@ -114,7 +114,7 @@ func TestEveryWaitIsBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				defer time.Sleep(time.Hour) // background work ends by its own time limits
+				defer time.Sleep(time.Hour) // so that background work ends by its own time limits
 				begin := time.Now()
 				x, err := c.Do(t.Context(), &Request{URL: tt.url})
 				defer x.Release()
@@ -217,9 +217,9 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 		step("http://a.test/", 1, 1)
 		step("http://b.test/", 2, 2)
-		step("http://c.test/", 3, 2) // a's is the oldest
+		step("http://c.test/", 3, 2) // the connection to a is the oldest
 		step("http://b.test/", 3, 2)
-		step("http://a.test/", 4, 2) // c's is now
+		step("http://a.test/", 4, 2) // now the connection to c is the oldest
 		time.Sleep(time.Minute)
 		step("http://b.test/", 5, 1) // all have expired
 		c.Close()

@@ -69,7 +69,7 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 		name, host string
 		from, to   time.Duration
 		trusted    bool
-		reason     string // "" if all is well
+		reason     string // "" if there is no error
 		phrase     string
 	}{
 		{"good", "host.test", -day, day, true, "", ""},
@@ -170,7 +170,7 @@ func TestTLSConnectionsAndSessionsAreReused(t *testing.T) {
 	}
 }
 
-// heldBack holds written bytes back until it is flushed.
+// heldBack is a connection that sends written bytes only when it is flushed.
 type heldBack struct {
 	net.Conn
 	held []byte
@@ -185,8 +185,8 @@ func (h *heldBack) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Bytes that a server sends before a request answer nothing, even if TLS reads them
-// together with the previous answer.
+// Bytes that a server sends before a request are no response to it, even if TLS reads them
+// together with the previous response.
 func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
 	const smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"

@@ -2,7 +2,7 @@
 //
 // In: a Response as package http1 read it. Out: Decoded, the body with gzip, deflate, br
 // and zstd undone, and warnings on the Response. Decode undoes one coding after the other
-// and bounds each output, so nested decompression bombs gain nothing. Bytes from the web
+// and bounds each output, so nesting does not help a decompression bomb. Bytes from the web
 // never cause a panic.
 //
 // It imports the decoders of github.com/klauspost/compress and
@@ -26,7 +26,7 @@ const (
 	WarnUnknown   = "coding-unknown"     // the body was left encoded
 	WarnFalse     = "coding-false"       // the body does not have this coding and was left unchanged
 	WarnTruncated = "coding-truncated"   // the part that could be decoded was kept
-	WarnCorrupt   = "coding-corrupt"     // as WarnTruncated, for an error in the encoding
+	WarnCorrupt   = "coding-corrupt"     // the encoding has an error; the part before it was kept
 	WarnTrailing  = "coding-trailing"    // bytes after the encoded body were skipped
 	WarnTooMany   = "coding-too-many"    // more than five: the body was left encoded
 	WarnBomb      = "decompression-bomb" // the body was cut at 256 times its encoded size
@@ -50,9 +50,9 @@ type Decoded struct {
 	Body []byte
 	// Codings lists the undone codings, outermost first: "gzip", "br", …
 	Codings []string
-	// BodyTruncated tells why bytes of Body are missing. It is the payload's reason if
-	// there is one, disconnect if the payload is complete but its encoding is cut or
-	// corrupt, and length if the body decodes to more than the limits allow.
+	// BodyTruncated tells why bytes of Body are missing. If the payload is truncated, it is
+	// the payload's reason. It is "disconnect" if the payload is complete but its encoding is
+	// cut or corrupt, and "length" if the body decodes to more than the limits allow.
 	BodyTruncated http1.Truncation
 }
 
@@ -64,8 +64,8 @@ func (d *Decoded) Release() {
 	d.Body = nil
 }
 
-// unknown stands for a coding that cannot be undone. Like browsers, this package then
-// undoes no coding at all.
+// unknown marks a coding that cannot be undone. Like browsers, this package then undoes no
+// coding at all.
 const unknown = ""
 
 // list returns the codings of a body in the order in which they were applied, without
@@ -111,12 +111,12 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, d.Body, limit)
 		if v.state == stateFalse {
-			// The server named the coding without applying it, or applied it once and
-			// named it twice.
+			// The server named a coding that it did not apply, or named twice a coding that it
+			// applied once.
 			r.Warn(WarnFalse + ": " + coding)
 			continue
 		}
-		d.Release() // an inner layer; the payload stays
+		d.Release() // releases the previous layer's output, never the payload
 		d.Body, d.Codings = out, append(d.Codings, coding)
 		if v.trailing {
 			r.Warn(WarnTrailing + ": " + coding)
@@ -201,8 +201,8 @@ type layerVerdict struct {
 	trailing bool // bytes after the encoded data were skipped
 }
 
-// decodeLayer undoes one coding. It returns at most limit bytes in a pooled buffer of
-// their own. It returns nil with stateFalse.
+// decodeLayer undoes one coding. It returns at most limit bytes in a new pooled buffer, or
+// nil with stateFalse.
 func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
 	out := output{limit: limit}
 	defer func() {
@@ -271,7 +271,8 @@ func (o *output) readFrom(r io.Reader) error {
 }
 
 // verdict classifies the error that ended a layer. If the input looks like text, it was
-// never encoded, unless a magic number has identified the coding (marked).
+// never encoded. marked means that a magic number has identified the coding, so the look
+// does not count.
 func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	switch {
 	case err == nil:
@@ -287,8 +288,8 @@ func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	}
 }
 
-// looksPlain reports whether b begins like text rather than compressed data. There is no
-// other way to recognise codings without a magic number.
+// looksPlain reports whether b begins like text rather than compressed data. For codings
+// without a magic number, there is no other test.
 func looksPlain(b []byte) bool { return http1.IsText(b[:min(len(b), 256)]) }
 
 // gzipLength returns the decoded length in bytes that the end of a gzip stream claims. If
@@ -299,7 +300,7 @@ func gzipLength(in []byte) int64 {
 		return guess
 	}
 	if n := int64(binary.LittleEndian.Uint32(in[len(in)-4:])); n >= int64(len(in))/2 && n <= 4*guess {
-		return n + 1 // one byte more, so that the end is seen without growing
+		return n + 1 // with one more byte, the reader sees the end before the buffer must grow
 	}
 	return guess
 }

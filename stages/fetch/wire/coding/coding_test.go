@@ -87,7 +87,7 @@ func TestCutEncodingsKeepWhatTheyHold(t *testing.T) {
 func TestBombsAreCut(t *testing.T) {
 	zeros := strings.Repeat("\x00", 16<<20)
 	bomb := wiretest.Encode("gzip", zeros)
-	var members strings.Builder // empty members, again and again
+	var members strings.Builder // many empty members
 	empty := wiretest.Encode("gzip", "")
 	for members.Len() < 8<<20 {
 		members.WriteString(empty)
@@ -116,7 +116,7 @@ func TestBombsAreCut(t *testing.T) {
 	}
 }
 
-// Only the limit on the ratio stops this inflation.
+// Only the limit on the ratio bounds this body.
 func TestRatioWarning(t *testing.T) {
 	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimit)
 	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio {

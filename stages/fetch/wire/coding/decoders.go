@@ -13,7 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Decoders are reused: allocating their windows is most of the cost of decoding a
+// Decoders are reused, because the allocation of their windows is most of the cost of a
 // small body.
 var (
 	gzipReaders   sync.Pool // *gzip.Reader
@@ -22,7 +22,7 @@ var (
 	zstdReaders   sync.Pool // *zstd.Decoder
 )
 
-// maxWindow bounds a zstd frame's window (RFC 9659: 8 MiB for content codings).
+// maxWindow bounds a zstd frame's window. RFC 9659 allows 8 MiB for content codings.
 const maxWindow = 8 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
@@ -62,8 +62,8 @@ func (o *output) gzip(in []byte) layerVerdict {
 	}
 }
 
-// deflate undoes the formats that servers call deflate: RFC 1950 as the standard says,
-// bare RFC 1951 as many servers send, or gzip. It ignores checksums.
+// deflate undoes the formats that servers call deflate: RFC 1950, which the standard
+// demands; bare RFC 1951, which many servers send; and gzip. It ignores checksums.
 func (o *output) deflate(in []byte) layerVerdict {
 	if bytes.HasPrefix(in, gzipMagic) && len(in) > 2 && in[2] == 8 {
 		return o.gzip(in)
@@ -77,7 +77,7 @@ func (o *output) deflate(in []byte) layerVerdict {
 		if err == errLimit || len(o.b) > 0 {
 			return o.verdict(err, in, true)
 		}
-		// Bare deflate may look like a zlib header by chance.
+		// The beginning of bare deflate may look like a zlib header by chance.
 	}
 	rest, err := o.inflate(in)
 	if err == nil {

@@ -97,7 +97,7 @@ func (c *Conn) alive() bool {
 		return quiet(c.Conn)
 	}
 	// TLS may have read more from the socket than it has returned. Then it returns buffered
-	// records even after the deadline. If there are any, the connection cannot be used.
+	// records even after the deadline, and the connection cannot be used.
 	t.SetReadDeadline(past)
 	var b [1]byte
 	n, err := t.Read(b[:])

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// attemptDelay is the head start of one address before the next is dialled too (RFC
-	// 8305, 5 "Connection Attempt Delay").
+	// attemptDelay is how long one address is tried before the next is dialled too (RFC 8305,
+	// 5 "Connection Attempt Delay").
 	attemptDelay = 250 * time.Millisecond
 	// maxAttempts bounds the addresses dialled for one connection.
 	maxAttempts = 6
@@ -28,10 +28,10 @@ const (
 // Config configures a Dialer. Guard, Names and Now are required.
 type Config struct {
 	Guard     *guard.Guard
-	ConnectTo []ConnectTo // the first match wins; its address is exempt from the guard
+	ConnectTo []ConnectTo // the first match wins; its target is exempt from the guard
 	Proxy     string      // "http://[user:password@]host:port", or "" for no proxy; exempt from the guard
-	// ProxyFilters declares that the proxy itself refuses private addresses. Plain http
-	// then goes to it in absolute form, and the proxy looks up the host again.
+	// ProxyFilters declares that the proxy itself refuses private addresses. Requests of plain
+	// http then go to the proxy in absolute form, and the proxy looks up the host again.
 	ProxyFilters bool
 	TLS          *tls.Config // a copy is used; TLS 1.2 or later and the system's roots if nil
 	Names        *dns.Cache
@@ -83,7 +83,7 @@ type Step string
 // The steps, in their order.
 const (
 	StepDNS     Step = "dns"
-	StepConnect Step = "connect" // TCP, or the guard refused
+	StepConnect Step = "connect" // TCP, or a refusal of the guard
 	StepProxy   Step = "proxy"   // CONNECT
 	StepTLS     Step = "tls"
 )
@@ -103,16 +103,16 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Location is where connections to a target go.
 type Location struct {
-	Addrs []netip.AddrPort // of the target's host, in the order to try; none if a proxy looks it up
+	Addrs []netip.AddrPort // addresses of the target's host, in the order to try; none if a proxy looks up the host
 	Route Route
-	DNS   time.Duration // spent on look-ups; 0 if there were none
+	DNS   time.Duration // time spent on look-ups; 0 if there were none
 
-	dial    []netip.AddrPort // Addrs, or the proxy's
+	dial    []netip.AddrPort // addresses to dial: Addrs, or the proxy's addresses
 	exempt  bool             // the guard does not check dial
 	tunnels []string         // the authorities to CONNECT to, in the order to try
 }
 
-// Locate applies connect-to rules, DNS, guard and proxy, in this order. If it fails, the
+// Locate applies connect-to rules, then DNS, the guard and the proxy. If it fails, the
 // Location still has the Route and the time for DNS.
 func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	l := Location{Route: RouteDirect}
@@ -154,7 +154,7 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	return l, err
 }
 
-// permitted returns the addresses that pass the guard, or its error if none does.
+// permitted returns the addresses that pass the guard, or the guard's error if none passes.
 func (d *Dialer) permitted(all []netip.AddrPort) ([]netip.AddrPort, error) {
 	open := make([]netip.AddrPort, 0, len(all))
 	var refused error
@@ -203,13 +203,13 @@ func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uin
 	return out, nil
 }
 
-// since returns the duration of a step that happened. It is never 0, because 0 means that
-// the step did not happen.
+// since returns the duration of a step. It is never 0, because 0 means that the step did
+// not happen.
 func (d *Dialer) since(begin time.Time) time.Duration { return max(d.Now().Sub(begin), 1) }
 
 // Attempt tells how a call of Connect went, successful or not.
 type Attempt struct {
-	Addr              netip.AddrPort // the peer, or the first address that failed
+	Addr              netip.AddrPort // the peer; after an error, the first address that failed
 	Route             Route
 	DNS, Connect, TLS time.Duration // 1 ns or more; 0 for a step that did not happen
 }
@@ -342,8 +342,8 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	return nil, firstErr.addr, firstErr.err
 }
 
-// dialOne opens one TCP connection. The guard has already checked addr. It checks again
-// while the system connects, so that the address cannot change in between.
+// dialOne opens one TCP connection. The guard has already checked addr. It checks again as
+// the system connects, so that the address cannot change in between.
 func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, addr)

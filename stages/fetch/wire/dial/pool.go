@@ -17,7 +17,7 @@ type Pool struct {
 	mu     sync.Mutex
 	closed bool
 	hosts  map[string][]*Conn // by origin; the last is the newest
-	order  *list.List         // *Conn, the front is the oldest
+	order  *list.List         // holds *Conn; the front is the oldest
 }
 
 // NewPool returns a pool that keeps at most max connections, and at most perHost of them
@@ -89,8 +89,8 @@ func (p *Pool) Close() {
 }
 
 // expire removes expired connections, beginning with the oldest. A connection with a
-// shorter idle time may stay behind an older one until that one expires, so Take checks it
-// again. The caller holds mu, and closes the returned connections after unlocking mu.
+// shorter idle time may stay after its time until the older ones expire, so Take checks the
+// time again. The caller holds mu, and closes the returned connections after unlocking mu.
 func (p *Pool) expire() (stale []*Conn) {
 	now := p.now()
 	for e := p.order.Front(); e != nil; e = p.order.Front() {

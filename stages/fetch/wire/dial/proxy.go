@@ -71,8 +71,8 @@ func isUnreachable(err error) bool {
 	return ok && r.status >= 502 && r.status <= 504
 }
 
-// needsTunnel adds ErrNoTunnel to an error of tunnel, unless the error has another cause:
-// the target does not answer, the credentials are wrong, or time ran out.
+// needsTunnel adds ErrNoTunnel to an error of tunnel. It does not if the target does not
+// answer, the credentials are wrong, or a time limit passed.
 func needsTunnel(err error) error {
 	if r, ok := errors.AsType[*refusal](err); isUnreachable(err) || ok && r.status == http.StatusProxyAuthRequired || http1.IsTimeout(err) {
 		return err

@@ -20,13 +20,13 @@ import (
 
 // Answer is the result of a look-up.
 type Answer struct {
-	Addrs []netip.Addr  // in the order to try, IPv4 ones not mapped
-	TTL   time.Duration // how long the answer holds, even if it is negative; 0 if unknown
+	Addrs []netip.Addr  // in the order to try; IPv4 addresses are not mapped to IPv6
+	TTL   time.Duration // how long the answer holds; a negative answer has one too; 0 if unknown
 }
 
 // Resolver looks up the addresses of a fully qualified host name, which it gets without
 // the final dot. IsNotFound recognises the error for a name that certainly has no address.
-// Any other error counts as temporary. Many goroutines may call it concurrently.
+// Any other error counts as temporary. Many goroutines may call Lookup concurrently.
 type Resolver interface {
 	Lookup(ctx context.Context, host string) (Answer, error)
 }
@@ -37,10 +37,10 @@ func IsNotFound(err error) bool {
 	return ok && e.IsNotFound
 }
 
-// How long the Cache keeps answers, and how many.
+// These constants say how long the Cache keeps answers, and how many.
 const (
-	minTTL      = 30 * time.Second // bounds an answer's own TTL
-	maxTTL      = time.Hour        // bounds an answer's own TTL
+	minTTL      = 30 * time.Second // lower bound of an answer's own TTL
+	maxTTL      = time.Hour        // upper bound of an answer's own TTL
 	unknownTTL  = 5 * time.Minute  // for answers without a TTL
 	negativeTTL = 5 * time.Minute  // bounds the TTL of names that do not exist
 	failureTTL  = 5 * time.Second  // for look-ups that failed otherwise
@@ -68,7 +68,7 @@ type entry struct {
 	expires time.Time
 }
 
-// NewCache returns an empty cache of r's answers. TTLs count on the clock now.
+// NewCache returns an empty cache of r's answers. TTLs count by the clock now.
 func NewCache(r Resolver, now func() time.Time) *Cache {
 	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
 }
@@ -101,7 +101,7 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 		c.evict(now)
 	}
 	e := &entry{done: make(chan struct{})}
-	c.entries[strings.Clone(host)] = e // a copy: host shares the memory of its URL's row
+	c.entries[strings.Clone(host)] = e // a copy, because host shares memory with its URL's row
 	// The look-up outlives the caller that started it, because others may wait for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	go func() {
@@ -141,8 +141,8 @@ func ttl(own time.Duration, err error) time.Duration {
 	}
 }
 
-// evict makes room for an entry. It removes expired entries. If that is not enough, it
-// removes finished ones too. The caller holds mu.
+// evict makes room for an entry. It removes expired entries. If they are too few, it also
+// removes others whose look-up has finished. The caller holds mu.
 func (c *Cache) evict(now time.Time) {
 	for host, e := range c.entries {
 		if e.finished() && !now.Before(e.expires) {

@@ -37,7 +37,7 @@ func NameServers(servers ...string) (Resolver, error) {
 // sequence asks resolvers one after the other.
 type sequence []Resolver
 
-// Lookup implements Resolver. It returns the first resolver's error.
+// Lookup implements Resolver. If all resolvers fail, it returns the first one's error.
 func (rs sequence) Lookup(ctx context.Context, host string) (Answer, error) {
 	var first error
 	for i, r := range rs {

@@ -116,7 +116,8 @@ func TestNameServersAreAddresses(t *testing.T) {
 	}
 }
 
-// An answer's TTL is the least of its chain of aliases. A circle of aliases has no address.
+// An answer's TTL is the lowest in its chain of aliases. A circle of aliases has no
+// address.
 func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	cname := func(b *dnsmessage.Builder, from, to string, ttl uint32) {
 		b.CNAMEResource(dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName(from), Class: dnsmessage.ClassINET, TTL: ttl},
@@ -158,8 +159,8 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	}
 }
 
-// A server has no IPv6 address for a name and fails at the other question. This does not
-// mean that the name does not exist, so the resolver asks the next server.
+// A server answers that a name has no IPv6 address, and fails at the question for IPv4.
+// This does not mean that the name does not exist, so the resolver asks the next server.
 func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

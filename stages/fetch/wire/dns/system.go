@@ -13,8 +13,8 @@ import (
 
 // SystemResolver asks the system's configured name servers and its hosts file. It does not
 // try search domains: a crawler's names are absolute and must not resolve to a cluster's
-// services. The TTL comes from the answer's records, or from the zone's SOA if there are
-// none (RFC 2308, 5).
+// services. The TTL comes from the answer's records. If there are no records, it comes from
+// the zone's SOA (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
 
 // newSystemResolver sends every query to server. If server is empty, the system's servers
@@ -37,7 +37,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
-			// Go reports only the last of its two questions. The other one got no answer.
+			// Go asks two questions and reports only the last. The other got no answer.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
 		return Answer{TTL: negative}, err
@@ -112,13 +112,13 @@ type ttlRecorder struct {
 	mu               sync.Mutex
 	answers, nothing uint32 // lowest TTLs in seconds; 0 if none was seen
 
-	heard       bool // any message
+	heard       bool // whether there was any message
 	noName      bool // the name does not exist
-	noA, noAAAA bool // it exists but has no such records
+	noA, noAAAA bool // the name exists but has no such records
 }
 
 // certain reports whether the messages say that a name has no address at all. If there are
-// no messages, as for names in the hosts file, Go's error decides.
+// no messages, as for names in the hosts file, it returns true, so Go's error decides.
 func (r *ttlRecorder) certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +132,8 @@ func (r *ttlRecorder) ttls() (positive, negative time.Duration) {
 	return time.Duration(r.answers) * time.Second, time.Duration(r.nothing) * time.Second
 }
 
-// note reads one DNS message. It ignores malformed ones: Go's resolver reports them.
+// note reads one DNS message. It ignores malformed ones, because Go's resolver reports
+// them.
 func (r *ttlRecorder) note(msg []byte) {
 	var p dnsmessage.Parser
 	head, err := p.Start(msg)

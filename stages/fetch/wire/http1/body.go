@@ -14,8 +14,8 @@ import (
 
 const (
 	// settle is how long a body that may have ended can be silent before it counts as
-	// ended. A body may have ended after the shorter of two Content-Lengths, or after a
-	// last chunk whose trailer section does not arrive.
+	// ended. A body may have ended after the shorter of two Content-Lengths, or after a last
+	// chunk without a trailer section.
 	settle = time.Second
 	// quietBody is the same limit for a body with an invalid Content-Length. Only the
 	// connection's end can end such a body, but the server may keep the connection open.
@@ -26,20 +26,20 @@ const (
 	maxAnnounced = 256 << 10
 )
 
-// bodyEnd is what ended a body.
+// bodyEnd says what ended a body.
 type bodyEnd int
 
 const (
 	endFramed   bodyEnd = iota // its framing; the connection may be used again
-	endClosed                  // the end of the connection, allowed or required here
+	endClosed                  // the end of the connection, which may or must end this body
 	endLimit                   // MaxBody
 	endFiltered                // OnPrefix
-	endBroken                  // a failure, which the error describes
+	endBroken                  // a failure; the error describes it
 	endSettled                 // silence after a possible end
 )
 
 // ReadBody reads the body that the head announces (RFC 9112, 6.3). It returns the error of
-// the connection or of Grow. Payload then holds what came before the error.
+// the connection or of Grow. Payload then holds the bytes before the error.
 func (m *Reader) ReadBody() error {
 	r := m.r
 	if !m.headEnded || m.bodyless() {
@@ -106,8 +106,8 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest length given, or -1 if there is none.
-// It also reports whether it ignored an invalid one. A length that ends within
+// contentLength returns the largest and the smallest Content-Length, or -1 if there is
+// none. It also reports whether it ignored an invalid one. A length that ends within
 // documentMark counts as invalid, because such a body looks like a head that breaks off.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
@@ -170,8 +170,8 @@ func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	return end, err
 }
 
-// readData appends n bytes to the payload, or all if n is -1. It returns endFramed when it
-// has read them, and endLimit if the payload is full first.
+// readData appends n bytes to the payload, or all bytes if n is -1. It returns endFramed
+// once it has read n bytes, and endLimit if the payload is full before that.
 func (m *Reader) readData(n int64) (bodyEnd, error) {
 	r := m.r
 	for n != 0 {
@@ -214,7 +214,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 	return endFramed, nil
 }
 
-// reserve asks Grow for memory for that many payload bytes and for the framing.
+// reserve asks Grow for the memory of payload bytes and of the framing.
 func (m *Reader) reserve(payload int64) error {
 	total := int64(buffers.Size(int(payload)) + cap(m.r.framing.bytes))
 	if total > OwnMemory && m.Grow != nil {
@@ -223,7 +223,8 @@ func (m *Reader) reserve(payload int64) error {
 	return nil
 }
 
-// TestPrefix calls OnPrefix when it is first called. It reports whether to read on.
+// TestPrefix calls OnPrefix at its own first call. It reports whether to read the rest of
+// the body.
 func (m *Reader) TestPrefix() bool {
 	if m.prefixTested || m.OnPrefix == nil {
 		return true

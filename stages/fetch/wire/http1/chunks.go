@@ -99,7 +99,7 @@ func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	if len(trimmed) == 0 {
 		return 0, odd, bytes.IndexByte(line, '0') >= 0
 	}
-	n, err := strconv.ParseUint(string(trimmed), 16, 60) // 60 bits: no body is longer
+	n, err := strconv.ParseUint(string(trimmed), 16, 60) // 60 bits suffice for any body
 	return int64(n), odd, err == nil
 }
 
@@ -131,8 +131,8 @@ func (m *Reader) readChunkEnd() error {
 	return nil
 }
 
-// readTrailer reads the lines after the last chunk up to an empty one. The body is already
-// complete, even if the trailer section breaks off.
+// readTrailer reads the lines after the last chunk up to an empty one. The body is complete
+// even if the trailer section breaks off.
 func (m *Reader) readTrailer() (bodyEnd, error) {
 	f := &m.r.framing
 	if m.buffered() == 0 {

@@ -15,7 +15,7 @@ const (
 	maxFolded = 8 << 10
 )
 
-// parseHead parses a whole head. All strings of the response share its memory.
+// parseHead parses a whole head. All strings of the response share the memory of head.
 func (m *Reader) parseHead(head string, kind headKind) error {
 	r := m.r
 	if kind == statusLine {
@@ -93,7 +93,7 @@ func statusCode(s string) (int, bool) {
 }
 
 // parseFields parses header lines up to an empty one or the end. It drops a last line
-// without a line feed, because that line may have been cut.
+// without a line feed, because the end of that line may be missing.
 func (m *Reader) parseFields(head string) {
 	r := m.r
 	if n := strings.Count(head, "\n"); n > 0 {
@@ -139,7 +139,8 @@ func (m *Reader) parseFields(head string) {
 	}
 }
 
-// cleanLine removes control characters that later software could misread in a value.
+// cleanLine removes control characters from a line, because other software could misread
+// them in a value.
 func (r *Response) cleanLine(line string) string {
 	if strings.IndexByte(line, 0) >= 0 {
 		r.Warn(WarnHeaderNUL)

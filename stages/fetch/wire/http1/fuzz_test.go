@@ -20,8 +20,8 @@ func raw(r *Response) string {
 	return b.String()
 }
 
-// FuzzChunks checks that well-framed chunks read back in any pieces, and that other input
-// stays bounded.
+// FuzzChunks checks that well-framed chunks are read back, in whatever pieces they arrive,
+// and that other input is read within the bounds.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("5;x=y\nhello0\n"), 1)
@@ -50,7 +50,7 @@ func FuzzChunks(f *testing.F) {
 	})
 }
 
-// FuzzTarget checks that every accepted URL makes one request line and one Host field.
+// FuzzTarget checks that every accepted URL gives one request line and one Host field.
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{"http://example.org/a?b#c", "https://u:p@[::1]:8443/ü", "http://0x7f.1/", "http://a.b\r\nc/"} {
 		f.Add(s)
@@ -73,7 +73,7 @@ func FuzzTarget(f *testing.F) {
 }
 
 // FuzzHeaders checks that a line break, NUL or colon in a header line cannot create other
-// fields, and that written fields read back the same.
+// fields, and that written fields are read back unchanged.
 func FuzzHeaders(f *testing.F) {
 	for _, s := range []string{
 		"Content-Type: text/html\r\nSet-Cookie: a=b\r\n\r\n", "A: b\r\n c\r\n\td\r\n\r\n", "no colon\r\n: no name\r\nA : b\r\n\r\n",

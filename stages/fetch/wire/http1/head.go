@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxSlop bounds the stray bytes that are skipped before a status line. Like browsers,
-	// the reader skips them because some servers send a longer body than they announced.
+	// maxSlop bounds the stray bytes that are skipped before a status line. Some servers send
+	// a longer body than they announce, so the reader skips them, as browsers do.
 	maxSlop = 4
 	// maxInterim bounds the 1xx responses before the final one.
 	maxInterim = 8
@@ -20,7 +20,7 @@ const (
 
 // ProtocolError says why bytes cannot be read as a response.
 type ProtocolError struct {
-	Phrase string // one of a small set, for grouping
+	Phrase string // one of a few texts, for grouping
 	Detail string // specific to this response; may be empty
 }
 
@@ -94,7 +94,7 @@ func (m *Reader) readOneHead(budget int) error {
 }
 
 // readHeadLine appends one line to the raw head. It reports whether the line is the last
-// one: it is empty, or the connection's end cut it.
+// one, because it is empty or the connection ended in it.
 func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	r := m.r
 	start := len(r.RawHead)
@@ -103,8 +103,8 @@ func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	case err == errLong:
 		return false, errHeadTooLong(m.MaxHeader)
 	case err == io.EOF && (!m.HTTPS || m.Replayed && start > 0 && len(r.RawHead) == start):
-		// Browsers accept a cut head over http; over TLS it may be an attack. An archived
-		// head may end after a whole line, if a document began there.
+		// Browsers accept a cut head over http. Over TLS, the cut may be an attack. An archived
+		// head may end after a whole line, because a document began there.
 		r.Warn(WarnHeadTruncated)
 		m.headEnded = false
 		r.Truncated = TruncDisconnect
@@ -133,7 +133,7 @@ type headKind int
 const (
 	statusLine headKind = iota
 	headerLine          // header fields without a status line before them
-	noHead              // a body right away, as in HTTP/0.9
+	noHead              // the body without a head, as in HTTP/0.9
 )
 
 // recogniseHead skips stray bytes before a response and classifies its beginning. It
@@ -142,8 +142,8 @@ func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
 	}
-	// A TLS alert or a banner may be shorter than this. Then the connection's end or the
-	// time limit ends the peek.
+	// A TLS alert or a banner may be shorter than this. Then peek waits for the connection's
+	// end or the time limit.
 	b, err := m.peek(maxSlop + len("HTTP/"))
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -213,7 +213,7 @@ func otherProtocol(b []byte) string {
 	return ""
 }
 
-// knownField tells header lines from text that happens to have a colon.
+// knownField distinguishes header lines from text that has a colon by chance.
 func knownField(name string) bool {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "status", "server", "date", "location", "content-type", "content-length", "content-encoding",
@@ -251,8 +251,8 @@ func (m *Reader) documentBegins() int {
 	return 0
 }
 
-// hasPrefixFold ignores ASCII case. It does not convert b to upper case: that changes the
-// length of bytes that are not UTF-8.
+// hasPrefixFold ignores ASCII case. It does not convert b to upper case, because that
+// changes the length of bytes that are not UTF-8.
 func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }

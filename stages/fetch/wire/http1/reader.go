@@ -18,18 +18,18 @@ const (
 
 // Reader reads one response. Set its fields before the first read.
 type Reader struct {
-	Method    string    // of the request; a response to HEAD has no body
-	HTTPS     bool      // a head that breaks off is then an error, because it may be an attack
+	Method    string    // the request's method; a response to HEAD has no body
+	HTTPS     bool      // if set, a head that breaks off is an error, because it may be an attack
 	Replayed  bool      // the bytes come from an archive
 	MaxHeader int       // bytes of a head, including interim heads before it
 	MaxBody   int64     // bytes of a payload; OnPrefix may raise it
 	Deadline  time.Time // of the exchange
 
-	// OnPrefix, if not nil, is called once, after PrefixLen bytes of the payload or all of
-	// it have been read. It reports whether to read the rest.
+	// OnPrefix, if not nil, is called once, when PrefixLen bytes of the payload or the whole
+	// payload have been read. It reports whether to read the rest.
 	OnPrefix func() bool
-	// Grow, if not nil, is called before payload and framing together take that many
-	// bytes, if that is more than OwnMemory. An error ends the body.
+	// Grow, if not nil, is called before payload and framing together take more than
+	// OwnMemory. bytes is what they will take. An error ends the body.
 	Grow func(bytes int64) error
 	// Wait, if not nil, limits how long the next reads may wait. The limit is d, or the
 	// rest of the exchange if that is shorter or d is 0.
@@ -37,13 +37,13 @@ type Reader struct {
 
 	source
 	r              *Response
-	minor          int           // of the version HTTP/1.minor
-	headEnded      bool          // the head was complete; otherwise there is no body
+	minor          int           // minor version of HTTP/1
+	headEnded      bool          // whether the head is complete; if not, there is no body
 	documentMark   int           // length of the tag that begins a document inside the head, or 0
 	quiet          time.Duration // the longest silence allowed in the body; 0 for no limit
 	grantedFraming int           // capacity of the framing in the last call of Grow
 	prefixTested   bool
-	definite       bool // the framing determined the end of the body
+	definite       bool // whether the framing determined the end of the body
 }
 
 // NewReader returns a reader that reads the response to a GET from in into r.
@@ -71,7 +71,7 @@ func (m *Reader) Definite() bool { return m.definite }
 func (m *Reader) Release() { m.release() }
 
 // Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). It
-// may if both ends know where this exchange ended and neither said close.
+// may if both peers know where this exchange ended and neither sent "close".
 func (m *Reader) Persistent() bool {
 	if !m.definite || m.Unread() || m.err != nil {
 		return false
@@ -98,7 +98,7 @@ func (m *Reader) SkipBody() {
 	}
 }
 
-// wait calls Wait, which tests may leave out.
+// wait calls Wait, unless it is nil.
 func (m *Reader) wait(d time.Duration) {
 	if m.Wait != nil {
 		m.Wait(d)

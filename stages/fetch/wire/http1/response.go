@@ -11,7 +11,7 @@ import (
 // 1.1, 5.13). It is empty if no bytes are missing.
 type Truncation string
 
-// The reasons, and Complete, which is none.
+// The reasons. Complete means that no bytes are missing.
 const (
 	Complete        Truncation = ""
 	TruncLength     Truncation = "length"      // longer than the limit
@@ -33,7 +33,7 @@ type Response struct {
 	StatusText string
 	Header     Header
 
-	// Payload is the body without chunk framing, before content decoding.
+	// Payload is the body without chunk framing. Its content codings are not undone.
 	Payload []byte
 	// Truncated tells why bytes of Payload are missing.
 	Truncated Truncation
@@ -46,17 +46,17 @@ type Response struct {
 	framing framing
 }
 
-// framing is the chunk framing of a raw body. It is stored apart from the payload, so that
-// memory holds both only once. For each span in turn, the raw body continues with the
-// framing up to span.framing and the payload up to span.payload. The rest of the framing
-// and the rest of the payload follow.
+// framing is the chunk framing of a raw body. Framing and payload are stored apart, so that
+// each is in memory only once. To build the raw body, take for each span the framing up to
+// span.framing, then the payload up to span.payload. At the end, add the rest of the
+// framing and the rest of the payload.
 type framing struct {
 	bytes []byte
 	spans []span
 }
 
-// span marks the ends of a stretch of framing and of the chunk data after it.
-// 32 bits suffice for both bounds.
+// span holds where a piece of framing ends and where the chunk data after it ends. Both fit
+// into 32 bits.
 type span struct{ framing, payload uint32 }
 
 // maxFraming bounds the chunk-size lines, extensions and trailers of a body, in bytes. A
@@ -68,8 +68,8 @@ func (r *Response) mark() {
 	r.framing.spans = append(r.framing.spans, span{uint32(len(r.framing.bytes)), uint32(len(r.Payload))})
 }
 
-// RawParts iterates over the response as received: consecutive parts of head and body,
-// including chunk framing. No part is empty. Parts are valid until Release.
+// RawParts iterates over the response as received, in consecutive parts of head and body.
+// They include chunk framing. No part is empty. Parts are valid until Release.
 func (r *Response) RawParts(yield func([]byte) bool) {
 	if len(r.RawHead) > 0 && !yield(r.RawHead) {
 		return

@@ -107,8 +107,8 @@ func (s *source) peekLine(n int) ([]byte, error) {
 func (s *source) discard(n int) { s.start += n }
 
 // appendLine appends bytes to dst up to and including a line feed, but at most limit
-// bytes. With errLong, dst has grown by limit bytes. With another error, it has grown by
-// the bytes before that error.
+// bytes. If it returns errLong, dst has grown by limit bytes. If it returns another error,
+// dst has grown by the bytes before that error.
 func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
@@ -138,8 +138,8 @@ func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
 	}
 }
 
-// readInto reads available bytes into p: from the buffer first, otherwise
-// directly from the stream.
+// readInto reads available bytes into p. It takes them from the buffer, or directly from
+// the stream if the buffer is empty.
 func (s *source) readInto(p []byte) (int, error) {
 	if s.buffered() > 0 {
 		n := copy(p, s.buf[s.start:s.end])

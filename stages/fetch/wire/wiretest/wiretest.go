@@ -22,7 +22,7 @@ const Page = "<html><title>a</title><p>hello</html>"
 // LongPage is an HTML document of some 23 KB.
 var LongPage = "<html>" + strings.Repeat("<p>all work and no play makes jack a dull boy ", 500) + "</html>"
 
-// Noise returns n bytes of text that hardly compresses. It is the same every time.
+// Noise returns n bytes of text that hardly compresses. Each call returns the same text.
 func Noise(n int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, n)
@@ -33,7 +33,7 @@ func Noise(n int) string {
 }
 
 // Encode returns s in a content coding; it also knows "raw deflate" (RFC 1951). It panics
-// if it does not know the coding.
+// at an unknown coding.
 func Encode(coding, s string) string {
 	var b bytes.Buffer
 	w := map[string]func() io.WriteCloser{
