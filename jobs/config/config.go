@@ -1,5 +1,5 @@
-// Package config is the config file of crawlbatch: one table of its keys, from which defaults,
-// strict reading, checks, freezing into crawl.json, flags and the reference follow.
+// Package config reads the config file of crawlbatch: one table of keys gives the defaults, the
+// checks, the flags, what crawl.json freezes, and the reference.
 //
 // In: YAML bytes and the environment. Out: a checked Config, or a one-line error that names the
 // file, the line, the key and the allowed values. The package imports formats packages only;
@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Config is the whole file. The table documents every key.
+// Config holds the values of all keys. The table documents every key.
 type Config struct {
 	UserAgent  string     `yaml:"user_agent"`
 	Politeness Politeness `yaml:"politeness"`
@@ -25,7 +25,7 @@ type Config struct {
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
 	references []unexpanded      // values that hold ${VAR} in the file
-	older      []string          // keys that were unknown when the config was frozen
+	older      []string          // keys that did not exist when the config was frozen
 	from       map[string]string // source of a key's value; a default has no entry
 }
 
@@ -82,7 +82,7 @@ type Timeout struct {
 	Robots    Duration `yaml:"robots"`
 }
 
-// Retries holds the number of tries for each class of failure.
+// Retries holds the number of further tries for each class of failure.
 type Retries struct {
 	Timeout     int `yaml:"timeout"`
 	ServerError int `yaml:"server_error"`

@@ -62,7 +62,8 @@ func (c *Config) stored() (*ast.File, error) {
 	return file, nil
 }
 
-// storedValue returns the value of a key in what stored returns, or nil if it has none.
+// storedValue returns the value of a key in the file that stored returns, or nil if the file does
+// not have the key.
 func storedValue(file *ast.File, path string) (value any, err error) {
 	node, err := nodeAt(file, "$."+path)
 	if err == nil && node != nil {
@@ -128,8 +129,8 @@ func WriteYAML(w io.Writer, settings []Setting) error {
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }
 
-// inline returns the YAML of a value on one line. It uses JSON, which is valid YAML, for a text
-// with control characters: only JSON keeps such a text on one line.
+// inline returns the YAML of a value on one line. It writes a text with control characters as JSON,
+// which is valid YAML, because only JSON keeps such a text on one line.
 func inline(value any) (string, error) {
 	if hasControls(value) {
 		text, err := json.Marshal(value)

@@ -26,8 +26,8 @@ type field struct {
 	instead func(name, text string) string
 }
 
-// change says whether a --config given after the plan may change a key. It may only if the key
-// affects neither which URLs are crawled nor how results are made.
+// change says whether a --config given after the plan may change a key. A key is live if it affects
+// neither which URLs are crawled nor how results are made.
 type change bool
 
 const (
@@ -35,7 +35,8 @@ const (
 	live   change = true
 )
 
-// report receives a problem with a key, or with an entry below it.
+// report receives a problem with a key. below names the wrong entry of the key's map, if there is
+// one.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -68,7 +69,7 @@ func (f field) hidden(hide func(string) string, instead func(name, text string) 
 	return f
 }
 
-// set stores a value, which may be of any type of the field's kind.
+// set stores a value. Its type may differ from the field's type, but its kind may not.
 func (f field) set(v any) { f.at.Set(reflect.ValueOf(v).Convert(f.at.Type())) }
 
 // equal reports whether two rows of the same key hold the same value. Empty and unset lists are
@@ -160,7 +161,7 @@ func (c *Config) Flags() []Flag {
 	return flags
 }
 
-// Overlay sets the keys whose flags were given, which are those that are not zero in flags.
+// Overlay sets the keys whose flags were given. A flag was given if its key is not zero in flags.
 func (c *Config) Overlay(flags *Config) {
 	given := flags.fields()
 	for i, f := range c.fields() {

@@ -35,7 +35,7 @@ const maxFile = 4 << 20
 
 // LoadOver reads a file over another config and checks the result. Keys that the file does not set
 // keep their value. The section politeness is an exception: if the file has it, keys that are
-// missing in it get their defaults. For an empty path, LoadOver returns a copy.
+// missing in it get their defaults. If path is empty, LoadOver returns a copy.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil
@@ -133,7 +133,7 @@ func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	for i, f := range c.fields() {
 		if line := lineAt(file, f.path); line > 0 {
 			c.note(f.path, fmt.Sprintf("%s:%d", name, line))
-		} else if !f.equal(earlier[i]) { // through an alias or a merge key
+		} else if !f.equal(earlier[i]) { // an alias or a merge key sets it
 			c.note(f.path, name)
 		}
 	}
@@ -213,7 +213,7 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 }
 
 // valueAt returns the text of the value at a path, or "" if there is none. It returns an error if
-// it cannot find the value of a reference: otherwise the secret itself would be stored.
+// it cannot find the value of a reference, because the secret itself would be stored otherwise.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {

@@ -124,7 +124,8 @@ var tolerationsRule = &rule[[]Toleration]{"", func(tolerations []Toleration, rep
 	}
 }}
 
-// webIdentityRule allows a role, but not beside a file of credentials: pods would use only one.
+// webIdentityRule refuses a role if credentials_secret is set too, because pods would use only one
+// of them.
 func (c *Config) webIdentityRule() *rule[string] {
 	return &rule[string]{"an ARN, or empty", func(role string, report report) {
 		switch {

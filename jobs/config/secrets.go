@@ -47,8 +47,8 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 	return found, nil
 }
 
-// RefuseLiteralSecrets returns an error if the config holds a secret as plain text. A new crawl
-// may not, because crawl.json keeps its config.
+// RefuseLiteralSecrets returns an error if the config holds a secret as plain text. A new crawl may
+// not start with such a config, because crawl.json keeps it.
 func (c *Config) RefuseLiteralSecrets() error {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {
@@ -74,8 +74,8 @@ func passwordInstead(_, text string) string {
 	return text[:from] + "${PROXY_PASSWORD}" + text[to:]
 }
 
-// secretName matches the names of environment variables that hold secrets. publicName matches those
-// of them that hold an address of a secret.
+// secretName matches the names of environment variables that hold secrets. publicName matches the
+// names among these whose variable only says where the secret is.
 var (
 	secretName = regexp.MustCompile(`(?i)(secret|passw|token|credential|authorization|api_?key|private_?key)`)
 	publicName = regexp.MustCompile(`(?i)_(file|path|dir|uri|url|arn|name|endpoint)$`)

@@ -26,42 +26,42 @@ const (
 func (c *Config) table() []field {
 	p, f := &c.Politeness, &c.Fetch
 	return append([]field{
-		key(&c.UserAgent, "", nil, frozen, "sent with each request, with a contact (URL or mail address) for a public crawl; robots.txt groups are matched with its product token").
+		key(&c.UserAgent, "", nil, frozen, "sent with each request; a public crawl needs a contact in it (URL or mail address); robots.txt groups are matched with its product token").
 			option("user-agent", "user agent with a contact, such as \"examplebot/1.0 (+https://example.org/bot)\""),
 
-		key(&p.Delay, 2*second, between(0, day), live, "least gap between two requests to a host, from the writing of one to the writing of the next"),
+		key(&p.Delay, 2*second, between(0, day), live, "minimum time between two requests to a host, from the moment one is written to the moment the next is written"),
 		key(&p.InFlightPerHost, 1, between(1, 64), live, "concurrent requests to a host"),
-		key(&p.PerAddressDelay, nil, orUnset(between(0, day)), live, "least gap between two requests to an IP address; unset: 200ms, and no gap for `connect_to` targets"),
-		key(&p.SlowFactor, 2, slowFactor, live, "a response that takes longer than the delay adds this times the excess to the delay, up to 30s: a host that takes 5s at a delay of 2s is asked every 2s + 2 × 3s; 0: slow hosts get the same delay as others"),
+		key(&p.PerAddressDelay, nil, orUnset(between(0, day)), live, "minimum time between two requests to an IP address; unset: 200ms, and none for `connect_to` targets"),
+		key(&p.SlowFactor, 2, slowFactor, live, "if a response takes longer than the delay, the excess times this factor is added to the delay, at most 30s: at a delay of 2s, a host that takes 5s is asked every 8s (2s + 2 × 3s); 0: slow hosts get the same delay as others"),
 		key(&p.RobotsTTL, day, between(minute, day), live, "time for which a robots.txt is used before it is fetched again"),
 		key(&p.Classes, map[string]Duration{"ecommerce": 5 * second, "news": 3 * second}, eachValue(between(0, day)), live, "delays by name, for `politeness.domains`"),
-		key(&p.Domains, nil, c.domainRule(), live, "overrides by registered domain: `class` (a key of `politeness.classes`), `delay`, `in_flight_per_host`, and `stop` (a reason: its URLs end as `stopped`, within seconds in a running crawl)"),
+		key(&p.Domains, nil, c.domainRule(), live, "overrides by registered domain: `class` (a key of `politeness.classes`), `delay`, `in_flight_per_host`, and `stop` (why the domain is stopped: its URLs end as `stopped`, within seconds in a running crawl)"),
 
 		key(&f.Slots, 200, between(1, 10_000), live, "concurrent fetches of a task"),
-		key(&f.Timeout.Connect, 10*second, between(ms, hour), live, "until the connection is established"),
-		key(&f.Timeout.FirstByte, 15*second, between(ms, hour), live, "from the request to the first byte of the response"),
-		key(&f.Timeout.Total, 30*second, between(ms, hour), live, "of a whole request"),
-		key(&f.Timeout.Robots, 15*second, between(ms, hour), live, "of a request for robots.txt, for which all URLs of a host wait"),
-		key(&f.MaxBody, 5*mib, between(kib, gib), frozen, "longer bodies are cut and marked as truncated"),
-		key(&f.MaxSitemap, 50*mib, between(0, gib), frozen, "the same for sitemaps, if it is more than `fetch.max_body`").
+		key(&f.Timeout.Connect, 10*second, between(ms, hour), live, "time limit for making a connection"),
+		key(&f.Timeout.FirstByte, 15*second, between(ms, hour), live, "time limit from the request to the first byte of the response"),
+		key(&f.Timeout.Total, 30*second, between(ms, hour), live, "time limit of a whole request"),
+		key(&f.Timeout.Robots, 15*second, between(ms, hour), live, "time limit of a request for robots.txt; all URLs of a host wait for it"),
+		key(&f.MaxBody, 5*mib, between(kib, gib), frozen, "size limit of a body; longer bodies are cut and marked as truncated"),
+		key(&f.MaxSitemap, 50*mib, between(0, gib), frozen, "size limit of a sitemap, if it is more than `fetch.max_body`").
 			beforeItExisted(0),
 		key(&f.MaxRedirects, 5, between(0, 20), frozen, "redirects followed for a URL"),
 		key(&f.Types.Store, nil, mediaRanges, frozen, "media ranges to store in addition to text and what the parser reads: `[application/pdf, image/*]`, `[\"*/*\"]`; they are matched with the detected type, and the most specific range decides"),
 		key(&f.Types.Skip, nil, c.skippedTypes(), frozen, "media ranges not to store: their URLs end as `mime_filtered`"),
-		key(&f.Retries.Timeout, 1, between(0, 10), frozen, "tries after a timeout"),
-		key(&f.Retries.ServerError, 2, between(0, 10), frozen, "tries after a 5xx"),
-		key(&f.Retries.RateLimited, 3, between(0, 10), frozen, "tries after a 429, or a 503 with Retry-After"),
-		key(&f.Retries.Robots, 2, between(0, 10), frozen, "further tries for a robots.txt after all of these failed, after 2, 8, … minutes"),
-		key(&f.Pauses.RateLimited, 30*second, between(ms, hour), live, "of the host before such a try, doubled each time in a row; a longer Retry-After wins; all pauses are jittered"),
-		key(&f.Pauses.Timeout, 15*second, between(ms, hour), live, "before the try after a timeout"),
-		key(&f.Pauses.ServerError, 10*second, between(ms, hour), live, "before the try after a 5xx"),
-		key(&f.Pauses.DNS, minute, between(ms, hour), live, "of the host after a DNS error"),
-		key(&f.Pauses.Breaker, 2*minute, between(ms, hour), live, "of a host at which most requests fail, before it is probed"),
-		key(&f.Window, 20*hour, between(second, 31*day), live, "of a round's fetch stage; URLs without an outcome by then are deferred to the next round"),
-		key(&f.CrawlWindow, 30*day, between(second, 366*day), live, "`run` begins no round after it"),
-		key(&f.Proxy, "", proxyAddress, live, "every request goes through it, by CONNECT to an address that was resolved and checked here; write its password as `${VAR}`").
+		key(&f.Retries.Timeout, 1, between(0, 10), frozen, "further tries after a timeout"),
+		key(&f.Retries.ServerError, 2, between(0, 10), frozen, "further tries after a 5xx"),
+		key(&f.Retries.RateLimited, 3, between(0, 10), frozen, "further tries after a 429, or a 503 with Retry-After"),
+		key(&f.Retries.Robots, 2, between(0, 10), frozen, "further tries for a robots.txt, after 2, 8, … minutes, once all tries above have failed"),
+		key(&f.Pauses.RateLimited, 30*second, between(ms, hour), live, "pause of a host after a 429, or a 503 with Retry-After; each one in a row doubles it; a longer Retry-After wins; all pauses are jittered"),
+		key(&f.Pauses.Timeout, 15*second, between(ms, hour), live, "pause before the try after a timeout"),
+		key(&f.Pauses.ServerError, 10*second, between(ms, hour), live, "pause before the try after a 5xx"),
+		key(&f.Pauses.DNS, minute, between(ms, hour), live, "pause of a host after a DNS error"),
+		key(&f.Pauses.Breaker, 2*minute, between(ms, hour), live, "pause of a host at which most requests fail, before it is probed"),
+		key(&f.Window, 20*hour, between(second, 31*day), live, "length of a round's fetch stage; URLs without an outcome at its end are deferred to the next round"),
+		key(&f.CrawlWindow, 30*day, between(second, 366*day), live, "time since the start of `run` after which it begins no further round"),
+		key(&f.Proxy, "", proxyAddress, live, "proxy for every request; it gets CONNECT to an address that crawlbatch resolved and checked; write its password as `${VAR}`").
 			hidden(hidePassword, passwordInstead),
-		key(&f.ProxyFilters, false, nil, live, "the proxy itself refuses private addresses: plain http goes to it by name, in absolute form, as a proxy needs that refuses CONNECT to port 80"),
+		key(&f.ProxyFilters, false, nil, live, "true if the proxy itself refuses private addresses; it then gets plain http requests in absolute form, with the host's name: some proxies refuse CONNECT to port 80"),
 		key(&f.Resolvers, nil, resolvers, live, "name servers to ask in turn instead of the system's"),
 		key(&f.Checkpoint.Every, minute, between(100*ms, 10*minute), live, "time between two checkpoints of a task"),
 		key(&f.Checkpoint.Bytes, 256*mib, between(64*kib, 16*gib), live, "bytes fetched since the last checkpoint that cause the next one"),
@@ -71,23 +71,23 @@ func (c *Config) table() []field {
 		key(&f.AllowPrivateNetworks, false, nil, live, "requests may reach private addresses").
 			option("allow-private-networks", "let requests reach private addresses"),
 
-		key(&c.Parse.MaxLinks, 10_000, between(0, 1_000_000), frozen, "rows in `links` per page, embedded resources last; further links are only counted; 0: the default"),
-		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "finds the main content; trafilatura takes 20 times as long, and leaves pages that are too large for it, or in which it finds nothing, to fast"),
+		key(&c.Parse.MaxLinks, 10_000, between(0, 1_000_000), frozen, "most rows in `links` per page; embedded resources are left out first; links left out are only counted; 0: the default"),
+		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "extractor of the main content; trafilatura takes 20 times as long; fast handles the pages that are too large for trafilatura or in which it finds nothing"),
 
-		key(&c.Plan.PartitionURLs, 50_000, between(1, 10_000_000), frozen, "URLs in a partition, about"),
+		key(&c.Plan.PartitionURLs, 50_000, between(1, 10_000_000), frozen, "approximate number of URLs in a partition"),
 		key(&c.Plan.Budgets.Default, 10_000, between(0, 1<<31-1), frozen, "URLs planned per domain and crawl; 0: no limit"),
 		key(&c.Plan.Budgets.PerDay, 0, between(0, 1<<31-1), frozen, "URLs planned per day of a round's `fetch.window`; 0: no limit"),
 		key(&c.Plan.Budgets.Total, 0, between(0, 1<<40), frozen, "URLs planned per crawl; 0: no limit"),
 		key(&c.Plan.Budgets.Domains, nil, eachValue(between(0, 1<<31-1)), frozen, "URLs planned per crawl for single domains, instead of the default"),
-		key(&c.Plan.MaxDepth, 15, between(0, 1000), frozen, "links between a seed and a planned URL"),
+		key(&c.Plan.MaxDepth, 15, between(0, 1000), frozen, "most links between a seed and a planned URL"),
 		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
-		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, `*` for any characters: if there are any, only matching URLs are planned"),
-		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns that are not planned: `[\"*/calendar/*\"]`"),
+		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; if there are any, only matching URLs are planned"),
+		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
 
 		key(&c.Dedup.MaxDistance, 3, between(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ"),
-		key(&c.Dedup.MinWords, 50, between(0, 1_000_000), frozen, "words below which only equal texts are duplicates"),
+		key(&c.Dedup.MinWords, 50, between(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),
 
-		key(&c.Frontier.Follow, "domain", oneOf("none", "host", "domain", "any"), frozen, "links to plan: to the same host, to planned domains, or any"),
+		key(&c.Frontier.Follow, "domain", oneOf("none", "host", "domain", "any"), frozen, "links whose targets are planned: none, those to the same host, those to planned domains, or any"),
 		key(&c.Frontier.Kinds, kindNames(schema.DefaultFollowed), linkKinds, frozen, "kinds of links to follow, as in the column `kind` of `links`"),
 
 		key(&c.Store.SSEKMSKey, "", nil, live, "KMS key that encrypts the objects in S3"),
@@ -99,36 +99,36 @@ func (c *Config) table() []field {
 func (c *Config) kubernetesTable() []field {
 	k := &c.Kubernetes
 	return []field{
-		key(&k.Namespace, "crawl", objectName, live, "of the Jobs").
+		key(&k.Namespace, "crawl", objectName, live, "namespace of the Jobs").
 			option("namespace", "namespace of the Jobs (kubernetes.namespace)"),
-		key(&k.Image, "", imageName, live, "of crawlbatch, needed to submit Jobs").
+		key(&k.Image, "", imageName, live, "image of crawlbatch, needed to submit Jobs").
 			option("image", "image of crawlbatch (kubernetes.image)"),
-		key(&k.ImagePullPolicy, "", orEmpty(oneOf("Always", "IfNotPresent", "Never")), live, "empty: Kubernetes decides by the tag"),
-		key(&k.ImagePullSecrets, nil, objectNames, live, "names of Secrets"),
+		key(&k.ImagePullPolicy, "", orEmpty(oneOf("Always", "IfNotPresent", "Never")), live, "when a node pulls the image; empty: Kubernetes decides by the image's tag"),
+		key(&k.ImagePullSecrets, nil, objectNames, live, "names of the Secrets for pulling the image"),
 		key(&k.Parallelism, 50, between(1, 10_000), live, "pods of a stage at a time"),
 		key(&k.JobTasks, 10_000, between(1, 100_000), live, "tasks in a Job; a stage with more is split into several Jobs"),
-		key(&k.BackoffLimitPerIndex, PoisonDeaths, between(PoisonDeaths, 1000), live, "failures of a task, beyond the first, after which it is given up"),
-		key(&k.MaxFailedIndexes, 0, between(0, 10_000), live, "failed tasks that end a Job early; 0: a tenth of them, at least 10"),
-		key(&k.Grace, minute, between(MinGrace, hour), live, "time that a pod has to end"),
-		key(&k.TTL, day, between(minute, 366*day), live, "until a finished Job and its pods are removed"),
-		key(&k.Resources, nil, resourcesRule, live, "by stage, or `default`: `cpu` (requested: 500m, 2), `memory` (requested, and the limit), `scratch` (size of the scratch volume); what is unset is estimated from the plan"),
-		key(&k.PriorityClass, "", orEmpty(objectName), live, "of pods"),
+		key(&k.BackoffLimitPerIndex, PoisonDeaths, between(PoisonDeaths, 1000), live, "how often Kubernetes runs a failed task again before it gives up the task"),
+		key(&k.MaxFailedIndexes, 0, between(0, 10_000), live, "number of failed tasks that ends a Job early; 0: a tenth of its tasks, at least 10"),
+		key(&k.Grace, minute, between(MinGrace, hour), live, "time that a pod gets to end"),
+		key(&k.TTL, day, between(minute, 366*day), live, "time until a finished Job and its pods are removed"),
+		key(&k.Resources, nil, resourcesRule, live, "by stage, or `default`: `cpu` (requested: 500m, 2), `memory` (requested, and the limit), `scratch` (size of the scratch volume); unset values are estimated from the plan"),
+		key(&k.PriorityClass, "", orEmpty(objectName), live, "priority class of pods"),
 		key(&k.Spot, true, nil, live, "tolerate the taints of Google's and Azure's spot nodes"),
-		key(&k.NodeSelector, nil, nil, live, "labels of the nodes for pods"),
+		key(&k.NodeSelector, nil, nil, live, "labels that a node needs to run pods"),
 		key(&k.Tolerations, nil, tolerationsRule, live, "taints that pods tolerate: `key`, `operator` (Exists, Equal), `value`, `effect` (NoSchedule, PreferNoSchedule, NoExecute; empty: all)"),
-		key(&k.ServiceAccount, "crawlbatch-task", objectName, live, "of task pods"),
-		key(&k.ServiceAccountToken, false, nil, live, "mount its token in task pods"),
-		key(&k.ServiceAccountAnnotations, nil, nil, live, "its annotations, such as a cloud identity, in what `k8s render` prints"),
-		key(&k.DriverServiceAccount, "crawlbatch-driver", objectName, live, "of the pod of `run --detach`"),
-		key(&k.Env, nil, nil, live, "environment of pods").
+		key(&k.ServiceAccount, "crawlbatch-task", objectName, live, "service account of task pods"),
+		key(&k.ServiceAccountToken, false, nil, live, "mount the service account's token in task pods"),
+		key(&k.ServiceAccountAnnotations, nil, nil, live, "annotations of the service account that `k8s render` prints, such as a cloud identity"),
+		key(&k.DriverServiceAccount, "crawlbatch-driver", objectName, live, "service account of the pod of `run --detach`"),
+		key(&k.Env, nil, nil, live, "environment variables of pods").
 			hidden(hideAll, variableInstead),
-		key(&k.EnvFromSecrets, nil, objectNames, live, "names of Secrets with further environment"),
+		key(&k.EnvFromSecrets, nil, objectNames, live, "names of Secrets with further environment variables"),
 		key(&k.CredentialsSecret, "", orEmpty(objectName), live, "name of a Secret whose key `credentials` is a credentials file of AWS: pods mount it and read the store's keys from it as they start"),
-		key(&k.WebIdentityRole, "", c.webIdentityRule(), live, "ARN of a role that pods take with a token of their service account, from a projected volume"),
-		key(&k.WebIdentityAudience, "sts.amazonaws.com", audience, live, "of that token, as the role's trust policy has it"),
-		key(&k.Annotations, nil, nil, live, "of pods"),
-		key(&k.MetricsPort, 9090, metricsPort, live, "on which task pods serve Prometheus metrics; 0: none"),
+		key(&k.WebIdentityRole, "", c.webIdentityRule(), live, "ARN of a role that pods assume with a token of their service account; the token is in a projected volume"),
+		key(&k.WebIdentityAudience, "sts.amazonaws.com", audience, live, "audience of that token, as in the role's trust policy"),
+		key(&k.Annotations, nil, nil, live, "annotations of pods"),
+		key(&k.MetricsPort, 9090, metricsPort, live, "port on which task pods serve Prometheus metrics; 0: none"),
 		key(&k.MetricsLegacyNames, false, nil, live, "serve metrics under their old names too: `crawler_urls_queued_total`"),
-		key(&k.PolitenessConfigMap, "crawlbatch-politeness", orEmpty(objectName), live, "fetch pods follow the key politeness.yaml of this ConfigMap; it may be missing"),
+		key(&k.PolitenessConfigMap, "crawlbatch-politeness", orEmpty(objectName), live, "ConfigMap whose key politeness.yaml sets the pace of fetch pods, also while they run; it may be missing"),
 	}
 }

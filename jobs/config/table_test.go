@@ -76,7 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// without drops the lines of keys that were added after the older text.
+// without drops the lines whose keys are not in older.
 func without(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string
@@ -112,7 +112,7 @@ func mustYAML(t *testing.T, c *Config) string {
 // except in a section that is live as a whole.
 func TestWhatIsFrozenIsAsBefore(t *testing.T) {
 	const name = "frozen-2026-11.txt"
-	was := map[string]bool{} // by path: whether it is frozen
+	was := map[string]bool{} // whether a key is frozen, by path
 	for line := range strings.Lines(golden(t, name)) {
 		path, change, _ := strings.Cut(strings.TrimSpace(line), " ")
 		was[path] = change == "frozen"

@@ -27,7 +27,7 @@ type URLAnswer struct {
 	SURT      string `json:"surt"`
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
-	Skip      string `json:"skip"` // why it would not be planned
+	Skip      string `json:"skip"` // why the URL would not be planned
 	// Spelling is the given spelling if it is not canonical: robots.txt must allow both.
 	Spelling string `json:"spelling,omitempty"`
 

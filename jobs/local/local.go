@@ -45,7 +45,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // the first interruption, which tells the reason
+	var interrupted error // the error of the first interrupted task; it has the reason
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {

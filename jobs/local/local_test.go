@@ -17,7 +17,7 @@ import (
 
 var errFlaky = errors.New("flaky")
 
-// attempts runs tasks and returns the number of tries and the error of each.
+// run runs tasks and returns the number of tries and the error of each.
 func run(t *testing.T, ctx context.Context, tasks int, try func(n int, attempt int) error) (tries map[int]int, ended map[int]error, err error) {
 	t.Helper()
 	var mu sync.Mutex

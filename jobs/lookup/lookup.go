@@ -79,11 +79,12 @@ func nextDue(r *schema.URLRecord) string {
 	return "never"
 }
 
-// Crawl finds URLs of one crawl, in the state when it was opened. Only one goroutine may use it.
+// Crawl finds URLs of one crawl, as its documents were when Open read them. Only one goroutine may
+// use it.
 type Crawl struct {
 	bucket  store.Bucket
 	rounds  []*manifest.Sealed // oldest first
-	plan    *manifest.Plan     // the newest; nil: none
+	plan    *manifest.Plan     // the newest plan; nil if there is none
 	filters map[string]*urlfilter.Filter
 }
 

@@ -43,7 +43,7 @@ type lab struct {
 	t       *testing.T
 	metrics *metrics.Metrics
 	url     string
-	counted *store.Counter // below the timed store
+	counted *store.Counter // counts the calls to the store below the timed one
 	runner  worker.Runner
 	plan    *manifest.Plan
 	live    live
@@ -58,7 +58,8 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl. If under is set, it wraps the store below the timing.
+// newLab plans the crawl. If under is given, newLab wraps the store with it and times the wrapped
+// store.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
@@ -176,7 +177,7 @@ func only(samples map[string]float64, prefixes ...string) map[string]float64 {
 	return out
 }
 
-// committed returns what the results of the fetch tasks count.
+// committed returns the counts in the results of the fetch tasks.
 func (l *lab) committed() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
@@ -194,7 +195,7 @@ func (l *lab) committed() map[string]float64 {
 	return want
 }
 
-// requested returns what the recorded requests add up to.
+// requested returns the sums over the recorded requests.
 func (l *lab) requested() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
@@ -233,7 +234,7 @@ func (l *lab) requested() map[string]float64 {
 	return want
 }
 
-// urlSeries lists prefixes of two kinds of series: counts of each URL once, and gauges of this process.
+// urlSeries lists the prefixes of the series that count each URL once, and of the gauges.
 var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {

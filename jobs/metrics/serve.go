@@ -17,13 +17,13 @@ import (
 // Limits of the server. It does not trust its clients, and they must not delay a crawl.
 const (
 	maxConnections = 64
-	maxScrapes     = 4 // at the same time; others get 503
+	maxScrapes     = 4 // scrapes at the same time; further ones get 503
 	maxHeader      = 16 << 10
 	readWithin     = 5 * time.Second
 	scrapeWithin   = 10 * time.Second
 	writeWithin    = 15 * time.Second
 	idleFor        = 2 * time.Minute // longer than the interval between two scrapes
-	closeWithin    = time.Second     // for running scrapes
+	closeWithin    = time.Second     // time that running scrapes get to end
 )
 
 // Server serves metrics over HTTP.

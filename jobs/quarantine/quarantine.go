@@ -1,9 +1,9 @@
 // Package quarantine moves objects of a store out of the folders that engines read, without losing
 // a byte: it copies, compares the copy's digest, then deletes.
 //
-// In: a bucket and keys. Out: copies under quarantine/, with the key behind it. Nothing reads them:
-// whoever knows that they are not needed removes them. An interrupted move goes on when it is
-// repeated. The package imports formats only.
+// In: a bucket and keys. Out: copies under quarantine/; the key of a copy ends in the object's key.
+// No command reads or deletes the copies: the user deletes those that are not needed. To finish an
+// interrupted move, repeat it. The package imports formats only.
 package quarantine
 
 import (
@@ -85,9 +85,10 @@ func digest(o store.Object) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Hold claims active.json for a round of a crawl, so that no fetch stage begins meanwhile. The error
-// is ErrBusy if one runs, of this crawl too. release gives it back and may be called once. If the
-// process dies before, the next `run` of the crawl goes on.
+// Hold claims active.json for a round of a crawl, so that no fetch stage begins meanwhile. The
+// error is ErrBusy if a fetch stage already runs, even one of this crawl. release gives active.json
+// back; call it at most once. If the process dies before that, the next `run` of the crawl takes
+// active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
@@ -109,7 +110,7 @@ func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version 
 		held.Done, held.Nonce = true, held.Nonce+"-done"
 		_, err := manifest.Swap(ctx, b, layout.Active(), held, mine)
 		if errors.Is(err, store.ErrConflict) {
-			return nil // a fetch stage of the round took it over
+			return nil // a fetch stage of the round has taken active.json over
 		}
 		return err
 	}, nil

@@ -1,5 +1,5 @@
-// Package show shows the progress and the status of a crawl to people: on a terminal, as lines, as
-// a table.
+// Package show shows the progress and the status of a crawl to people: on a terminal, as lines or
+// as a table.
 //
 // In: the driver's events, the counters and activities of tasks, a crawl's status. Out: on a
 // terminal, lines that stay above a block that is redrawn in place. Elsewhere it writes only lines:

@@ -35,7 +35,7 @@ func (r *rate) take(now time.Time, n int64) float64 {
 // scale compares the real duration of tasks with the plan's prediction.
 type scale struct {
 	began          map[int]time.Time
-	planned, taken float64 // seconds; only of tasks that ran completely in this process
+	planned, taken float64 // seconds, of the tasks that ran completely in this process
 }
 
 func (s *scale) begin(partition int, now time.Time) {
@@ -61,9 +61,9 @@ func (s *scale) of(planned float64) float64 {
 	return planned * s.taken / s.planned
 }
 
-// remaining predicts the remaining time of the fetch stage. Running tasks take as long as they
-// predict. The other tasks then start on the lanes that become free. The caller holds p.mu,
-// and running is not empty.
+// remaining predicts the remaining time of the fetch stage. Each running task takes as long as it
+// predicts. A lane is a place for one task at a time; when a task ends, the next one starts in its
+// lane. The caller holds p.mu, and running is not empty.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

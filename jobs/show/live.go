@@ -17,19 +17,19 @@ import (
 
 // Intervals of the display.
 const (
-	frameEvery = 500 * time.Millisecond // on a terminal
+	frameEvery = 500 * time.Millisecond // between frames on a terminal
 	lookEvery  = time.Second            // between checks whether a line is due
 	frameLeast = 50 * time.Millisecond  // the shortest pause between frames, however many lines come
 
-	soon       = 10 * time.Second // between lines in the first minutes, and when the reasons of a wait change
-	often      = 2 * time.Minute  // until this time, lines come more often
-	atLeast    = time.Minute      // between lines after that time
+	soon       = 10 * time.Second // between lines until often, and when the reasons of a wait change
+	often      = 2 * time.Minute  // age of the stage at which lines become rarer
+	atLeast    = time.Minute      // between lines from then on
 	adviseFrom = time.Minute      // the shortest wait for which advice is shown
 )
 
 // saying is the state of the lines about the current stage.
 type saying struct {
-	at      time.Time // of the last line
+	at      time.Time // when the last line was written
 	reasons string
 	advised bool
 	urls    int64
@@ -366,7 +366,7 @@ func (p *Progress) peek(ctx context.Context) {
 		}
 		found, err := p.Peek(ctx, plan, tasks)
 		if err != nil {
-			continue // the next round tries again
+			continue // the next pass tries again
 		}
 		p.mu.Lock()
 		if p.start.Plan == plan && p.start.Stage == stages.Fetch {

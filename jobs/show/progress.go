@@ -17,12 +17,12 @@ import (
 
 // Options are the settings of a Progress.
 type Options struct {
-	Out        io.Writer // for the summaries of rounds; nil for none
-	Err        io.Writer // for everything else
+	Out        io.Writer // gets the summaries of rounds; nil drops them
+	Err        io.Writer // gets everything else
 	Clock      stages.Clock
 	Log        *slog.Logger
 	Structured bool // write lines as entries of Log
-	FetchTasks int  // how many run at the same time; 0 means all, in other processes
+	FetchTasks int  // fetch tasks that run at the same time; 0: all of them, in other processes
 	// Advice says in one sentence how to end a wait for a host early. If it is nil, there is no
 	// advice.
 	Advice func(t stages.Task, host string) string
@@ -69,11 +69,11 @@ type watched struct {
 	since time.Time
 
 	last stages.Activity // the activity at the last look; used by one goroutine
-	next time.Time       // when to look again, at the earliest
+	next time.Time       // when to call look again, at the earliest
 }
 
-// share limits the time that a task spends on looks to 1/share of the total: a task that answers a
-// look walks through all of its hosts and sends nothing meanwhile.
+// share limits the time of calls to look to 1/share of a task's time, because during a call the
+// task walks through all of its hosts and sends nothing.
 const share = 100
 
 // now returns the recent activity of the task.
@@ -242,7 +242,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // usually the plan already existed
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // a plan that already existed takes no time and gets no line
 		p.say(line)
 	}
 	p.poke()

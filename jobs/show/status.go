@@ -195,8 +195,8 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 }
 
-// activityOf returns the activity in a task's checkpoint and its time. It returns false if there is
-// none.
+// activityOf returns the activity in a task's checkpoint and the time of the activity. It returns
+// false if the checkpoint has none.
 func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
 	if c == nil {

@@ -25,7 +25,7 @@ func Size(w io.Writer) (width, height int, ok bool) {
 	return width, height, os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""
 }
 
-// Width returns the width of w's terminal in cells, or otherwise if w is not a terminal.
+// Width returns the width of w's terminal in cells, or the given value if w is not a terminal.
 func Width(w io.Writer, otherwise int) int {
 	if width, _, _ := Size(w); width > 0 {
 		return width
@@ -125,7 +125,7 @@ type LogOutput struct {
 	Plain io.Writer
 
 	mu    sync.Mutex
-	above *Progress // nil means Plain
+	above *Progress // nil: the log goes to Plain
 }
 
 // Above sends the log to the lines above p, or to Plain again if p is nil. It does nothing on a nil

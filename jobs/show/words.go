@@ -71,7 +71,7 @@ func closing(a stages.Activity, now time.Time) string {
 	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
 }
 
-// Wait writes a wait, or the slowest host, with the reason.
+// Wait describes a wait with its reason. If the wait has no end, it describes the slowest host.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
 	case w.Host == "":

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// errFault: a stage panicked.
+// errFault means that a stage panicked.
 var errFault = errors.New("fault in the program")
 
 // Time limits for writing the record of an attempt. A task that has to stop has little time left.
@@ -65,8 +65,7 @@ func classOf(err error) string {
 		return manifest.ClassDone
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
-	// The cause of an interruption matters more, such as a full disk or a store that does not
-	// answer.
+	// If a full disk or a silent store caused an interruption, the cause is the class.
 	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):

@@ -12,8 +12,8 @@ import (
 )
 
 // inputs is a bucket that compares the sizes of the files that a task reads with the committed
-// sizes. Opening an object reports its size, so this needs no extra request. It does not find
-// damage that keeps the size; `crawlbatch verify` does.
+// sizes. Opening an object reports its size, so this needs no extra request. Damage that keeps the
+// size stays unnoticed here; `crawlbatch verify` finds it.
 type inputs struct {
 	store.Bucket
 	sizes map[string]int64 // bytes, by key

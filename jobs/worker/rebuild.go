@@ -25,10 +25,10 @@ import (
 // Rebuild recreates the lost and damaged parts that a task's result lists, and returns their keys.
 // It recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt in the
 // order of their stages. It writes nothing unless every part comes out with the digest in the
-// result. Then it moves damaged parts to quarantine/ and creates each anew. These are errors that
-// wrap stages.ErrPermanent and name the object: a part that comes out with another digest, and lost
-// or damaged data of a fetch task, which cannot be computed. A lost result is made anew, too. A task
-// that never had one has nothing to rebuild.
+// result. Then it moves damaged parts to quarantine/ and creates each anew. If a part comes out
+// with another digest, or if fetched data is lost or damaged and so cannot be computed, the error
+// names the object and wraps stages.ErrPermanent. Rebuild also recreates a lost result. A task that
+// never had a result has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil {
@@ -64,8 +64,8 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	return rebuilt, nil
 }
 
-// remake makes a lost result anew, with the parts that are missing. A later stage froze its digest, or
-// the round is sealed; a task that never had a result has nothing to rebuild.
+// remake recreates a lost result and its missing parts. The task had a result if a later stage
+// froze its digest or if the round is sealed; otherwise there is nothing to rebuild.
 func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {
@@ -108,8 +108,8 @@ func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, er
 	return append(rebuilt, key), nil
 }
 
-// absent returns an error if one of the files is there: nothing tells whether it or the one that would
-// be made anew is right.
+// absent returns an error if one of the files exists, because nothing tells whether the existing or
+// the recreated file is right.
 func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 	for _, f := range files {
 		o, err := r.Bucket.Open(ctx, f.Key)
@@ -124,8 +124,8 @@ func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 	return nil
 }
 
-// encodedAs encodes a result in the format in which it has the wanted digest. An older version wrote
-// an older format.
+// encodedAs encodes a result in the format that gives the wanted digest. An older version may have
+// written an older format.
 func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	for format := schema.FormatVersion; format > 0; format-- {
 		body, err := manifest.EncodeAs(result, format)
@@ -137,7 +137,7 @@ func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 }
 
 // fetchedBy returns the files of a task that were fetched over the network. For a fetch task these
-// are all files; for a reparse, only the files of the crawl that fetched.
+// are all files; for a fetch task of a reparse, only the files of the crawl that is parsed again.
 func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	if t.Stage != stages.Fetch {
 		return nil
@@ -149,8 +149,9 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// missing returns the files of a result that the store does not have, or not as the result says. It
-// reads each file of which it can make another: a listing may omit a file, and a size tells little.
+// missing returns the files of a result that are lost or damaged in the store. It compares the
+// digest of each file that can be recreated, and only the size of each fetched file. It opens every
+// file, because a listing may omit one.
 func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
 	fetched := map[string]bool{}
@@ -172,7 +173,8 @@ func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.
 // digestBuffer is the size of the ranges in which whole reads, in bytes.
 const digestBuffer = 4 << 20
 
-// whole reports whether the store has a file with its size and, if it is to be read, its digest.
+// whole reports whether the store has a file of the right size and, if read is true, with the right
+// digest.
 func (r Runner) whole(ctx context.Context, f manifest.File, read bool) (bool, error) {
 	o, err := r.Bucket.Open(ctx, f.Key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -212,7 +214,7 @@ func sameFiles(committed, again *manifest.Result) error {
 	return nil
 }
 
-// restore creates one part. A damaged one that is in its place goes to quarantine/ first.
+// restore creates one part. It first moves a damaged part with the same key to quarantine/.
 func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.File) error {
 	o, err := made.OpenWritten(ctx, f.Key)
 	if err != nil {

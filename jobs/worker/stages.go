@@ -65,7 +65,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 
 // roundBefore returns the results of fetch tasks of the previous round. Their host states and
 // robots files may cover hosts of a task's partition. If both rounds have the same number of
-// buckets, these are only the tasks of the partition's bucket.
+// buckets, it returns only the results of the partition's bucket.
 func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -144,8 +144,8 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	return f
 }
 
-// UserAgent returns the user agent of requests. This is the configured one, or the program's own
-// for crawls that reach no external host.
+// UserAgent returns the user agent of requests. If none is configured, this is the program's own,
+// which only crawls without public hosts may use.
 func UserAgent(c *config.Config, version string) string {
 	if c.UserAgent != "" {
 		return c.UserAgent

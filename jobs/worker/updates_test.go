@@ -41,7 +41,7 @@ func (r *rounds) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// failingSwaps is a store that fails that many swaps.
+// failingSwaps is a store that fails the given number of swaps, then none.
 type failingSwaps struct {
 	store.Bucket
 	swaps int
