@@ -135,8 +135,8 @@ func (k kind[T, L, PT, PL]) one(ctx context.Context, request *rest.Request) (*T,
 
 // Limits of requests to the cluster.
 const (
-	apiTimeout = 15 * time.Second // a call
-	apiRate    = 20               // calls a second
+	apiTimeout = 15 * time.Second // time limit of a call
+	apiRate    = 20               // most calls per second
 	apiBurst   = 100
 )
 

@@ -22,7 +22,7 @@ const (
 
 // storeCredentials returns the volumes from which pods read the store's credentials as files, and
 // the environment that names the files to AWS's default chain. The chain reads a token again when
-// it needs new keys, and a Secret's file only as the pod starts.
+// it needs new keys, and a Secret's file only when the pod starts.
 func storeCredentials(k *config.Kubernetes) (volumes []corev1.Volume, mounts []corev1.VolumeMount, env map[string]string) {
 	switch {
 	case k.CredentialsSecret != "":

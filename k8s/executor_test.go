@@ -107,7 +107,7 @@ func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	}
 }
 
-// pod adds a pod of an index that has failed before times.
+// pod adds a pod for an index. before is the number of earlier failures of the index.
 func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int, status corev1.PodStatus) *corev1.Pod {
 	t.Helper()
 	labels := maps.Clone(job.Spec.Template.Labels)

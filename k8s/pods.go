@@ -30,7 +30,7 @@ const (
 // podsKnown keeps what one pass has to know about earlier passes.
 type podsKnown struct {
 	reported map[types.UID]bool      // failed pods that were reported
-	waiting  map[types.UID]time.Time // when a pod began to start or to end
+	waiting  map[types.UID]time.Time // when a pod was first seen waiting to start or to end
 	failures time.Time               // time of the next pass over failed pods
 }
 
@@ -42,7 +42,7 @@ type podEnd struct {
 	oom     bool
 	text    string // one line
 	created time.Time
-	limit   string // of memory
+	limit   string // memory limit
 	stage   stages.Stage
 	crawl   string
 }

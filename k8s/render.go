@@ -113,8 +113,8 @@ func storeLabel(address string) string {
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 
-// maxFailed returns the number of tasks that may fail before the Job stops the others too: so many
-// failures have a common cause.
+// maxFailed returns the number of tasks that may fail before the Job stops the others too, because
+// so many failures have a common cause.
 func maxFailed(configured int, tasks int32) int32 {
 	if configured == 0 {
 		return min(tasks, max(10, tasks/10))

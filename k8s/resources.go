@@ -8,24 +8,24 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The resources of tasks by their work. These are generous estimates: a limit that is too low
-// kills, one that is too high only costs. kubernetes.resources overrides them. Measured peaks of a
-// whole task on amd64 without a memory limit, in MB, for a partition of 12,000 and of 48,000
-// documents of 6 kB:
+// The resources of tasks by their work. The estimates are generous, because a limit that is too low
+// kills pods, and one that is too high only costs money. kubernetes.resources overrides them.
+// Measured peaks of a whole task on amd64 without a memory limit, in MB, for a partition of 12,000
+// and of 48,000 documents of 6 kB:
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
-// Most of the growth is in buffers up to their bounds. Fetch reached 813 MB while 200 slots had a
-// body of 5 MiB each, which is the value used here, and 410 MB on ordinary pages.
+// Most of the growth is in buffers up to their bounds. Fetch reached 813 MB while each of 200 slots
+// had a body of 5 MiB, the case assumed here, and 410 MB on ordinary pages.
 const (
 	baseMemory     = 256 << 20 // the process and its buffers; a reduce task's sorts hold as much again before they spill
 	slotMemory     = 2 << 20   // for each fetch in flight
-	parseFactor    = 80        // memory for parsing the largest bodies at once, in bodies; a sitemap of 50 MiB takes less
+	parseFactor    = 80        // memory for parsing, as a multiple of fetch.max_body; a sitemap of 50 MiB takes less
 	rowMemory      = 1 << 10   // for each planned URL of a fetch task
 	mergeRowMemory = 4 << 10   // for each document that merge or publish joins; measured in merge: 3.5 kB
 	edgeRowMemory  = 2 << 10   // for each URL of a bucket of rank or frontier
 	graphMemory    = 64        // for each URL of the round in rank, which keeps the graph of all hosts: 12 bytes for each edge, doubled for garbage collection
-	hashMemory     = 256       // for each document that dedup compares: 80 bytes, and the sealed rounds' representatives
+	hashMemory     = 256       // for each document that dedup compares: 80 bytes and its share of the sealed rounds' representatives
 
 	fetchCPU       = 0.010 // core seconds for each URL; measured to fetch, parse and compress one: 0.005
 	leastCPU       = 250   // millicores
@@ -36,7 +36,7 @@ const (
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
 	spelledScratch = 1 << 10 // for each known URL with spellings that a fetch task does not plan
-	cutsKept       = 4       // segments and WARC files that a fetch task may keep, in numbers of checkpoints
+	cutsKept       = 4       // a fetch task may keep the segments and WARC files of this many checkpoints
 )
 
 // needs holds the resources of a pod.
@@ -109,7 +109,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return n
 }
 
-// inProportion returns the part of most millicores that a reduce task needs for its URLs.
+// inProportion returns the CPU of a reduce task in millicores: most for reduceURLs URLs or more,
+// less in proportion for fewer.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a hard limit. The rest is for stacks, the

@@ -52,7 +52,7 @@ func (t *troubles) over(what string) { delete(t.first, what) }
 // problem says why pods do not start.
 type problem struct {
 	text  string
-	stuck bool // it does not go away by itself: somebody has to act
+	stuck bool // the problem remains until somebody acts
 }
 
 // diagnose finds out what keeps pods from starting or kills them, and reports it. If no pod of a

@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// partition is a set of groups of one bucket: large ones, each placed by itself, and one run
-// of adjacent small ones. The run lets the planner read long pieces.
+// partition is a set of groups of one bucket: large ones, each placed by itself, and one run of
+// adjacent small ones. The planner reads a run in one piece.
 type partition struct {
 	bucket  int
 	urls    int64
@@ -112,7 +112,7 @@ func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition
 func (r *rules) place(parts []partition, g *group, room int64) int {
 	best, bestSeconds := 0, 0.0
 	for i := range parts {
-		urls, seconds := parts[i].urls+g.urls, math.Inf(1) // it has no room
+		urls, seconds := parts[i].urls+g.urls, math.Inf(1) // infinite if the partition has no room
 		if urls <= room || parts[i].urls == 0 {
 			seconds = r.seconds(urls, max(parts[i].longest, g.longest))
 		}

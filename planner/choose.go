@@ -221,9 +221,9 @@ func (c *chooser) limit() (limit int64, detail string) {
 	return limit, detail
 }
 
-// cut writes to out the best new URLs of a list, at most limit, and all URLs that were
-// planned before. The best have the highest priority; among equals the first. It refuses
-// the others and writes them to left.
+// cut writes to out all URLs of a list that were planned before, and the best new ones, at most
+// limit. The best have the highest priority, and among equal ones the first place. It refuses the
+// others and writes them to left.
 func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {

@@ -94,7 +94,7 @@ func (w *chosenWriter) add(u *record) error {
 	return nil
 }
 
-// end closes the current group. One without URLs is not listed.
+// end closes the current group. A group without URLs is not listed.
 func (w *chosenWriter) end() {
 	if w.cur.urls > 0 {
 		var domains []string
@@ -124,7 +124,7 @@ func (w *chosenWriter) close() error {
 	return nil
 }
 
-// read calls visit with the records of adjacent groups. A record is good until visit returns.
+// read calls visit with the records of adjacent groups. A record is valid until visit returns.
 func (l *chosenList) read(ctx context.Context, groups []group, visit func(*record) error) error {
 	if len(groups) == 0 {
 		return nil

@@ -23,9 +23,9 @@ type batch struct {
 	first   seq
 }
 
-// ingest canonicalizes all entries in parallel, refuses those that no budget could admit,
-// and sorts the rest into records. Every record carries its place, so the result does
-// not depend on the order in which workers finish. lines counts the sources' entries.
+// ingest canonicalizes all entries in parallel, refuses those that are refused whatever the budgets
+// are, and sorts the rest into records. Every record carries its place, so the result does not
+// depend on the order in which workers finish. lines counts the sources' entries.
 func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (lines int64, counts map[schema.SkipReason]int64, err error) {
 	if len(sources) > maxSources {
 		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
@@ -129,7 +129,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		return w.refused.text(e, s, reasonOf(err), detailOf(err))
 	}
 	spellings := w.respelled(k.URL, e)
-	if e.Content.Filename == "" { // else it was fetched already, and robots.txt is not consulted
+	if e.Content.Filename == "" { // an entry with content was fetched already, so robots.txt is not consulted
 		spellings = spellings.Add(spelling)
 	}
 	if reason, detail := w.judge(k, e.Depth); reason != "" && e.Due {
@@ -146,8 +146,8 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	return w.records.Add(&rec)
 }
 
-// respelled returns an entry's spellings as spellings of its current URL. It removes
-// parameters that are stripped by now, which may leave fewer spellings.
+// respelled returns an entry's spellings as spellings of its current URL. It removes parameters
+// that the config strips now, so fewer spellings may remain.
 func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	if url == e.URL {
 		return e.Spellings // nothing is stripped from the URL, so nothing is stripped from its spellings
@@ -173,7 +173,7 @@ func (r *rules) stopped(host string) (why string, ok bool) {
 	return why, ok
 }
 
-// judge returns why no budget could admit a URL; empty if one could.
+// judge returns why a URL is refused whatever the budgets are; "" if it is not.
 func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
 	if why, ok := r.stopped(k.Host); ok {
 		return schema.SkipStopped, why

@@ -88,7 +88,7 @@ type picked struct {
 	left   []*chosenList // URLs that have spellings and are not planned
 	counts map[schema.SkipReason]int64
 
-	scratch []*chosenList // all of them, to be closed
+	scratch []*chosenList // all lists to close
 }
 
 func (p *picked) close() (err error) {
@@ -281,7 +281,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 // partitionWriter writes the files of one partition.
 type partitionWriter struct {
 	scratch string
-	memory  int64 // of a sort, bytes
+	memory  int64 // bytes of memory of one sort
 	from    *picked
 	part    *partition
 }

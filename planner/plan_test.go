@@ -348,7 +348,7 @@ func TestDryRunPredictsTheSameAndWritesNothing(t *testing.T) {
 	}
 }
 
-// creator is a store that is full after that many objects.
+// creator is a store that is full after some objects.
 type creator struct {
 	store.Bucket
 	room int

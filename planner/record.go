@@ -58,7 +58,7 @@ func compareRecords(a, b *record) int {
 	return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
 }
 
-// sorters sort rows of one order, for several goroutines.
+// sorters holds one sorter for each of several goroutines, all with the same order.
 type sorters[T any] struct {
 	dir     string
 	compare func(a, b *T) int

@@ -28,7 +28,7 @@ func reasonOf(err error) schema.SkipReason {
 	return schema.SkipNotURL
 }
 
-// detailOf gives the detail that the reason lacks.
+// detailOf returns the detail of an error that its reason does not say.
 func detailOf(err error) string {
 	if errors.Is(err, urlkey.ErrHost) {
 		return urlkey.ErrHost.Error()
@@ -54,7 +54,7 @@ func excerpt(s string) string {
 // refusal is a row of refused.parquet and its place.
 type refusal struct {
 	schema.Refused
-	Hash uint64 // of the domain
+	Hash uint64 // hash of the domain
 	Seq  seq
 }
 
@@ -80,7 +80,7 @@ func (r *refusals) text(e *source.Entry, s seq, reason schema.SkipReason, detail
 	return r.add(refusal{schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, 0, s})
 }
 
-// url refuses a URL; the row gets its keys.
+// url refuses a URL and sets the URL's keys in the row.
 func (r *refusals) url(k urlkey.Key, s seq, row schema.Refused) error {
 	row.URL, row.SURT, row.Domain = k.URL, k.SURT, k.Domain
 	return r.add(refusal{row, urlkey.Hash(k.Domain), s})

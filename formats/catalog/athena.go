@@ -91,8 +91,8 @@ func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manife
 	}
 }
 
-// projectedRounds is how many rounds a crawl may have under partition projection. Athena
-// lists the folder of each, so the number is not larger than a crawl can need.
+// projectedRounds is the number of rounds per crawl that partition projection covers. Athena lists
+// the folder of each, so a larger number would slow every query.
 const projectedRounds = 100
 
 // projection returns the table properties from which Athena computes the partitions.

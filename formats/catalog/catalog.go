@@ -62,9 +62,9 @@ type Column struct {
 // Dataset is a published table.
 type Dataset struct {
 	Name       string
-	Row        string   // what one row stands for: "a planned URL and its one outcome"
-	Columns    []Column // of its files
-	Partitions []Column // in the keys of its files: crawl, round, and subset for captures
+	Row        string   // what one row describes: "a planned URL and its one outcome"
+	Columns    []Column // columns of the files
+	Partitions []Column // columns in the keys of the files: crawl, round, and subset for captures
 	SortedBy   []string // order of the rows in each file
 }
 
@@ -155,7 +155,7 @@ func typeOf(t reflect.Type, options string) Type {
 	return StringList
 }
 
-// types holds the types of values; others than these are strings.
+// types maps kinds of Go values to column types. All other kinds are strings.
 var types = map[reflect.Kind]Type{
 	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

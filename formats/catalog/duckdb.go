@@ -26,10 +26,9 @@ type S3 struct {
 // The view urls has the newest state of each URL; urls_history has every state. urls
 // includes states of reparses only if there is no other crawl.
 //
-// A column that a part lacks is null, because newer versions add columns. DuckDB reads the
-// schema of every part, which takes about 0.2 ms per part and query on a local disk. A
-// round does not record which version wrote which part: a build without a version is
-// "dev", and another version may finish a round.
+// A column that a part lacks is null, because newer versions add columns. DuckDB reads the schema
+// of every part, which takes about 0.2 ms per part and query on a local disk. The SQL cannot tell
+// DuckDB which columns a part lacks, because no document says which version wrote it.
 //
 // Time columns are TIMESTAMP in UTC, regardless of the session's time zone. A note is an
 // extra comment line at the start of the script.

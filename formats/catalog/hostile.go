@@ -27,7 +27,7 @@ func CheckDatabase(name string) error {
 	return nil
 }
 
-// CheckAddress refuses the address of a store that a client would not take as it is. Clients split
+// CheckAddress refuses the address of a store that a client would not read literally. Clients split
 // at semicolons, also within strings, and Spark and Athena replace ${…}.
 func CheckAddress(root string) error {
 	if strings.Contains(root, ";") || strings.Contains(root, "${") || hasControl(root) {
@@ -40,8 +40,8 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
-// checkSealed refuses seals that name a crawl, a round or a part as no crawlbatch does. SQL with such
-// a name would read other files, or do something else.
+// checkSealed refuses seals whose names of a crawl, a round or a part have a form that crawlbatch
+// never writes. SQL with such a name could read other files or run other statements.
 func checkSealed(sealed []*manifest.Sealed) error {
 	for _, s := range sealed {
 		if !layout.ValidCrawl(s.Crawl) || s.Round < 0 {

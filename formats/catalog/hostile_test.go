@@ -72,7 +72,7 @@ func TestAddressesAreQuotedOrRefused(t *testing.T) {
 	}
 }
 
-// forgedSeals are seals that nobody but an attacker writes, each with the round that it is said to be.
+// forgedSeals returns seals that only an attacker writes, by what is wrong with them.
 func forgedSeals() map[string]*manifest.Sealed {
 	forged := map[string]*manifest.Sealed{
 		"a crawl with a quote":   {Crawl: "2026-11' OR 1=1 --"},
@@ -129,7 +129,7 @@ func TestForgedSealsAreRefusedInEveryDialect(t *testing.T) {
 func TestDuckDBOpensStoresWhoseNamesLookLikeSQL(t *testing.T) {
 	for _, name := range hostileNames {
 		if name == "" || strings.ContainsRune(name, 0) {
-			continue // no file may have it
+			continue // no file may have such a name
 		}
 		root := filepath.Join(t.TempDir(), strings.ReplaceAll(name, "/", "_"))
 		b, err := dirstore.Open(root, dirstore.Options{})

@@ -105,8 +105,8 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns the query for the newest state of each URL: one row of urls_history per
-// URL. list has its columns.
+// newest returns the query for the newest state of each URL: one row of urls_history per URL. list
+// names the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+

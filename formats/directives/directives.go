@@ -2,7 +2,7 @@
 // It knows meta robots and X-Robots-Tag, Content-Signal, and the reservation of text and
 // data mining (TDMRep).
 //
-// The input is values of header fields and meta elements, as hostile as the web. The output is what
+// The input is values of header fields and meta elements, which may be hostile. The output is what
 // they ask of one robot, and texts of bounded length and number for columns. Any input gives an
 // answer, in linear time. If two directives conflict, the stricter one counts. The package imports
 // only the standard library.
@@ -39,8 +39,8 @@ func (d *Robots) Indexable(at time.Time) bool {
 func (d *Robots) String() string { return strings.Join(d.list, ",") }
 
 const (
-	maxOthers = 16 // unknown directives that are listed
-	maxItem   = 64 // bytes of a directive that are listed
+	maxOthers = 16 // limit for the listed unknown directives
+	maxItem   = 64 // limit for a listed directive, in bytes
 )
 
 // Meta adds the content of a meta element that is named "robots" or after the robot.

@@ -60,7 +60,8 @@ func (s *Signals) set(name string, yes, replace bool) {
 	}
 }
 
-// signalNameBytes are ASCII only: ToLower makes ASCII of the Kelvin sign, too.
+// signalNameBytes are the bytes of a name in its original case. The check comes before ToLower,
+// which turns the Kelvin sign into an ASCII k.
 const signalNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 func isSignalName(name string) bool {

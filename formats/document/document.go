@@ -47,14 +47,14 @@ type Parser interface {
 	// Sniff returns the media type of a document, without parameters, from its
 	// Content-Type ("" if it has none) and its first bytes, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
-	// Wants reports whether to store a document with these first bytes. Sniff returned the media
-	// type. A nil prefix asks whether any document of that type may be stored.
+	// Wants reports whether to store a document with these first bytes. mediaType is what Sniff
+	// returned. A nil prefix asks whether any document of that type may be stored.
 	Wants(mediaType string, prefix []byte) bool
 	// Refuses reports whether the Content-Type alone rules out storing the document, whatever its
 	// bytes are.
 	Refuses(contentType string) bool
 	// IsSitemap reports whether a document with these first bytes is a sitemap, which may be longer
-	// than other documents. Sniff returned the media type.
+	// than other documents. mediaType is what Sniff returned.
 	IsSitemap(mediaType string, prefix []byte) bool
 	// Parse reads a document. An error means that the parser failed, not that the
 	// document is odd.
@@ -82,7 +82,7 @@ type Origin struct {
 	schema.CaptureColumns // Charset and Languages are ignored: the document decides them
 	PlannedURL            string
 	ETag, LastModified    string
-	Changed               *bool              // nil if the content was not fetched before
+	Changed               *bool              // nil if the URL was not fetched before
 	Signals               directives.Signals // of the robots.txt that applied; a no there or in the document overrides a yes
 }
 

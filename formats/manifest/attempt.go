@@ -9,7 +9,7 @@ const (
 	ClassInterrupted = "interrupted" // asked to stop
 	ClassTaken       = "taken"       // another attempt took the task over
 
-	ClassFailed           = "failed"            // for a reason that has no class
+	ClassFailed           = "failed"            // failed for a reason that has no class of its own
 	ClassFault            = "fault"             // a fault in the program
 	ClassPermanent        = "permanent"         // retrying cannot help
 	ClassCorrupt          = "corrupt"           // an input is damaged or has a newer format
@@ -59,7 +59,7 @@ type Usage struct {
 	Gets         int64 `json:"gets"` // opening an object counts once, and so does each range read
 	Lists        int64 `json:"lists"`
 	Deletes      int64 `json:"deletes"`
-	Failed       int64 `json:"failed"` // of all calls
+	Failed       int64 `json:"failed"` // failed calls of all kinds
 	BytesRead    int64 `json:"bytes_read"`
 	BytesWritten int64 `json:"bytes_written"`
 }

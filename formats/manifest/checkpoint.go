@@ -49,7 +49,7 @@ type Checkpoint struct {
 
 func (*Checkpoint) kind() string { return "checkpoint" }
 
-// proven reports whether the checkpoint's proof is that of its encoding.
+// proven reports whether the proof matches the checkpoint's encoding.
 func (c *Checkpoint) proven(body []byte) bool {
 	if c.Proof == "" {
 		return c.Format < provenSince
@@ -61,16 +61,16 @@ func (c *Checkpoint) proven(body []byte) bool {
 // provenSince is the format since which checkpoints have a proof.
 const provenSince = 3
 
-// The names by which a checkpoint counts what its bitmap records.
+// Names of the numbers in a checkpoint that must agree with its bitmap.
 const (
-	datasetFetches = "fetches"  // has one row for each recorded URL
-	countURLs      = "urls"     // of recorded URLs
-	countOutcomes  = "outcome." // with the outcome: recorded URLs
+	datasetFetches = "fetches"  // dataset with one row for each recorded URL
+	countURLs      = "urls"     // name of the number of recorded URLs
+	countOutcomes  = "outcome." // before an outcome: name of the number of recorded URLs with it
 )
 
-// Check compares the sums that a checkpoint holds: as many rows are recorded as its files
-// of fetches have, and as its counts of URLs and of outcomes say. It lists no file twice.
-// The error says what disagrees and wraps ErrCorrupt.
+// Check compares the numbers in a checkpoint. These must be equal: the recorded rows, the rows of
+// its files of fetches, its number of URLs, and the sum of its numbers by outcome. No file may be
+// listed twice. The error says what disagrees and wraps ErrCorrupt.
 func (c *Checkpoint) Check() error {
 	recorded, err := c.RecordedRows()
 	if err != nil {
@@ -164,9 +164,9 @@ type Wait struct {
 type Failure struct {
 	Class string `json:"class"`
 	N     int64  `json:"n"`
-	Host  string `json:"host,omitempty"` // of the newest failure
-	Text  string `json:"text,omitempty"` // of the newest failure
-	At    int64  `json:"at_ms"`          // of the newest failure, UTC
+	Host  string `json:"host,omitempty"` // host of the newest failure
+	Text  string `json:"text,omitempty"` // message of the newest failure
+	At    int64  `json:"at_ms"`          // time of the newest failure, UTC
 }
 
 // HostClock is a host's pace and health at a checkpoint.
@@ -198,7 +198,7 @@ type RetryCounts struct {
 	ServerErrors int `json:"server_errors,omitempty"`
 	Limited      int `json:"limited,omitempty"` // 429 and 503
 	DNS          int `json:"dns,omitempty"`
-	Later        int `json:"later,omitempty"` // for a robots.txt that the other retries did not get
+	Later        int `json:"later,omitempty"` // retries of a robots.txt after all other retries failed
 }
 
 // URLRetry is a planned URL that waits for another try.
@@ -215,7 +215,7 @@ type URLRetry struct {
 
 // Chain is an unfinished chain of redirects, up to the last recorded response.
 type Chain struct {
-	Met   []Hop        `json:"met"`             // redirected requests, that for the planned URL first
+	Met   []Hop        `json:"met"`             // redirected requests; the first is for the planned URL
 	Next  string       `json:"next"`            // URL to request
 	Tries int32        `json:"tries,omitempty"` // requests sent for Next
 	Fetch schema.Fetch `json:"fetch"`           // the row so far
@@ -253,8 +253,9 @@ type Suspect struct {
 	Deaths int `json:"deaths"`
 }
 
-// Taken is taken/part-00017.json. It is created after the first checkpoint of a partition
-// and before its first request. So a partition that has it and no checkpoint has lost that.
+// Taken is taken/part-00017.json. It is created after the first checkpoint of a partition and
+// before its first request. A partition that has this object but no checkpoint has lost its
+// checkpoint.
 type Taken struct {
 	Header
 	Plan      string `json:"plan"`

@@ -139,7 +139,7 @@ type Reparse struct {
 	Archive string `json:"archive,omitempty"` // directory or s3://bucket/prefix, as the user named it
 	// Files is the digest of the list of those WARC files.
 	Files  string `json:"files_sha256,omitempty"`
-	Parser int    `json:"parser_version"` // of all its rows, except those of unreadable records
+	Parser int    `json:"parser_version"` // version that parsed all rows, except those of unreadable records
 }
 
 // Plan is plan.json.
@@ -152,7 +152,7 @@ type Plan struct {
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`
-	EstimatedSeconds float64         `json:"estimated_seconds"` // of the longest partition
+	EstimatedSeconds float64         `json:"estimated_seconds"` // predicted time of the longest partition
 	EstimatedBytes   int64           `json:"estimated_bytes"`
 	Sources          []string        `json:"sources"`
 	SourceLines      int64           `json:"source_lines"`

@@ -51,7 +51,8 @@ func token(s string) bool {
 }
 
 // Essence returns the media type of a Content-Type field in lower case, without parameters. It
-// returns "" if there is none. Of a list, the first type counts, because servers repeat the field.
+// returns "" if there is none. If servers repeat the field, it is a list, of which the first type
+// counts.
 func Essence(contentType string) string {
 	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
 		contentType = contentType[:i]

@@ -28,11 +28,11 @@ import (
 //	1: the first format.
 //	2: tables are written in encodings that every reader supports, robots.txt must allow
 //	   every spelling of a URL, and plans keep those spellings.
-//	3: each crawl has a ledger; checkpoints prove themselves. Tables are as in 2.
+//	3: taken/ shows which partitions have had a checkpoint; checkpoints carry a proof. Tables are as in 2.
 //
-// A decision that is made once (the start of a round, inputs.json of a stage) fixes the
-// version for everything that follows from it: a round that began in format 1 keeps
-// format 1's reading of robots.txt, and a stage frozen in format 1 its encodings.
+// A decision that is made once (the start of a round, inputs.json of a stage) fixes the version for
+// everything that follows from it: a round that began in format 1 keeps format 1's reading of
+// robots.txt, and a stage frozen in format 1 keeps format 1's encodings.
 const FormatVersion = 3
 
 // TellsZero is the FormatVersion since which an optional column distinguishes 0 from null

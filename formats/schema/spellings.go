@@ -9,8 +9,8 @@ import (
 // and checked against robots.txt. A URL with more is not planned (SkipSpellings).
 const MaxSpellings = 4
 
-// Spellings is a sorted set of spellings of one URL. It holds at most MaxSpellings and one
-// more, which stands for all others. Sets only grow, so Overflow stays true.
+// Spellings is a sorted set of spellings of one URL. It holds at most MaxSpellings + 1; that many
+// mean that there are more than MaxSpellings. Sets only grow, so Overflow stays true.
 type Spellings []string
 
 // Add returns the set with another spelling, and does not change s. It ignores "", which
@@ -35,7 +35,7 @@ func (s Spellings) Union(other Spellings) Spellings {
 	return s
 }
 
-// TooMany is the detail of SkipSpellings.
+// TooMany returns the detail of a skip with the reason SkipSpellings.
 func (s Spellings) TooMany() string {
 	return fmt.Sprintf("robots.txt would have to allow more than %d spellings, such as %s", MaxSpellings, s[0])
 }

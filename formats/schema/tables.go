@@ -7,9 +7,9 @@ type Fetch struct {
 	Host           string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
 	Outcome        Outcome `parquet:"outcome,dict" doc:"how its fetch ended"`
-	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for it, without redirect hops"`
+	Attempts       int32   `parquet:"attempts" vol:"1" doc:"requests sent for the URL, without redirect hops"`
 	HTTPStatus     int16   `parquet:"http_status,optional" doc:"status of the last response"`
-	Error          string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase that groups: without host, address and number"`
+	Error          string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase to group by, without host, address and number"`
 	ErrorDetail    string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of the library that failed"`
 	RobotsAllowed  *bool   `parquet:"robots_allowed,optional" doc:"verdict of robots.txt; null if it was not consulted"`
 	RobotsRule     string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that decided; null: no rule matched"`
@@ -17,9 +17,9 @@ type Fetch struct {
 	Depth          int32   `parquet:"depth" doc:"links from the nearest source URL"`
 	FetchedAt      int64   `parquet:"fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when the last request was written"`
 	RecordedAt     int64   `parquet:"recorded_at,timestamp(millisecond)" vol:"1" doc:"when the outcome was decided"`
-	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" zero:"2" doc:"time from the last request to the end of its body, milliseconds; null if none was sent (in older tables, also if below 1)"`
+	TotalMS        *int64  `parquet:"total_ms,optional" vol:"1" zero:"2" doc:"time from the last request to the end of its response, milliseconds; null if no request was sent (in older tables, also if below 1)"`
 	TotalUS        *int64  `parquet:"total_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
-	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all its requests, heads included"`
+	WireBytes      int64   `parquet:"wire_bytes,optional" vol:"1" doc:"bytes received for all requests of the URL, heads included"`
 	ContentBytes   int64   `parquet:"content_bytes,optional" doc:"bytes of the decoded document"`
 	ContentDigest  string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
 	Truncated      string  `parquet:"content_truncated,optional,dict" doc:"null, or why the record lacks content: length, time, disconnect; unspecified if noarchive forbids keeping it"`
@@ -35,7 +35,7 @@ type Fetch struct {
 	WARCRecordLen  int32   `parquet:"warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	PlannedRow     int32   `parquet:"planned_row" vol:"1" doc:"row in the partition's plan file, from 0"`
 	RetryAfterMS   *int64  `parquet:"retry_after_ms,optional" vol:"1" zero:"2" doc:"Retry-After of the last response, milliseconds; null if it has none"`
-	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why that record holds no payload: identical_payload, not_modified"`
+	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 }
 
 // Request is a row of requests: a request that was sent, with its evidence, or an
@@ -43,11 +43,11 @@ type Fetch struct {
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
 	URL           string  `parquet:"url,delta" doc:"URL asked for"`
-	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL that it was sent for"`
+	PlannedURL    string  `parquet:"planned_url,optional" doc:"planned URL for which the request was sent"`
 	Host          string  `parquet:"host,dict" doc:"host name, with its port unless 80 or 443"`
 	Address       string  `parquet:"address,optional,dict" vol:"1" doc:"IP address and port of the server"`
 	Start         int64   `parquet:"start,timestamp(millisecond)" vol:"1" doc:"when the request was written or, without a connection (bytes_sent 0), when the attempt to connect began"`
-	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the host's previous request was written, milliseconds; null for the first, and if none was written"`
+	GapMS         *int64  `parquet:"gap_ms,optional" vol:"1" doc:"time since the host's previous request was written, milliseconds; null for the host's first request, and if this one was not written"`
 	DelayMS       int64   `parquet:"delay_ms" vol:"1" doc:"delay in force for the host, milliseconds"`
 	RobotsRule    string  `parquet:"robots_rule,optional,dict" doc:"the line of robots.txt that allowed it; null: no rule matched"`
 	RobotsDigest  string  `parquet:"robots_digest,optional,dict" doc:"SHA-1 of the robots.txt in force, base 32; null if there is none (4xx), and for requests for robots.txt"`
@@ -55,10 +55,10 @@ type Request struct {
 	RobotsOffset  int32   `parquet:"robots_warc_record_offset,optional" vol:"1" doc:"offset of that record, bytes"`
 	RobotsLength  int32   `parquet:"robots_warc_record_length,optional" vol:"1" doc:"length of that record, bytes"`
 	Status        int16   `parquet:"http_status,optional" doc:"HTTP status; null if there was no response"`
-	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase that groups: without host, address and number"`
+	Error         string  `parquet:"error,optional" vol:"1" doc:"what failed, in a phrase to group by, without host, address and number"`
 	ErrorDetail   string  `parquet:"error_detail,optional" vol:"1" since:"2" doc:"details of the error: host, address, URL, numbers, the message of the library that failed"`
 	ErrorClass    string  `parquet:"error_class,optional,dict" doc:"outcome class of the failure: dns_error, connect_error, tls_error, timeout, protocol_error; null if the crawl itself aborted it"`
-	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time from due to started, milliseconds"`
+	QueueMS       int64   `parquet:"queue_ms" vol:"1" doc:"time from when the request was due until it started, milliseconds"`
 	DNSMS         *int64  `parquet:"dns_ms,optional" vol:"1" zero:"2" doc:"name resolution, milliseconds; null: not needed (connection reused, address given)"`
 	DNSUS         *int64  `parquet:"dns_us,optional" vol:"1" since:"2" doc:"the same, microseconds"`
 	ConnectMS     *int64  `parquet:"connect_ms,optional" vol:"1" zero:"2" doc:"TCP connect, milliseconds; null: not tried (connection reused, no address)"`
@@ -73,7 +73,7 @@ type Request struct {
 	BytesReceived int64   `parquet:"bytes_received" vol:"1" doc:"bytes of the response as on the wire"`
 	Attempt       int32   `parquet:"attempt" vol:"1" doc:"number of the attempt at this URL, from 1"`
 	Epoch         int32   `parquet:"epoch" vol:"1" doc:"epoch of the fetch task that sent it"`
-	Warnings      string  `parquet:"warnings,optional" doc:"what was salvaged from a malformed response"`
+	Warnings      string  `parquet:"warnings,optional" doc:"what was malformed in the response that was read nevertheless"`
 }
 
 // Page is a row of pages: a successfully fetched document. Fetch and merge leave
@@ -95,22 +95,22 @@ type PageColumns struct {
 	Title              string   `parquet:"title,optional" doc:"text of the title element"`
 	Description        string   `parquet:"description,optional" doc:"meta description"`
 	Keywords           string   `parquet:"keywords,optional" doc:"meta keywords"`
-	Author             string   `parquet:"author,optional" doc:"names of its authors, comma separated: from meta author, or else JSON-LD, another meta element, itemprop author, a link with rel author"`
+	Author             string   `parquet:"author,optional" doc:"names of the authors, comma separated: from meta author, or else JSON-LD, another meta element, itemprop author, a link with rel author"`
 	Language           string   `parquet:"language,optional,dict" doc:"ISO-639-3 code of the document's main language"`
 	LanguageSource     string   `parquet:"language_source,optional,dict" doc:"source of language: html (lang of the html element), header (Content-Language), meta, feed, or text (detected: nothing is declared, or the script or the words of the text contradict it)"`
 	CanonicalURL       string   `parquet:"canonical_url,optional" doc:"canonical URL that the page declares: in a link element of its head (or directly in its body), or else in a Link header field"`
 	RefreshURL         string   `parquet:"refresh_url,optional" doc:"canonical URL that the page refreshes to: from a Refresh header field, or else from meta http-equiv"`
 	OGTitle            string   `parquet:"og_title,optional" doc:"Open Graph title"`
 	OGDescription      string   `parquet:"og_description,optional" doc:"Open Graph description"`
-	OGImage            string   `parquet:"og_image,optional" doc:"Open Graph image, the first: canonical URL"`
+	OGImage            string   `parquet:"og_image,optional" doc:"canonical URL of the first Open Graph image"`
 	OGType             string   `parquet:"og_type,optional,dict" doc:"Open Graph type, lower case"`
-	OGURL              string   `parquet:"og_url,optional" doc:"Open Graph url: canonical URL"`
+	OGURL              string   `parquet:"og_url,optional" doc:"canonical form of the Open Graph url"`
 	OGSiteName         string   `parquet:"og_site_name,optional,dict" doc:"Open Graph site_name"`
 	OGLocale           string   `parquet:"og_locale,optional,dict" doc:"Open Graph locale, as given, such as en_US"`
 	TwitterCard        string   `parquet:"twitter_card,optional,dict" doc:"Twitter card type, lower case: summary, summary_large_image, app, player"`
 	TwitterTitle       string   `parquet:"twitter_title,optional" doc:"Twitter card title; if null, og_title applies"`
 	TwitterDescription string   `parquet:"twitter_description,optional" doc:"Twitter card description; if null, og_description applies"`
-	TwitterImage       string   `parquet:"twitter_image,optional" doc:"Twitter card image: canonical URL; if null, og_image applies"`
+	TwitterImage       string   `parquet:"twitter_image,optional" doc:"canonical URL of the Twitter card image; if null, og_image applies"`
 	TwitterSite        string   `parquet:"twitter_site,optional,dict" doc:"Twitter account of the site, such as @example"`
 	TwitterCreator     string   `parquet:"twitter_creator,optional,dict" doc:"Twitter account of the author, such as @example"`
 	JSONLD             string   `parquet:"json_ld,optional" doc:"JSON-LD as a JSON list of at most 16 objects in page order with type (list), headline, name, datePublished, dateModified (as given), author (list of names), breadcrumb (list of name, url); at most 16 KiB"`
@@ -126,13 +126,13 @@ type PageColumns struct {
 	ContentSignal      string   `parquet:"content_signal,optional,dict" doc:"content signals in force, from robots.txt and the header, sorted by name, such as ai-train=no,search=yes"`
 	TDMPolicy          string   `parquet:"tdm_policy,optional,dict" doc:"URL of the policy for text and data mining, as given"`
 	WordCount          int32    `parquet:"word_count" doc:"words of the main text; package stages/parse/text defines what a word is in each script"`
-	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of those words, most words first; Zyyy means numbers"`
-	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words in each script of scripts"`
+	Scripts            []string `parquet:"scripts,list" doc:"ISO 15924 codes of the scripts of the main text's words, the script with the most words first; Zyyy means numbers"`
+	ScriptWords        []int32  `parquet:"script_words,list" doc:"number of words for each entry of scripts"`
 	PageHint           PageHint `parquet:"page_hint,optional,dict" doc:"kind of page that the server seems to send instead of content: soft_404, parked, default_page, under_construction, blocked; null: it looks like content"`
 	Topics             []string `parquet:"topics,list" doc:"up to 15 most frequent words and pairs of words of the main text, without stop words"`
 	TextDigest         string   `parquet:"text_digest,optional" doc:"SHA-1 of the normalised main text, base 32; null for an empty text"`
 	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
-	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"representative of its cluster; null for a page that represents itself"`
+	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"URL of its cluster's representative; null for a page that represents itself"`
 	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that represents itself"`
 	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, including itself"`
 	Inlinks            int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
@@ -143,7 +143,7 @@ type PageColumns struct {
 	ContentBytes       int64    `parquet:"content_bytes" doc:"bytes of the decoded document"`
 	ETag               string   `parquet:"etag,optional" doc:"ETag of the response"`
 	LastModified       string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the response, as sent"`
-	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row and its text and links; 0, or null in older tables: made before versions were recorded"`
+	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links; 0, or null in older tables, if it was made before versions were recorded"`
 }
 
 // Text is a row of text: what a document says.
@@ -177,10 +177,10 @@ type Link struct {
 type Duplicate struct {
 	SURT                string        `parquet:"url_surtkey,delta" doc:"SURT key of the member"`
 	URL                 string        `parquet:"url,delta" doc:"member of the cluster"`
-	Representative      string        `parquet:"representative" doc:"URL that stands for the cluster"`
+	Representative      string        `parquet:"representative" doc:"URL of the cluster's representative"`
 	Kind                DuplicateKind `parquet:"kind,dict" doc:"representative, exact or near"`
-	Distance            int32         `parquet:"distance" doc:"Hamming distance of the fingerprints of member and representative; along a chain it may exceed the limit"`
-	Via                 string        `parquet:"via,optional" doc:"a member of the cluster within the limit of this one; null for the representative"`
+	Distance            int32         `parquet:"distance" doc:"Hamming distance of the fingerprints of member and representative; it may exceed the limit if only other members link the two"`
+	Via                 string        `parquet:"via,optional" doc:"a member of the cluster whose distance to this one is within the limit; null for the representative"`
 	RepresentativeCrawl string        `parquet:"representative_crawl,dict" doc:"crawl of the representative"`
 	RepresentativeRound int32         `parquet:"representative_round" doc:"round of the representative"`
 	ClusterSize         int32         `parquet:"cluster_size" doc:"members of the cluster in this round"`
@@ -190,7 +190,7 @@ type Duplicate struct {
 type Host struct {
 	Host           string  `parquet:"host" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
-	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null if it was not requested"`
+	RobotsState    string  `parquet:"robots_state,optional,dict" doc:"rules, none (4xx), unreachable; null if robots.txt was not requested"`
 	RobotsDigest   string  `parquet:"robots_digest,optional" doc:"SHA-1 of robots.txt, base 32"`
 	RobotsAt       int64   `parquet:"robots_fetched_at,optional,timestamp(millisecond)" vol:"1" doc:"when robots.txt was fetched last"`
 	DelayMS        *int64  `parquet:"delay_ms,optional" vol:"1" zero:"2" doc:"delay in force at the end, milliseconds; null if nothing was requested (in older tables, also if it was 0)"`
@@ -212,8 +212,8 @@ type Host struct {
 	LatencyMS      float64 `parquet:"latency_ms,optional" vol:"1" doc:"mean time to first byte, milliseconds; null if no request was answered"`
 	BreakerEvents  int32   `parquet:"breaker_events" vol:"1" doc:"times the breaker opened"`
 	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address seen last"`
-	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when its first request was written"`
-	LastRequest    int64   `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when its last request was written"`
+	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when the first request to the host was written"`
+	LastRequest    int64   `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when the last request to the host was written"`
 	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"distinct other hosts that link to it"`
 	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"distinct other hosts that it links to"`
 	Rank           float64 `parquet:"rank" doc:"PageRank by host; the hosts of a round sum to 1"`
@@ -239,7 +239,7 @@ type URLRecord struct {
 	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
 	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied, gone and skipped"`
 	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until it is due again, learned from its changes, milliseconds; next_due is earlier if a sitemap or feed brought it forward; null if never fetched, and in older tables"`
-	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward without finding a change; each doubles the minimum time until the next such fetch; null: none"`
+	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward and that found no change; each doubles the minimum time until the next such fetch; null: none"`
 	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`
 	Priority      int32    `parquet:"priority" doc:"0 to 1000, higher is sooner"`
 	Inlinks       int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`

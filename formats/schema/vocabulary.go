@@ -8,10 +8,10 @@ type Outcome string
 // The outcomes, in the order in which reports list them.
 const (
 	OK                Outcome = "ok"                 // a document was stored; it may be truncated
-	NotModified       Outcome = "not_modified"       // 304, or the server's word that nothing changed
-	Redirected        Outcome = "redirected"         // the target is handed to the frontier, not fetched out of turn
+	NotModified       Outcome = "not_modified"       // the server answered 304
+	Redirected        Outcome = "redirected"         // the frontier decides about the target
 	RobotsDenied      Outcome = "robots_denied"      // robots.txt forbids it; the rule is in the row
-	RobotsUnreachable Outcome = "robots_unreachable" // robots.txt could not be fetched, so nothing else was
+	RobotsUnreachable Outcome = "robots_unreachable" // robots.txt could not be fetched, so the URL was not requested
 	HTTP4xx           Outcome = "http_4xx"           // a 4xx response other than 429
 	HTTP5xx           Outcome = "http_5xx"           // a 5xx response after all retries
 	RateLimited       Outcome = "rate_limited"       // 429, or 503 with Retry-After, after all retries
@@ -26,7 +26,7 @@ const (
 	HostSuspended     Outcome = "host_suspended"     // the host's breaker was open until the window closed
 	Deferred          Outcome = "deferred"           // the window closed first; due in the next round
 	Stopped           Outcome = "stopped"            // its domain was stopped while the crawl ran
-	InternalError     Outcome = "internal_error"     // a fault of this program, recorded instead of hidden
+	InternalError     Outcome = "internal_error"     // a fault of this program
 )
 
 // Outcomes lists all outcomes in report order.
@@ -42,14 +42,14 @@ const (
 	SkipNotURL     SkipReason = "not_url"      // a source line that is not an absolute URL
 	SkipBadRecord  SkipReason = "bad_record"   // a record of an external WARC file that cannot be read or holds no content
 	SkipScheme     SkipReason = "bad_scheme"   // neither http nor https
-	SkipTooLong    SkipReason = "too_long"     // longer than the canonical form may be
+	SkipTooLong    SkipReason = "too_long"     // the canonical form is too long
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow or scope.exclude/include keeps it out
 	SkipFiltered   SkipReason = "filtered"     // a suffix or type that is never fetched
 	SkipTrap       SkipReason = "trap"         // repeats itself: a calendar, a session, a loop of segments
 	SkipDepth      SkipReason = "depth"        // deeper than plan.max_depth
-	SkipBudget     SkipReason = "budget"       // its domain's budget, or the round's, is used up
+	SkipBudget     SkipReason = "budget"       // does not fit into the budget of its domain, the round or the crawl
 	SkipRobots     SkipReason = "robots"       // robots.txt denied it before
-	SkipNofollow   SkipReason = "nofollow"     // every link to it, or the page of that link, says nofollow
+	SkipNofollow   SkipReason = "nofollow"     // each link to it is nofollow, by itself or by its page
 	SkipStopped    SkipReason = "stopped"      // its domain is stopped
 	SkipDuplicate  SkipReason = "duplicate"    // the source has the same canonical URL already
 	SkipSpellings  SkipReason = "spellings"    // it has more spellings (of its own domain and the sources) than are checked against robots.txt
@@ -71,7 +71,7 @@ const (
 	StateDenied     URLState = "denied"     // robots.txt forbids it
 	StateFailed     URLState = "failed"     // failed for now; next_due says when again
 	StateGone       URLState = "gone"       // 404 or 410
-	StateSkipped    URLState = "skipped"    // in skips, or named by no followed link, and never planned; its row keeps its spellings
+	StateSkipped    URLState = "skipped"    // never planned: it is in skips, or no followed link names it; its row keeps its spellings
 )
 
 // URLStates lists all states.
@@ -123,8 +123,8 @@ const (
 var LinkKinds = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindForm, KindImg, KindScript, KindMedia, KindLink,
 	KindCanonical, KindHreflang, KindFeed, KindRefresh, KindHeader, KindRedirect, KindSitemap, KindSitemapIndex}
 
-// DefaultFollowed lists the kinds whose targets may become planned URLs unless config
-// (frontier.kinds) names others; it is the meaning of "a followed kind" in the invariants.
+// DefaultFollowed lists the kinds of links that the crawl follows, so that their targets may be
+// planned, unless config (frontier.kinds) names others.
 var DefaultFollowed = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindCanonical, KindHreflang, KindRefresh,
 	KindRedirect, KindSitemap, KindSitemapIndex}
 
@@ -133,14 +133,13 @@ type DuplicateKind string
 
 // The duplicate kinds.
 const (
-	DupRepresentative DuplicateKind = "representative" // the page that stands for its cluster
+	DupRepresentative DuplicateKind = "representative" // the page that represents its cluster
 	DupExact          DuplicateKind = "exact"          // the same normalised text as the representative
 	DupNear           DuplicateKind = "near"           // within the Hamming limit of a member of the cluster
 )
 
-// PageHint is the kind of page that a server seems to send instead of content.
-// It is given only if the page has typical phrases and little other text, so many such pages have
-// none.
+// PageHint is the kind of page that a server seems to send instead of content. It is given only if
+// the page has typical phrases and little other text, so many such pages have no hint.
 type PageHint string
 
 // The hints.
@@ -161,7 +160,7 @@ const (
 	ForRedirect Purpose = "redirect" // a redirect's next hop
 	ForRobots   Purpose = "robots"
 	ForSitemap  Purpose = "sitemap"
-	ForProbe    Purpose = "probe" // the breaker's trial
+	ForProbe    Purpose = "probe" // a breaker tests a suspended host
 )
 
 // The subsets of captures, as Common Crawl names them.
@@ -180,7 +179,7 @@ type Revisit string
 // The kinds of revisit, as WARC's profiles have them.
 const (
 	RevisitIdentical   Revisit = "identical_payload" // an earlier record holds the same bytes
-	RevisitNotModified Revisit = "not_modified"      // the server said so: 304
+	RevisitNotModified Revisit = "not_modified"      // the server answered 304
 )
 
 // Why a body was cut (content_truncated), as Common Crawl and WARC name it.

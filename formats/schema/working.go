@@ -35,9 +35,9 @@ type TermCounts struct {
 	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
 }
 
-// WorkingPage is a row of a fetch segment's pages and of merge's working file of pages: a
-// page with its terms, which add some 220 bytes to 640. Published pages have no counts;
-// their topics are the first terms.
+// WorkingPage is a row of a fetch segment's pages and of merge's working file of pages: a page with
+// its terms. Terms add about 220 bytes to a row of 640. Published pages have no counts; their
+// topics are the first terms.
 //
 // It repeats the pointers of Page, because the Parquet library reads null into a pointer of
 // an embedded struct as a pointer to zero.
@@ -68,7 +68,7 @@ type Refused struct {
 	URL    string     `parquet:"url,delta" doc:"canonical URL, or the line's text, bounded"`
 	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
 	Domain string     `parquet:"domain,optional,dict" doc:"registered domain; null if the text is not a URL"`
-	Reason SkipReason `parquet:"reason,dict" doc:"why"`
+	Reason SkipReason `parquet:"reason,dict" doc:"why it was not planned"`
 	Detail string     `parquet:"detail,optional" doc:"the rule, limit or pattern that decided"`
 	Source string     `parquet:"source,dict" doc:"source file"`
 	Line   int64      `parquet:"line,optional" doc:"line or row of the source, from 1"`
@@ -83,7 +83,7 @@ type Refused struct {
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
 	Host    string  `parquet:"host,dict" doc:"host that is paced"`
-	Rules   bool    `parquet:"rules" doc:"whether there is a file; if false, everything is allowed unless outcome says why nothing is"`
+	Rules   bool    `parquet:"rules" doc:"whether there is a robots.txt; if not, everything is allowed, unless outcome says that nothing is"`
 	Body    []byte  `parquet:"body,optional" doc:"its text, as far as it is read"`
 	Digest  string  `parquet:"digest,optional" doc:"SHA-1 of the payload, base 32"`
 	Until   int64   `parquet:"until,timestamp(millisecond)" doc:"when it must be requested again"`
@@ -97,8 +97,8 @@ type RobotsFile struct {
 	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
-// Edge is a row of a merge task's working file of edges, sorted by CompareEdges: the links
-// of followed kinds, and those that count for their spelling only.
+// Edge is a row of a merge task's working file of edges, sorted by CompareEdges: a link of a
+// followed kind, or one that is kept only for its spelling.
 type Edge struct {
 	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
@@ -147,16 +147,16 @@ type Inlink struct {
 	InlinkHosts int64    `parquet:"inlink_hosts" doc:"distinct hosts of those pages"`
 	Followed    bool     `parquet:"followed" doc:"whether any link is of a followed kind and not nofollow"`
 	FollowKind  bool     `parquet:"follow_kind" doc:"whether any link is of a followed kind; if not, the row exists only for its spellings"`
-	SourceDepth int32    `parquet:"source_depth" doc:"least depth of a source whose link is followed (of any source if none is)"`
+	SourceDepth int32    `parquet:"source_depth" doc:"least depth of the sources whose links are followed (of all sources if no link is)"`
 	LastMod     int64    `parquet:"lastmod,optional,timestamp(millisecond)" doc:"when it changed last, as the sitemaps and feeds of its host say"`
 	FirstSource string   `parquet:"first_source" doc:"source with the least depth, then the least URL"`
 	Anchors     []string `parquet:"anchors,list" doc:"most frequent anchor texts, at most 5"`
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`
 }
 
-// Representative is a row of a dedup task's working file, sorted by SURT key, then URL,
-// which later rounds read: a page with text that is neither a duplicate nor like a representative
-// of an earlier round.
+// Representative is a row of a dedup task's working file, sorted by SURT key, then URL: a page with
+// text that is neither a duplicate nor like a representative of an earlier round. Later rounds read
+// it.
 type Representative struct {
 	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL          string `parquet:"url,delta" doc:"canonical URL that answered"`

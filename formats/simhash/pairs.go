@@ -125,7 +125,8 @@ func (l *level) choices() iter.Seq[uint64] {
 }
 
 // pays reports whether splitting run by n blocks leaves at most half of the comparisons. If all
-// members are near each other, splitting does not pay: they meet in every choice of blocks.
+// members are near each other, splitting saves nothing, because they agree in every choice of
+// blocks.
 func (s *search) pays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2
@@ -227,16 +228,16 @@ func cut(free uint64, n int) []uint64 {
 
 // Costs that decide the number of blocks, in nanoseconds of one core.
 const (
-	sortCost    = 4.0 // of a pass of the sort, per fingerprint
-	groupCost   = 4.0 // of finding groups, per fingerprint
-	compareCost = 0.8 // of a comparison, per pair
+	sortCost    = 4.0 // a pass of the sort, per fingerprint
+	groupCost   = 4.0 // finding groups, per fingerprint
+	compareCost = 0.8 // a comparison, per pair
 )
 
 // chooseBlocks returns the number of blocks of width bits with the least cost. The cost is that of
 // finding the pairs at most k apart among n evenly spread fingerprints.
 func chooseBlocks(n, width, k int) int {
 	best, bestCost := k+1, math.Inf(1)
-	choices := 1.0 // blocks over (blocks - k)
+	choices := 1.0 // binomial coefficient of blocks over (blocks - k)
 	for blocks := k + 1; blocks <= min(width, k+8); blocks++ {
 		choices *= float64(blocks) / float64(blocks-k)
 		key := width * (blocks - k) / blocks

@@ -70,7 +70,7 @@ var populations = map[string]func(r *rand.Rand, n int) []uint64{
 		}
 		return fps[:n]
 	},
-	"one ball": func(r *rand.Rand, n int) []uint64 { // all within 4 bits of one
+	"one ball": func(r *rand.Rand, n int) []uint64 { // all within 4 bits of one fingerprint
 		fps := make([]uint64, n)
 		for i := range fps {
 			fps[i] = 0x0123456789abcdef

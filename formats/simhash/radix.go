@@ -71,7 +71,7 @@ func takeDigit(mask uint64) (digit, uint64) {
 		low := bits.TrailingZeros64(mask)
 		run := min(bits.TrailingZeros64(^(mask >> low)), digitBits-taken)
 		runMask := uint64(1)<<run - 1
-		// The run of the word, moved to its place in the digit.
+		// Move the run from its place in the word to its place in the digit.
 		d.parts[d.n] = part{shift: uint8(low - taken), mask: runMask << taken}
 		d.n++
 		taken += run

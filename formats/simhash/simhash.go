@@ -50,7 +50,7 @@ func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 type Hasher struct {
 	buf    []byte // the words of incomplete shingles, a space after each
 	begins [shingleWords]int
-	words  int // of the text so far
+	words  int // number of words of the text so far
 	votes  counter
 
 	inWord bool
@@ -71,7 +71,7 @@ func (h *Hasher) Of(text string) uint64 {
 			case folded == 0:
 				h.step(separator)
 				continue
-			case !h.inWord || h.alone: // else step changes nothing
+			case !h.inWord || h.alone: // otherwise step would change nothing
 				h.step(spaced)
 			}
 			h.buf = append(h.buf, asciiFold[c])
@@ -180,7 +180,7 @@ func kindOf(r rune) kind {
 	case r >= 0x4e00 && r <= 0x9fff && unicode.Is(unicode.Han, r):
 		return unspaced
 	case unicode.IsLetter(r):
-		if r >= 0x0e00 && unicode.In(r, unspacedScripts...) { // Thai is the first of them
+		if r >= 0x0e00 && unicode.In(r, unspacedScripts...) { // Thai has the lowest code points of them
 			return unspaced
 		}
 		return spaced

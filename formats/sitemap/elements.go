@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// element is the meaning of an element. Either take reads its attributes, or it is a compound
+// element says how to read an XML element. Either take reads its attributes, or it is a compound
 // (within), or its text is a field.
 type element struct {
 	take   func(*reader)
@@ -176,7 +176,7 @@ func (x *reader) take(e element) {
 // linkAttrs are the attributes of a link element.
 type linkAttrs struct{ rel, href, lang, mediaType, base string }
 
-// linkAttrs reads the attributes of the tag. rel is the default.
+// linkAttrs reads the attributes of the tag. It uses the given rel if the tag has none.
 func (x *reader) linkAttrs(rel string) linkAttrs {
 	l := linkAttrs{rel: rel}
 	x.attrs(func(key, val []byte) {

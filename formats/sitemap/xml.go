@@ -36,7 +36,7 @@ const (
 	fieldGUID
 	fieldComments
 	fieldLanguage
-	fieldUpdated // of a feed
+	fieldUpdated // date of the feed itself
 	fieldAuthor
 	fieldSite // link of a feed to its site
 )
@@ -75,12 +75,12 @@ type reader struct {
 	inName []byte // element that began the compound
 
 	field     field
-	fieldName []byte // element that began it
-	buf       []byte // its text
+	fieldName []byte // element that began the field
+	buf       []byte // text of the field
 	bare      []byte // text directly within the entry, which some files have in place of loc
 
 	entry    Entry
-	content  string // of the entry, if it has no summary
+	content  string // content of the entry, used if it has no summary
 	guid     string
 	modified bool // LastMod is a date of modification
 

@@ -14,8 +14,8 @@ type Locker interface {
 
 // Lock is a lock that was taken. Several goroutines may use it at a time.
 type Lock interface {
-	// Stands reports whether the lock still keeps others out. It no longer does once
-	// somebody released it or removed its file: another process may then hold the name.
+	// Stands reports whether the lock still keeps others out. Once it is released or its file is
+	// removed, another process may hold the name.
 	Stands() bool
 	// Release frees the lock. It may be called twice. It does nothing to a lock that no
 	// longer stands, because another process may hold the name.

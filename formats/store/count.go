@@ -37,7 +37,7 @@ func (c *Counter) Counts() Counts {
 	return c.counts
 }
 
-// note counts a call: once in calls, with the bytes that it moved.
+// note adds one to calls and counts the bytes that the call moved.
 func (c *Counter) note(calls *int64, err error, in, out int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,11 +45,11 @@ const (
 // second requests at once.
 const hedgeTokens = 10
 
-// WithHedge sends a second request if the first one has no response within the 95th
-// percentile of recent times. It takes the first response. It does so for Get and for
-// short reads of an open object, never for writes. This shortens the tail latency of an
-// object store where one of many machines is overloaded. The losing request of a Get is
-// cancelled; that of a read runs to its end.
+// WithHedge sends a second request if the first one has no response within the 95th percentile of
+// recent times. It takes the first response. It does so for Get and for short reads of an open
+// object, never for writes. This shortens the tail latency of an object store where one of many
+// machines is overloaded. WithHedge cancels the losing request of a Get, and lets the losing
+// request of a read run to its end.
 func WithHedge(b Bucket, h Hedge) *Hedged {
 	h.MaxBytes = cmp.Or(h.MaxBytes, 4<<20)
 	h.Floor = cmp.Or(h.Floor, 50*time.Millisecond)
@@ -89,7 +89,7 @@ func (h *Hedged) begin(class int) (time.Duration, bool) {
 	defer h.mu.Unlock()
 	h.tokens = min(h.tokens+h.hedge.Share, hedgeTokens)
 	l := &h.classes[class]
-	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more, because the usual time is not slow
+	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth longer than p95, because a read of that time is not slow
 }
 
 // take takes the budget for a second request, if there is enough.

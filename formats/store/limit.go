@@ -11,12 +11,11 @@ import (
 // slowest is the lowest accepted rate of a write, in bytes per second.
 const slowest = 256 << 10
 
-// WithLimit bounds how long a Create or a Swap takes: by d plus the time for its bytes at
-// 256 KiB per second. Without it the stores repeat these calls until ctx ends. After the
-// limit the outcome is unknown and the error is ErrUnavailable. Both calls succeed if the
-// same bytes are already there, so the caller may wait and repeat the call. A caller that
-// then swaps other bytes must expect to find the earlier ones, and must be able to
-// recognise them.
+// WithLimit bounds how long a Create or a Swap takes: by d plus the time that its bytes take at 256
+// KiB per second. Without it the stores repeat these calls until ctx ends. After the limit the
+// outcome is unknown and the error is ErrUnavailable. Both calls succeed if the same bytes are
+// already there, so the caller may wait and repeat the call. A caller that then swaps other bytes
+// must expect to find the earlier ones, and must be able to recognise them.
 func WithLimit(b Bucket, d time.Duration) Bucket { return &limited{b, d} }
 
 type limited struct {
@@ -44,8 +43,7 @@ func (b *limited) within(ctx context.Context, call, key string, size int64, writ
 	defer cancel()
 	v, err := write(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !errors.Is(err, ErrExists) && !errors.Is(err, ErrConflict) {
-		// The error does not wrap a context error: the store is late, and no context of a
-		// caller has ended.
+		// The error does not wrap a context error, because no context of the caller has ended.
 		return "", fmt.Errorf("%s %q: %w: not done within %v: %s", call, key, ErrUnavailable, limit, err.Error())
 	}
 	return v, err

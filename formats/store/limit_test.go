@@ -15,7 +15,7 @@ import (
 // stuck blocks each write until its context ends.
 type stuck struct {
 	store.Bucket
-	after error // its error then, unless nil
+	after error // error that it returns then; nil means the context's
 }
 
 func (s stuck) Create(ctx context.Context, _ string, _ io.ReaderAt, _ int64) (store.Version, error) {

@@ -18,7 +18,7 @@ type RetryLog struct {
 
 	mu      sync.Mutex
 	last    time.Time
-	omitted int // retries omitted since then
+	omitted int // retries omitted since the last line
 }
 
 // Read logs the repetition of a read; it fits Retry.OnRetry.

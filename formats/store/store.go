@@ -34,8 +34,8 @@ var (
 	// ErrUnsupported: the store lacks an operation that the protocol needs, such as conditional
 	// writes.
 	ErrUnsupported = errors.New("store lacks a needed operation")
-	// ErrFull: no space or quota is left. The caller starts nothing new, keeps what is
-	// whole, and continues when there is room.
+	// ErrFull: no space or quota is left. The caller starts nothing new, keeps what is complete,
+	// and continues when there is room.
 	ErrFull = errors.New("store is full")
 	// ErrTooLarge: Get found an object above its limit.
 	ErrTooLarge = errors.New("object is larger than allowed")

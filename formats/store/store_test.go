@@ -89,7 +89,7 @@ func TestRetriesBeyondTheBudgetWaitLongest(t *testing.T) {
 	for range 5 {
 		_, _, _ = b.Get(t.Context(), "k", 1)
 	}
-	// The budget allows four retries at once. After that, two calls pay for one.
+	// The budget allows four retries at once. After that, two calls allow one more.
 	if want := []time.Duration{1, 2, 1, 2, 1, 1000, 1000, 1000, 1, 1000}; !slices.Equal(waits, want) || told != len(waits) {
 		t.Errorf("waits %v, want %v; OnRetry was called %d times", waits, want, told)
 	}

@@ -62,8 +62,8 @@ type rowField struct {
 	embedded bool
 	offset   uintptr
 	shape    shape
-	kind     reflect.Kind // of the value, or of each element
-	elem     reflect.Type // of that kind
+	kind     reflect.Kind // kind of the value, or of each element
+	elem     reflect.Type // type of that kind
 }
 
 type shape uint8

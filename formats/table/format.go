@@ -17,9 +17,7 @@ import (
 //	   or RLE_DICTIONARY where it says dict; data pages are of version 2.
 //	2: text is PLAIN or, in lists and where its tag says dict, RLE_DICTIONARY until the
 //	   dictionary is full; data pages are of version 1. Spark up to 4.0.0 misreads
-//	   DELTA_LENGTH_BYTE_ARRAY where there are nulls (SPARK-52240). fastparquet has
-//	   neither delta encoding, and misreads lists of numbers and pages of nulls of
-//	   version 2, and lists of plain text. Under Zstandard the files are no larger.
+//	   DELTA_LENGTH_BYTE_ARRAY where there are nulls (SPARK-52240). fastparquet supports neither delta encoding. It misreads lists of numbers and pages of nulls if the pages are of version 2, and lists of plain text. With Zstandard, files of format 2 are no larger.
 //
 // Working files (Fast), which no other program reads, always use format 1.
 func Format(version int) WriterOption {

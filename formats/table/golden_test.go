@@ -19,7 +19,7 @@ import (
 type file struct {
 	name    string
 	write   func(t *testing.T, opts ...table.WriterOption) ([]byte, table.Local)
-	fast    bool // in format 1
+	fast    bool // Fast was set in format 1
 	format1 string
 }
 

@@ -44,7 +44,7 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 		end--
 	}
 	if end == rows.Len() || end%2 == 1 {
-		return 0, 0 // the run ends the rows, or cannot be half of those before its end
+		return 0, 0 // the run reaches the end of the rows, or is too short to be extended
 	}
 	begin = end
 	for begin > 0 && !null(begin-1) {

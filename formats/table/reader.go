@@ -143,7 +143,8 @@ func (r *Reader[T]) extents(group int) []extent {
 	return out
 }
 
-// Noted returns the value of a key that the file's writer noted; false if it noted none.
+// Noted returns the value that the file's writer noted under a key. It returns false if there is
+// none.
 func (r *Reader[T]) Noted(key string) (string, bool) { return r.file.Lookup(key) }
 
 // Rows returns the number of rows in the object, including those that options leave out.

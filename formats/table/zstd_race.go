@@ -12,15 +12,16 @@ import (
 
 func init() { zstdCodec = newKeptEncoders() }
 
-// keptEncoders is parquet-go's Zstandard codec with up to four encoders that are kept; a fifth at a
-// time comes from its pool. An encoder takes over a megabyte, and under the race detector a sync.Pool
-// drops a quarter of them at each Put: tests spent half their time making encoders again.
+// keptEncoders is parquet-go's Zstandard codec, but keeps four encoders. If all are in use, an
+// encoder comes from the codec's pool. Under the race detector a sync.Pool drops a quarter of what
+// is put back. An encoder takes over a megabyte, so tests spent half their time making new ones.
 type keptEncoders struct {
 	compress.Codec
 	idle chan *zstd.Encoder
 }
 
-// newKeptEncoders makes the encoders at once: one that is made in a synctest bubble could not leave it.
+// newKeptEncoders makes all encoders in advance, because an encoder that is made in a synctest
+// bubble cannot be used outside it.
 func newKeptEncoders() *keptEncoders {
 	n := min(runtime.GOMAXPROCS(0), 4)
 	k := &keptEncoders{&parquetzstd.Codec{Level: parquetzstd.SpeedDefault}, make(chan *zstd.Encoder, n)}

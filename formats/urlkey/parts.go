@@ -72,7 +72,8 @@ func Domain(host string) string {
 	return under(host, suffix, host)
 }
 
-// under returns suffix with the label before it. It returns otherwise if there is no such label.
+// under returns suffix with the label before it. If there is no such label, it returns the argument
+// otherwise.
 func under(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
@@ -81,7 +82,8 @@ func under(host, suffix, otherwise string) string {
 	return host[1+strings.LastIndexByte(host[:i], '.'):]
 }
 
-// isIP reports whether a host is an address. The last label of a name is never a number.
+// isIP reports whether a host is an address. A host that ends in a letter is a name, because an
+// IPv6 address ends in a bracket.
 func isIP(host string) bool {
 	if host == "" || host[0] == '[' {
 		return host != ""

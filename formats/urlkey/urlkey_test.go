@@ -231,7 +231,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// These numbers are part of the stored format: a domain in a new bucket would lose what
+// These numbers are part of the stored format, because a domain in a new bucket would lose what
 // earlier rounds know of it.
 func TestBucketsNeverChange(t *testing.T) {
 	for _, tc := range []struct {

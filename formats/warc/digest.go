@@ -76,8 +76,8 @@ const (
 	// Unchecked: the digest is missing, its algorithm is unknown, or the digested bytes are in
 	// another record (a revisit's payload).
 	Unchecked Verdict = "unchecked"
-	// Matches: the record has the digest in its header.
+	// Matches: the digest in the header is that of the bytes.
 	Matches Verdict = "matches"
-	// Differs: the record has another digest.
+	// Differs: the bytes have another digest.
 	Differs Verdict = "differs"
 )

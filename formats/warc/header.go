@@ -34,8 +34,8 @@ func (h Header) uri(name string) string {
 	return v
 }
 
-// dateLayouts are the precisions of W3C-DTF that WARC 1.1 allows; Go accepts fractions
-// of seconds with all of them. The last one is ARC's, which also occurs in WARC.
+// dateLayouts are the precisions of W3C-DTF that WARC 1.1 allows; Go accepts fractions of seconds
+// with all of them. The last layout is that of ARC files, which also occurs in WARC files.
 var dateLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "20060102150405",
 }

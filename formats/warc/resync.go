@@ -99,7 +99,7 @@ func (r *Reader) resyncGzip() {
 		case i == 0:
 			_, _ = br.Discard(1)
 		case i > 0:
-			_, _ = br.Discard(i) // then the whole window follows the magic number
+			_, _ = br.Discard(i) // so that the next window begins with the magic number
 		case err != nil:
 			_, _ = br.Discard(len(window))
 			return

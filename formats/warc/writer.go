@@ -23,10 +23,10 @@ const dateFormat = "2006-01-02T15:04:05.000Z"
 // goroutine may use it at a time. It needs no closing.
 type Writer struct {
 	out        countingWriter
-	end        int64 // of the last whole record
+	end        int64 // end of the last whole record
 	warcinfoID string
 	header     []byte // reused
-	err        error  // of the first write that failed
+	err        error  // error of the first write that failed
 }
 
 // compressors are reused, because each takes over 1 MiB. A process writes few records at a time,

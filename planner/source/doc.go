@@ -40,8 +40,8 @@ type Entry struct {
 	File string // the file that holds it; "frontier" for URLs that the store knows
 	Line int64  // line or row of the file, from 1; 0 where there is none
 
-	// Broken says why the record of the URL cannot be read; "": it can. If it is set, URL may
-	// be any text, for display.
+	// Broken says why the record of the URL cannot be read; "" if it can. If it is set, URL may be
+	// any text, for display.
 	Broken string
 
 	Due      bool  // to be planned
@@ -50,7 +50,7 @@ type Entry struct {
 	Priority int32 // 0 to 1000, higher is sooner
 	Depth    int32 // links from the nearest listed URL
 
-	// Spellings are the known ones, except URL itself.
+	// Spellings are the known spellings, except URL itself.
 	Spellings schema.Spellings
 
 	// Results of an earlier fetch.

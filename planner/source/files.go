@@ -16,10 +16,9 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Files is the source that name stands for: a file, a directory (all files below it
-// except those that start with "." or "_"), a pattern of file names, or "-" for stdin.
-// The first bytes of a file decide whether it is Parquet, gzip or text.
-// Errors wrap ErrMissing.
+// Files returns the source that name denotes: a file, a directory (all files below it except those
+// that start with "." or "_"), a pattern of file names, or "-" for stdin. The first bytes of a file
+// decide whether it is Parquet, gzip or text. Errors wrap ErrMissing.
 func Files(name string, stdin io.Reader) (Source, error) {
 	if name == "-" {
 		return &files{name: name, paths: []string{name}, stdin: stdin}, nil
@@ -34,7 +33,7 @@ func Files(name string, stdin io.Reader) (Source, error) {
 	return &files{name: name, paths: paths}, nil
 }
 
-// expand lists the files that name stands for, sorted.
+// expand lists the files that name denotes, sorted.
 func expand(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	switch {

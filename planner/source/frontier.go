@@ -16,11 +16,10 @@ import (
 // FrontierName is the name of the frontier as a source.
 const FrontierName = "frontier"
 
-// Frontier is the source of the URLs that sealed rounds know, by their newest states. The
-// rounds come oldest first. It yields three kinds of URLs, in order of SURT and URL: those
-// that are due at now, those that the crawl has planned before (they have used up budget),
-// and those with spellings (a list or a redirect may name them). It may yield none without
-// an error.
+// Frontier is the source of the URLs that sealed rounds know, by their newest states. The rounds
+// come oldest first. It yields three kinds of URLs, in order of SURT and URL: those that are due at
+// now, those that the crawl has planned before (they count in its budgets), and those with
+// spellings (a list or a redirect may name them). It may yield none without an error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }

@@ -27,7 +27,7 @@ func WARC(b store.Bucket, name string, files []string) Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }
 
-// WARCFilesDigest tells lists of files apart.
+// WARCFilesDigest returns a digest that identifies a list of files.
 func WARCFilesDigest(files []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(files, "\n")))
 	return hex.EncodeToString(sum[:])
@@ -41,7 +41,7 @@ type warcFiles struct {
 
 func (w *warcFiles) Name() string { return w.name }
 
-// warcBatch is how many entries of a file wait to be taken together.
+// warcBatch is the number of entries of a file that are passed on together.
 const warcBatch = 256
 
 // readEntries is a batch of entries from one file. A batch with an err is the last.
@@ -55,7 +55,7 @@ func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // under way, in order
+		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // files being read, in order
 		go func() {
 			defer close(files)
 			for _, key := range w.files {

@@ -41,7 +41,7 @@ type Store struct {
 	options Options
 
 	fsync      func(*os.File) error                      // tests replace it
-	fileSystem func(dir string) (name string, err error) // sharedFileSystem
+	fileSystem func(dir string) (name string, err error) // sharedFileSystem, unless a test replaces it
 
 	mu       sync.Mutex
 	prepared bool                // .tmp exists and has been swept

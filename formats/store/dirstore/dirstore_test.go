@@ -256,8 +256,8 @@ func TestReleasedLocksLeaveNoFiles(t *testing.T) {
 	}
 }
 
-// TestALockWhoseFileIsRemovedStandsNoMore removes the file, or all of .tmp, below a holder.
-// The next holder's lock stands, whatever the first one does then.
+// TestALockWhoseFileIsRemovedStandsNoMore removes the file of a held lock, or all of .tmp. The next
+// holder's lock stays valid, whatever the first holder does then.
 func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 	for _, gone := range []string{"", lockFolder, lockFolder + "/hold-l"} {
 		t.Run(gone, func(t *testing.T) {
@@ -297,8 +297,8 @@ func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 	}
 }
 
-// TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers removes .tmp while a swap stages its
-// body. Another process swaps meanwhile: of the two one wins.
+// TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers removes .tmp while a swap stages its body.
+// Another process swaps meanwhile. Only one of the two swaps succeeds.
 func TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers(t *testing.T) {
 	root := t.TempDir()
 	s, other := openDir(t, root), openDir(t, root)

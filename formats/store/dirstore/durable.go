@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	tmpPrefix  = "w-"    // of the temporary files in .tmp
+	tmpPrefix  = "w-"    // prefix of the temporary files in .tmp
 	lockFolder = "locks" // holds the lock files in .tmp
 )
 

@@ -63,7 +63,7 @@ func child(role, root, who string) error {
 			return err
 		}
 		fmt.Println("locked", ok)
-		_, _ = in.ReadString('\n') // holds it until the parent kills it
+		_, _ = in.ReadString('\n') // holds the lock until the parent kills this process
 	case "cut create", "cut swap":
 		// The parent kills the process at this sync, before the sync has an effect.
 		var at int
@@ -249,9 +249,9 @@ func TestKilledWriterLeavesNothingVisible(t *testing.T) {
 	}
 }
 
-// TestAWriterKilledAtAnySyncLeavesOneWholeState kills a process at each sync of a write in
-// turn. The test then finds the object as it was before or after the write, and repeats the
-// write. That syncs all folders, even if the killed process had already named the file.
+// TestAWriterKilledAtAnySyncLeavesOneWholeState kills a process at each sync of a write in turn.
+// The test then finds the object as it was before or after the write, and repeats the write. The
+// repeated write syncs all folders, even if the killed process had already named the file.
 func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	for _, role := range []string{"cut create", "cut swap"} {
 		states := map[string]int{}

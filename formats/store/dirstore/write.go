@@ -142,7 +142,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 				return err
 			}
 		}
-		// Whoever empties .tmp from now on removes the staged file too.
+		// If .tmp is emptied after this check, the staged file goes too, and the rename fails.
 		if !stands(lock) {
 			return s.emptied(fs.ErrNotExist)
 		}

@@ -16,7 +16,7 @@ import (
 const (
 	partSize   = 16 << 20 // smallest size; S3 requires 5 MiB
 	maxParts   = 10_000   // S3's limit
-	partsAloft = 4        // parts uploaded at a time; memory does not hold them
+	partsAloft = 4        // parts uploaded at a time; they are not held in memory
 )
 
 // upload is a create-only write in parts. Parts are unconditional and invisible, so the
@@ -26,7 +26,7 @@ type upload struct {
 	name *string
 	src  *source
 
-	id    string // zero if not begun, or if the server ended the upload
+	id    string // "" if not begun, or if the server ended the upload
 	parts []types.CompletedPart
 }
 

@@ -81,7 +81,7 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// because replaces the error of a request that a time limit ended.
+// because returns the time limit that ended a request, or else the request's own error.
 func because(ctx context.Context, err error) error {
 	if slow, ok := errors.AsType[tooSlow](context.Cause(ctx)); ok {
 		return slow

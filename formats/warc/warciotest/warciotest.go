@@ -35,7 +35,7 @@ type Record struct {
 	Offset, Length int64
 	Type, ID, URI  string
 	Status         string // of a response: the HTTP status
-	Block, Payload string // read alone: "ok" or "differs" by the digest; "" without one
+	Block, Payload string // whether each digest holds: "ok" or "differs"; "" if read whole, or without a digest
 	Digest         string // WARC-Payload-Digest of the record
 }
 

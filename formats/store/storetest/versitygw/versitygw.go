@@ -82,7 +82,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 		return nil, err
 	}
 	said := func() []byte {
-		text, _ := os.ReadFile(log.Name()) // without it, the error is still told
+		text, _ := os.ReadFile(log.Name()) // without the log, the error is still reported
 		return text
 	}
 	ended := make(chan struct{})
