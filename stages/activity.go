@@ -5,30 +5,30 @@ import "time"
 // Activity describes what a task is doing, for display only.
 type Activity struct {
 	Left     int64 // planned URLs that have no outcome yet
-	InFlight int   // requests under way
-	Ready    int   // hosts that are due and wait for a free slot
-	Delayed  int   // hosts that only wait for their usual delay
+	InFlight int   // number of requests in flight
+	Ready    int   // number of hosts that are due and wait for a free slot
+	Delayed  int   // number of hosts that wait only for their usual delay
 	Waits    []Wait
-	More     int // waits that Waits leaves out
-	// Remaining is the least time that the task still takes, known waits included. Zero means
-	// unknown.
+	More     int // number of waits that Waits leaves out
+	// Remaining is a lower bound of the time that the task still takes, known waits included.
+	// Zero means unknown.
 	Remaining time.Duration
 	// Closes is when the fetch window closes and the rest is deferred. Zero means unknown.
 	Closes   time.Time
-	Failures []Failure // by class, the newest first
+	Failures []Failure // one for each class, the newest first
 }
 
 // Wait is one thing that a task waits for.
 type Wait struct {
 	Host string // empty if the whole task waits
-	// Why is a phrase that ends in what happens at Until:
-	// "robots.txt answered 503, asked again".
+	// Why is a phrase that ends with what happens at Until, such as "robots.txt answered 503,
+	// asked again".
 	Why   string
 	Until time.Time // zero means unknown
 	URLs  int64     // planned URLs that wait for it
 }
 
-// Failure summarizes a class of failed requests.
+// Failure describes the failed requests of one class.
 type Failure struct {
 	Class string // an outcome
 	N     int64

@@ -17,12 +17,12 @@ func Keys(results []*manifest.Result, dataset string) []string {
 	return keys(results, dataset, func(*manifest.File) bool { return true })
 }
 
-// SubsetKeys is Keys for one subset of captures; "" stands for datasets without subsets.
+// SubsetKeys is Keys for one subset of captures. subset is "" for datasets without subsets.
 func SubsetKeys(results []*manifest.Result, dataset, subset string) []string {
 	return keys(results, dataset, func(f *manifest.File) bool { return f.Subset == subset })
 }
 
-// PartKeys is Keys for the parts with one number, whichever task wrote them.
+// PartKeys is Keys for the parts with the number part, whichever task wrote them.
 func PartKeys(results []*manifest.Result, dataset string, part int) []string {
 	name := layout.Part(part) + ".parquet"
 	return keys(results, dataset, func(f *manifest.File) bool { return path.Base(f.Key) == name })
@@ -54,8 +54,8 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 }
 
 // OverlappingKeys lists the files of a round that may hold domains of bucket n of buckets. The
-// round has one file per bucket. Rounds may differ in their number of buckets, because buckets
-// are equal ranges of the same hashes.
+// round has one file per bucket. Rounds may have different numbers of buckets, because
+// buckets are equal ranges of the same hashes.
 func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
 	for _, f := range files {
 		m, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))

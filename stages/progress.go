@@ -1,21 +1,21 @@
 package stages
 
-// Fetch tasks count these as they happen. Work that one attempt loses and another repeats
-// counts twice.
+// Fetch tasks add to these counts at each event. Work that one attempt loses and another
+// repeats counts twice.
 const (
 	CountURLs     = "urls"      // outcomes recorded; negative when an attempt fails and its outcomes are lost
 	CountPages    = "pages"     // documents recorded
 	CountRequests = "requests"  // requests written
 	CountBytes    = "bytes"     // bytes received
 	CountAnswers  = "status."   // responses; the status code is appended
-	CountTimeouts = "timeouts"  // requests that failed for a time-out
-	CountRetries  = "retries."  // requests to be retried; the class of the failure is appended
-	CountFlights  = "in_flight" // requests in flight; -1 when one ends
+	CountTimeouts = "timeouts"  // requests that failed with a time-out
+	CountRetries  = "retries."  // requests that will be retried; the class of the failure is appended
+	CountFlights  = "in_flight" // requests in flight; -1 when a request ends
 	CountRecorded = "recorded." // URLs whose outcome was recorded; the outcome is appended
 )
 
-// Fetch tasks count these when a committed checkpoint lists them: at most once per URL,
-// however many attempts the task takes.
+// Fetch tasks add to these counts when a committed checkpoint lists the URLs, so a URL
+// counts at most once, however many attempts the task takes.
 const (
 	CountOutcomes = "outcome." // URLs; the outcome is appended
 	CountQueued   = "queued"   // URLs of running tasks without a listed outcome; negative when they get one or the task ends
@@ -34,7 +34,7 @@ type Progress interface {
 	Add(name string, n int64)
 }
 
-// NoProgress ignores all.
+// NoProgress ignores all counts.
 type NoProgress struct{}
 
 // Add does nothing.

@@ -72,10 +72,10 @@ func (t Task) String() string {
 	return fmt.Sprintf("%s@%s.%d:%d", t.Stage, t.Crawl, t.Round, t.Partition)
 }
 
-// How a task fails. Interruptions differ from failures of the task itself.
+// These errors say how a task failed. An interruption is no failure of the task itself.
 var (
-	// ErrInterrupted means that the task was told to stop. Its work is kept; continue later
-	// (exit 75).
+	// ErrInterrupted means that the task was told to stop. Its work is kept, and a later
+	// attempt continues it (exit 75).
 	ErrInterrupted = errors.New("interrupted")
 	// ErrPermanent means that retrying cannot help (exit 78).
 	ErrPermanent = errors.New("retrying cannot help")
@@ -83,7 +83,7 @@ var (
 	ErrTaken = errors.New("another attempt holds this task")
 )
 
-// Clock is time as a task sees it.
+// Clock gives a task the time.
 type Clock interface {
 	Now() time.Time
 	// Sleep returns early with the context's error when it ends.
@@ -113,7 +113,7 @@ type Env struct {
 	Bucket   store.Bucket
 	Scratch  string // an existing, empty local directory for this attempt only; the caller removes it
 	Clock    Clock
-	Log      *slog.Logger // already says which task
+	Log      *slog.Logger // its lines already name the task
 	Progress Progress
 	Watcher  Watcher // nil if nobody watches
 	Version  string  // crawlbatch version, for manifests and WARC files
@@ -122,11 +122,11 @@ type Env struct {
 	Format int
 }
 
-// Input is what a reduce task reads: the plan that counts, the committed results
-// of the stages before it in this round, and the sealed rounds before this one.
+// Input is what a reduce task reads: the round's plan, the committed results of the stages
+// before it in this round, and the sealed rounds before this one.
 type Input struct {
 	Task    Task
 	Plan    *manifest.Plan
-	Results map[Stage][]*manifest.Result // by partition, complete
+	Results map[Stage][]*manifest.Result // complete results of each stage, by partition
 	Earlier []*manifest.Sealed           // this crawl's rounds and those of the crawls it continues, oldest first
 }

@@ -11,14 +11,15 @@ import (
 // ByURL is the order of most tables.
 var ByURL = []string{"url_surtkey", "url"}
 
-// NewWriter returns the writer of a table in the scratch directory, in the format that the
-// stage froze. Its rows come sorted by the columns.
+// NewWriter returns the writer of a table in the scratch directory, in the task's format
+// (Env.Format). The caller writes rows that are sorted by the columns of sortedBy.
 func NewWriter[T any](env *Env, dataset string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
 	opts = append(opts, table.Format(env.Format), table.SortedBy(sortedBy...))
 	return table.NewWriter[T](filepath.Join(env.Scratch, dataset+".parquet"), opts...)
 }
 
-// Write stores a table as the object key. Fill appends its rows, sorted by the columns.
+// Write stores a table as the object key. Fill appends its rows, sorted by the columns of
+// sortedBy.
 func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, fill func(*table.Writer[T]) error,
 	opts ...table.WriterOption) (manifest.File, error) {
 	w, err := NewWriter[T](env, dataset, sortedBy, opts...)

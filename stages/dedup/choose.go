@@ -9,23 +9,23 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// choice has the representative of every cluster.
+// choice holds the representative of every cluster.
 type choice struct {
 	p     *pages
 	c     *clusters
 	cfg   Config
 	names *names
 
-	total  []uint32 // by component: its pages and sealed representatives
-	size   []uint32 // by component: its pages of this round
+	total  []uint32 // by component: the number of its pages and sealed representatives
+	size   []uint32 // by component: the number of its pages of this round
 	stands []uint32 // by component: its representative
-	// speaks[class] is the page that Via names if the class is the next step toward the
-	// representative.
+	// speaks[class] is the speaker of the class: the page that Via names if this class is next
+	// on the way to the representative.
 	speaks []uint32
-	parent []uint32 // by class
+	parent []uint32 // by class: the next class on the way to the representative
 }
 
-// choose picks representatives. The choice must be closed.
+// choose picks representatives. The caller closes the choice.
 func choose(ctx context.Context, b store.Bucket, scratch string, p *pages, c *clusters, cfg Config) (*choice, error) {
 	classes := len(c.root)
 	ch := &choice{p: p, c: c, cfg: cfg,
@@ -83,7 +83,7 @@ func (ch *choice) elect() error {
 		}
 		class := ch.c.class[i]
 		root := ch.c.root[class]
-		if ch.stands[root] == none { // sealed pages come first, oldest first
+		if ch.stands[root] == none { // sealed representatives have the lowest numbers, the oldest first
 			ch.stands[root] = i
 		} else if better, err := ch.stand(i, ch.stands[root]); err != nil {
 			return err

@@ -10,18 +10,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// clusters are the connected components of the pages; pages that are alike are connected.
+// clusters are the connected components of the pages. Pages that are alike are connected.
 //
-// Pages that are alike to the same others form a class: the long ones of one
-// fingerprint, and the short ones of one digest. Components are found among
-// classes, so that a thousand copies of a page cost a thousand list entries and no
-// pairs. Class numbers follow the order of fingerprints, then of digests, and so do
-// not depend on the order of pages in files.
+// Pages that are alike to the same others form a class. Long pages with one fingerprint are
+// a class, and short pages with one digest. Components are found among classes, so a
+// thousand copies of a page cost a thousand list entries and no pairs. Class numbers follow
+// the order of fingerprints, then of digests, so they do not depend on the order of pages
+// in files.
 type clusters struct {
-	class []uint32 // of each page
+	class []uint32 // class of each page
 	// root[c] names the component of class c: one of its classes.
 	root []uint32
-	// tree holds the pairs of classes that joined components: a spanning tree of each.
+	// tree holds the pairs of classes that joined components. They are a spanning tree of each
+	// component.
 	tree []edge
 }
 
@@ -35,7 +36,7 @@ const none = math.MaxUint32
 func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, error) {
 	c := &clusters{class: make([]uint32, p.count())}
 	fingerprints := c.classes(p)
-	current := make([]bool, len(c.root)) // the class has a page of this round
+	current := make([]bool, len(c.root)) // whether the class has a page of this round
 	for i := p.sealed; i < p.count(); i++ {
 		current[c.class[i]] = true
 	}
@@ -60,16 +61,16 @@ func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, er
 	return c, nil
 }
 
-// classes numbers the classes of p's pages and gives the fingerprints of those
-// that have one: class i has the i-th.
+// classes numbers the classes of p's pages. Classes of long pages come first;
+// fingerprints[i] is that of class i.
 func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 	order := make([]uint32, p.count())
 	for i := range order {
 		order[i] = uint32(i)
 	}
-	// Equal digests mean equal texts, so words and fingerprints are equal too. This code
-	// ensures that instead of trusting the files, because only then are all pages of a
-	// class alike to the same others.
+	// Equal digests mean equal texts, so words and fingerprints are equal too. This code does
+	// not trust the files in that, because otherwise pages of a class might not be alike to
+	// the same others.
 	slices.SortFunc(order, func(a, b uint32) int {
 		return cmp.Or(bytes.Compare(p.digest[a][:], p.digest[b][:]), cmp.Compare(p.fingerprint[a], p.fingerprint[b]), cmp.Compare(a, b))
 	})
@@ -129,11 +130,11 @@ func (c *clusters) join(a, b uint32) {
 	c.tree = append(c.tree, edge{a, b})
 }
 
-// parents roots the tree of every component that has a representative's class in
-// roots, and gives for each of its classes the next one on the way there; none
-// for all others.
+// parents gives for each class the next class on the way to the class in roots of its
+// component. It gives none if the component has no class in roots.
 func (c *clusters) parents(roots []uint32) []uint32 {
-	// The tree's edges by class: those of class i are near[start[i]:start[i+1]].
+	// near holds the tree's edges by class. The edges of class i are
+	// near[start[i]:start[i+1]].
 	start := make([]uint32, len(c.root)+1)
 	for _, e := range c.tree {
 		start[e.a+1]++

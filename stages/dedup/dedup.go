@@ -16,8 +16,8 @@ import (
 
 // Config and the inputs together determine the results.
 type Config struct {
-	// MaxDistance is the most bits of 64 in which the fingerprints of near duplicates
-	// differ: 0 to 7.
+	// MaxDistance is the largest number of bits, of 64, in which the fingerprints of near
+	// duplicates differ. It is 0 to 7.
 	MaxDistance int
 	// MinWords is the least number of words in a text that is compared by fingerprint.
 	// Shorter texts share fingerprints by chance.
@@ -68,8 +68,8 @@ type counts struct {
 	seen                                   []bool // by component
 }
 
-// sourcesOf lists the files to read: those of sealed rounds, oldest first, then
-// this round's by partition.
+// sourcesOf lists the files to read. Files of sealed rounds come first, from the oldest
+// round on, then this round's files by partition.
 func sourcesOf(in *stages.Input) []source {
 	var sources []source
 	for age, sealed := range in.Earlier {
@@ -94,7 +94,7 @@ type numbered struct {
 	row
 }
 
-// writeBucket writes the bucket's parts: the rows of its pages in clusters, and
+// writeBucket writes the bucket's parts. They hold the rows of its pages in clusters, and
 // its new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
 	duplicates, err := stages.NewWriter[schema.Duplicate](env, stages.FileDuplicates, stages.ByURL)

@@ -81,7 +81,7 @@ func representative(r schema.Page) schema.Representative {
 		TextDigest: r.TextDigest, SimHash: r.SimHash}
 }
 
-// world is one round after others. Partition i belongs to bucket i modulo buckets.
+// world is a round after sealed rounds. Partition i belongs to bucket i modulo buckets.
 type world struct {
 	sealed     [][]page // by round
 	partitions [][]page
@@ -146,7 +146,7 @@ func TestClusters(t *testing.T) {
 		cfg    Config
 		sealed [][]page
 		pages  []page
-		want   []schema.Duplicate // without SURT; of this round unless given
+		want   []schema.Duplicate // without SURT; the representative is of this round unless RepresentativeRound says otherwise
 	}{
 		{name: "nothing"},
 		{name: "pages that are not alike", pages: []page{{url: "http://a.test/1", text: "x", fingerprint: f}, {url: "http://a.test/2", text: "y", fingerprint: f ^ 0xf}}},
@@ -272,7 +272,7 @@ func TestClusters(t *testing.T) {
 			for i := range tt.want {
 				tt.want[i].SURT = page{url: tt.want[i].URL}.row(t).SURT
 				tt.want[i].RepresentativeCrawl = "2026-11"
-				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // the table gives it as a number of rounds ago
+				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // the table gives a number of rounds before this one
 			}
 			if diff := cmp.Diff(tt.want, rows[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -529,7 +529,7 @@ func TestRowsDoNotDependOnPartitions(t *testing.T) {
 func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	_, _, a := randomWorld(4, 3, 2).run(t, defaults)
 	_, _, b := randomWorld(4, 3, 2).run(t, defaults)
-	if diff := cmp.Diff(a, b); diff != "" { // digests included
+	if diff := cmp.Diff(a, b); diff != "" { // compares digests too
 		t.Error(diff)
 	}
 }
@@ -548,7 +548,7 @@ func TestBadInputIsPermanent(t *testing.T) {
 }
 
 // BenchmarkFindClusters measures clustering without reading and writing pages. One page in
-// three is a copy, one in three resembles another.
+// three is a copy of another; one in three resembles another.
 func BenchmarkFindClusters(b *testing.B) {
 	const n = 1_000_000
 	r := rand.New(rand.NewPCG(1, 2))

@@ -15,19 +15,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// row holds the columns that are read from a page of the round: those columns of
-// schema.Page that a representative has.
+// row holds the columns that are read from a page of the round. They are the columns that a
+// representative has.
 type row = schema.Representative
 
-// source is a file of pages. Those that take part have the numbers first to
-// end - 1, in the file's order.
+// source is a file of pages. Its pages with text have the numbers first to end - 1, in the
+// file's order.
 type source struct {
 	key    string
 	sealed bool
 	crawl  string
 	round  int
-	age    int // of the round: 0 is the oldest
-	bucket int // of this round's
+	age    int // number of the round; 0 is the oldest
+	bucket int // bucket of this round's pages
 	first  uint32
 	end    uint32
 }
@@ -68,7 +68,7 @@ type pages struct {
 	sources     []source
 	fingerprint []uint64
 	digest      []digest
-	urlLength   []uint32 // bytes
+	urlLength   []uint32 // in bytes
 	flags       []uint8
 	sealed      uint32 // pages below this number are sealed representatives
 }

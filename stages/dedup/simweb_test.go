@@ -26,7 +26,7 @@ func TestClustersOfASyntheticWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A row of duplicates without the columns that the truth does not know.
+	// row is a row of duplicates without the columns that the truth does not know.
 	type row struct {
 		URL, Representative string
 		Kind                schema.DuplicateKind

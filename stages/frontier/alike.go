@@ -12,21 +12,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// An endless space of URLs is recognized if both its URLs and its pages are alike. Either
-// alone proves nothing: articles have numbers, and sites have copies.
+// A site with endless URLs is recognized if both its URLs and its pages are alike. Either
+// alone proves nothing, because articles have numbers and sites have copies.
 const (
 	alikePercent  = 95        // share of a pattern's pages that have the text of the page before
 	alikeDistance = 3         // bits between fingerprints of the same text
 	alikeWords    = 20        // shorter texts are alike only if they are equal
-	fewWords      = 10        // shorter texts are never alike: pages made by scripts, galleries
+	fewWords      = 10        // shorter texts are never alike, because galleries and pages made by scripts have such texts
 	maxPatterns   = 50_000    // patterns of one host that are counted
 	maxNames      = 32        // parameters of a query that distinguish patterns
-	patternNumber = "0"       // stands for the part that varies
-	idLetters     = "abcdef-" // in identifiers, beside digits
+	patternNumber = "0"       // replaces a part that varies
+	idLetters     = "abcdef-" // characters of identifiers, in addition to digits
 	idLength      = 8         // least length of an identifier
 )
 
-// sampled holds what is read from a page to compare it with the previous page.
+// sampled holds the columns of a page that are compared with those of the previous page.
 type sampled struct {
 	URL        string `parquet:"url"`
 	TextDigest string `parquet:"text_digest,optional"`
@@ -40,13 +40,13 @@ type sample struct {
 	pages, same int
 }
 
-// alike maps a host and a pattern of URLs, whose pages are all the same, to a sentence that
-// says so.
+// alike maps a host and a pattern of URLs to the reason why such URLs are a trap. Nearly
+// all pages of the pattern have the same text.
 type alike map[string]string
 
 // learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory
-// holds all patterns of only one host, plus the found ones of all hosts: at most one
-// pattern for every SimilarPages pages.
+// holds all patterns of only one host. It also holds the found patterns of all hosts, at
+// most one for every SimilarPages pages.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {
@@ -54,7 +54,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 	}
 	host, patterns := "", map[string]*sample{}
 	endHost := func() {
-		for p, s := range patterns { // the order does not matter: found is a map
+		for p, s := range patterns { // the order does not matter, because found is a map
 			if s.pages >= i.cfg.SimilarPages && 100*s.same >= alikePercent*(s.pages-1) {
 				found[host+p] = fmt.Sprintf("%d of %d pages at %s%s are the same", s.same+1, s.pages, host, p)
 			}
@@ -148,8 +148,8 @@ func pattern(url string) (host, p string) {
 	return host, b.String()
 }
 
-// identifier reports whether a path segment looks like the ID of a session or an object:
-// hexadecimal or a UUID, with at least one digit.
+// identifier reports whether a path segment looks like the ID of a session or an object.
+// Such an ID is hexadecimal or a UUID, and has at least one digit.
 func identifier(s string) bool {
 	return len(s) >= idLength && strings.Trim(strings.ToLower(s), "0123456789"+idLetters) == "" && strings.ContainsAny(s, "0123456789")
 }

@@ -12,10 +12,10 @@ type Follow string
 
 // The policies. They apply to redirects and links alike.
 const (
-	FollowNone   Follow = "none"   // only listed URLs are planned
+	FollowNone   Follow = "none"   // no found URLs; only listed URLs are planned
 	FollowHost   Follow = "host"   // URLs of hosts that this crawl has planned
 	FollowDomain Follow = "domain" // URLs of registered domains that this crawl has planned
-	FollowAny    Follow = "any"    // all
+	FollowAny    Follow = "any"    // all URLs
 )
 
 // Scope reports whether a canonical URL is in scope, and if not, why.
@@ -32,15 +32,15 @@ type Config struct {
 	MaxLength   int // bytes; longer URLs are taken for traps
 	MaxSegments int // path segments; more are taken for a trap
 	MaxRepeats  int // repetitions in a row of one to three segments; more are taken for a trap
-	// URLs of a host that differ only in numbers, identifiers and values are taken for a
-	// trap if the round has at least SimilarPages pages at such URLs, nearly all with the
-	// same text. If it is 0, they never are.
+	// URLs of a host that differ only in numbers, identifiers and values are taken for a trap
+	// if the round has at least SimilarPages pages at such URLs, nearly all with the same
+	// text. If SimilarPages is 0, such URLs are never taken for a trap.
 	SimilarPages int
 
-	Interval    time.Duration // until a URL that was fetched once is due again
-	MinInterval time.Duration // of a URL that changes each time
-	MaxInterval time.Duration // of a URL that never changes
-	RetryAfter  time.Duration // until a URL that failed is due again; doubled with each failure in a row
+	Interval    time.Duration // time until a URL that was fetched once is due again
+	MinInterval time.Duration // least interval, for a URL that changes each time
+	MaxInterval time.Duration // largest interval, for a URL that never changes
+	RetryAfter  time.Duration // time until a failed URL is due again; doubled with each failure in a row
 
 	Memory int64 // bytes that each sort holds before it spills
 }

@@ -13,7 +13,7 @@ import (
 // decider writes the decision about each URL.
 type decider struct {
 	cfg     *Config
-	round   string // as 2026-11.0
+	round   string // such as 2026-11.0
 	planned planned
 	ranks   map[string]float64
 	alike   alike
@@ -21,7 +21,7 @@ type decider struct {
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
-	filter  *urlfilter.Writer // holds the URLs of both
+	filter  *urlfilter.Writer // the URL filter of urls and skips
 	waiting int64
 	counts  map[string]int64
 }
@@ -58,7 +58,7 @@ func (d *decider) decide(g *group) error {
 }
 
 // requested is the outcome of a request for the URL in this round; nil if there was none.
-// other says that a different URL was planned and led to this one.
+// other says whether the URL was requested because a different, planned URL led to it.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -163,8 +163,9 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// updated returns the record of a waiting URL with this round's links. It reports whether
-// the links reduce its depth, change its priority by 50 or more, or add spellings.
+// updated returns the record of a waiting URL, updated with this round's links. changed
+// reports whether the links reduce its depth, change its priority by 50 or more, or add
+// spellings.
 func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -179,8 +180,8 @@ func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed 
 	return r, depth < p.Depth || weight >= 50 || weight <= -50 || !slices.Equal(g.spellings, p.Spellings)
 }
 
-// nearest returns the URL's least depth by links and redirects, the page nearest to it, and
-// whether any of the links is followed.
+// nearest returns the least depth that links and redirects give the URL, the page with that
+// link or redirect, and whether any of them is followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
@@ -194,7 +195,7 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 // met decides about a new URL.
 func (d *decider) met(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
-		depth := int32(0) // unknown, since only links that are not followed (images, scripts) name it
+		depth := int32(0) // unknown, because only links that are not followed (images, scripts) name the URL
 		if len(g.refused) > 0 {
 			depth = g.refused[0].Depth
 		}
@@ -208,7 +209,7 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	if reason == "" {
 		return d.found(g, k, depth, source)
 	}
-	if len(g.refused) == 0 { // else the URL already has a row, because the plan refused it
+	if len(g.refused) == 0 { // a URL that the plan refused has a row already
 		if err := d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth}); err != nil {
 			return err
 		}
@@ -227,7 +228,7 @@ func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	return d.url(r)
 }
 
-// judge returns why a new URL must not be planned; empty if it may be.
+// judge returns why a new URL must not be planned; empty if it may be planned.
 func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schema.SkipReason, detail string) {
 	if !followed {
 		return schema.SkipNofollow, ""
@@ -268,7 +269,8 @@ func (d *decider) found(g *group, k *urlkey.Key, depth int32, source string) err
 	return d.url(r)
 }
 
-// record is the URL's record, updated with this round's links. A new one is in state found.
+// record is the URL's record, updated with this round's links. A new record has the state
+// found.
 func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord {
 	r := schema.URLRecord{State: schema.StateFound, FirstSeen: d.round}
 	if g.prior != nil {

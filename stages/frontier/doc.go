@@ -14,28 +14,29 @@
 //	  ▲               │ next_due has come
 //	  └── deferred ◄──┘ planned, but the window closed first
 //
-// A sitemap or feed of the URL's own host can announce a change of a fetched URL. Then it
-// is due at that change, at least the least interval after its last fetch. The interval
-// learned from its own changes stays, and false announcements increase the least interval.
+// A sitemap or feed of the URL's own host can announce a change of a fetched URL. Then the
+// URL is due at the time of that change, but at least a minimum interval after its last
+// fetch. False announcements increase this minimum. The interval learned from the URL's own
+// changes stays.
 //
 // A URL's row keeps every spelling of it that links of its own domain (rank), sources (the
 // plan and its refusals) or earlier rounds give, because robots.txt has to allow each. New
-// spellings cause a new row. A fifth spelling marks that there are more than four: such a
-// URL is never due again. A URL that is skipped, or that no followed link names, gets a row
-// only if it has spellings; the row's state is skipped. The stage decides about the URL again
-// when a link next names it.
+// spellings cause a new row. A row with five spellings means that there are more than four;
+// such a URL is never due again. A URL that is skipped, or that no followed link names,
+// gets a row only if it has spellings; the row's state is skipped. The stage decides about
+// the URL again when a link next names it.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
 // domains.
 //
 // A trap is a URL that is too long, has too many segments or segments that repeat, or
-// differs from at least 50 URLs of the round only in numbers, identifiers and values, while
-// their pages all have the same text. Only in this last case does a page's content decide
+// differs only in numbers, identifiers and values from at least 50 URLs of the round whose
+// pages nearly all have the same text. Only in this last case a page's content decides
 // about a URL. The row's detail says why a URL is a trap.
 //
 // It promises that every target of a link of a followed kind ends in urls or in skips;
-// URLs are compared in full, so none is lost to a hash collision. The same inputs give
-// the same bytes: it reads no clock, and all times follow from recorded ones. It imports
-// stages and formats packages.
+// URLs are compared in full, so no URL is lost through a hash collision. The same inputs
+// give the same bytes: it reads no clock, and all times follow from recorded ones. It
+// imports stages and formats packages.
 package frontier

@@ -68,21 +68,21 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: []manifest.File{urls, skips, filter}}, nil
 }
 
-// group holds everything that the inputs say about one URL.
+// group holds the rows of all inputs about one URL.
 type group struct {
 	surt, url string
-	prior     *schema.URLRecord // its state after the last earlier round
-	outcome   *outcome          // it was planned in this round
-	response  *response         // it responded in place of the planned URL that redirected to it
-	hop       *hop              // it responded on the way to another URL, mostly with a redirect
-	redirect  *redirect         // a planned URL redirects to it
+	prior     *schema.URLRecord // the URL's state after the last earlier round
+	outcome   *outcome          // set if the URL was planned in this round
+	response  *response         // set if it responded in place of a planned URL that redirected to it
+	hop       *hop              // set if it responded as a hop of a redirect chain, mostly with a redirect
+	redirect  *redirect         // set if a planned URL redirects to it
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
-	spellings schema.Spellings // of all inputs, the plan included
+	spellings schema.Spellings // spellings from all inputs, the plan included
 }
 
-// add adds an item. Prior states come oldest first, and the last one counts. Of responses
-// and redirects the first one counts, which is the least in the order of its input.
+// add adds an item. Prior states come from the oldest to the newest, and the last one
+// counts. Of responses and of redirects, the first one counts.
 func (g *group) add(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
@@ -100,7 +100,7 @@ func (g *group) add(i *item) {
 		g.redirect = cmp.Or(g.redirect, row)
 	case *schema.Inlink:
 		g.spellings = g.spellings.Union(row.Spellings)
-		if row.FollowKind { // else it is there for its spellings only
+		if row.FollowKind { // otherwise only its spellings count
 			g.inlink = row
 		}
 	case *schema.Refused:

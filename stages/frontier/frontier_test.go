@@ -106,7 +106,8 @@ func filter[T any](rows []T, keep func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(rows), func(r T) bool { return !keep(r) })
 }
 
-// seal stores states as an earlier round with so many buckets.
+// seal stores states as those of an earlier round. buckets is that round's number of
+// buckets.
 func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows ...schema.URLRecord) *manifest.Sealed {
 	t.Helper()
 	s := &manifest.Sealed{Crawl: crawl, Round: round}
@@ -187,7 +188,7 @@ func bucket(t testing.TB) store.Bucket {
 	return b
 }
 
-// states is "url state depth source" of each row.
+// states returns "url state depth source" for each row.
 func states(rows []schema.URLRecord) []string {
 	var out []string
 	for _, r := range rows {
@@ -352,7 +353,7 @@ func TestLinksAreFollowedOrSkipped(t *testing.T) {
 			for _, u := range tc.out {
 				wantSkips = append(wantSkips, u+" out_of_scope 3")
 			}
-			if tc.follow == FollowNone { // nothing is followed, so these reasons win
+			if tc.follow == FollowNone { // nothing is followed, so this reason comes first
 				wantSkips = []string{"b.example/deep out_of_scope 16", "b.example/nofollow nofollow 3", "b.example/secret out_of_scope 3", "b.example/x/x/x/x out_of_scope 3",
 					"c.example/ out_of_scope 3", "sub.a.example/ out_of_scope 3", "www.a.example/new out_of_scope 3"}
 			}
@@ -438,7 +439,7 @@ func TestKnownURLs(t *testing.T) {
 	for _, u := range urls {
 		var want schema.URLRecord
 		switch u.URL {
-		case "http://a.example/same", "http://a.example/304": // 16 days, unchanged
+		case "http://a.example/same", "http://a.example/304": // its interval was 16 days, and it has not changed
 			want = schema.URLRecord{Fetches: 4, NextDue: at + 24*day, ContentDigest: "D"}
 		case "http://a.example/changed":
 			want = schema.URLRecord{Fetches: 4, NextDue: at + 8*day, ContentDigest: "D", Changes: 1}
@@ -453,12 +454,12 @@ func TestKnownURLs(t *testing.T) {
 	}
 }
 
-// A page is due sooner if its host's sitemap says that it has changed since its fetch. The
-// number of sitemaps does not matter beyond a limit.
+// A page is due sooner if its host's sitemap says that it has changed since its fetch.
+// Sitemaps beyond a limit do not count.
 func TestSitemapsBringPagesForward(t *testing.T) {
 	b := bucket(t)
 	day := 24 * time.Hour.Milliseconds()
-	const then = 100 // of the earlier fetch, in days
+	const then = 100 // day of the earlier fetch
 	was := func(s schema.URLState) func(*schema.URLRecord) {
 		return func(r *schema.URLRecord) {
 			r.LastFetched, r.NextDue, r.Fetches, r.LastPlanned = then*day, (then+30)*day, 2, "2026-10.0"
@@ -501,8 +502,8 @@ func TestSitemapsBringPagesForward(t *testing.T) {
 	}
 }
 
-// Announcements do not erase the interval learned from a page's changes. A page that
-// announces changes without changing is believed less and less.
+// Announcements do not erase the interval learned from a page's changes. Each false
+// announcement makes later ones of that page count less.
 func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -512,10 +513,10 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	const url = "http://a.example/page"
 	type visit struct {
 		digest   string
-		lastmod  func(fetched int64) int64 // from the sitemap after the visit; nil: the sitemap has none
+		lastmod  func(fetched int64) int64 // date in the sitemap after the visit; nil: the sitemap has no date
 		interval float64                   // days until it is due again
 	}
-	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always says now
+	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always gives the current time
 	same := func(n int, interval float64, lastmod func(int64) int64) visit {
 		return visit{fmt.Sprint("D", n), lastmod, interval}
 	}
@@ -580,14 +581,14 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 				if got := float64(r.NextDue-when) / day; got != v.interval {
 					t.Fatalf("after visit %d it is due in %g days, want %g: %+v", n, got, v.interval, r)
 				}
-				when = r.NextDue // the next visit is when it is due
+				when = r.NextDue // the next visit comes when the page is due
 			}
 		})
 	}
 }
 
-// Invariant 6 holds on a tangle of links, and the number of buckets does not change the
-// result.
+// Invariant 6 holds for pages with many random links, and the number of buckets does not
+// change the result.
 func TestNoTargetIsLost(t *testing.T) {
 	var w world
 	url := func(n uint64) string {

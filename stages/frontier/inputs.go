@@ -15,14 +15,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// item is what one input says about one URL. Its row is one of the types that group.add
+// item is one input's row about one URL. The row has one of the types that group.add
 // distinguishes.
 type item struct {
 	surt, url string
 	row       any
 }
 
-// plannedSpelling holds what the frontier reads from a plan. The rest is in fetches.
+// plannedSpelling holds the columns that the frontier reads from a plan. It reads the other
+// columns from fetches.
 type plannedSpelling struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
@@ -33,7 +34,7 @@ func compareItems(a, b *item) int {
 	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
-// hop holds what the frontier reads from a capture that is not a document.
+// hop holds the columns that the frontier reads from a capture that is not a document.
 type hop struct {
 	SURT      string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`
@@ -44,12 +45,12 @@ type hop struct {
 
 // redirect is a redirect that was not followed. Its target may be in any bucket.
 type redirect struct {
-	SURT, URL string // of the target
+	SURT, URL string // keys of the target
 	Source    string
-	Depth     int32 // of the source
+	Depth     int32 // depth of the source
 }
 
-// target holds what is read from a row of fetches to find redirects.
+// target holds the columns of fetches that are read to find redirects.
 type target struct {
 	URL            string `parquet:"url"`
 	Depth          int32  `parquet:"depth"`
@@ -80,7 +81,7 @@ func (i *inputs) owns(domain string) bool {
 }
 
 // addFiles adds objects to the merge, each as a stream of its own. keep chooses their rows;
-// nil keeps all.
+// if it is nil, all rows stay.
 func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string), keep func(*T) bool) error {
 	for _, key := range keys {
 		r, err := table.Open[T](ctx, i.env.Bucket, key)
@@ -96,8 +97,8 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 	return nil
 }
 
-// addSorted adds a row for each row of the objects for which take returns one. Equal URLs
-// are sorted by tie.
+// addSorted calls take for each row of the objects and adds the row that it returns, if
+// any. Rows of equal URLs are sorted by tie.
 func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
 	place func(*Out) (surt, url string), tie func(a, b *Out) int) error {
 	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {
@@ -130,8 +131,8 @@ func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take 
 	return nil
 }
 
-// open opens all inputs of the bucket. Prior states come first, oldest first; the merge
-// keeps that order for equal URLs.
+// open opens all inputs of the bucket. Prior states come first, from the oldest to the
+// newest. For equal URLs the merge keeps that order.
 func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: in.Task.Partition}
 	for _, add := range []func(context.Context) error{
@@ -164,8 +165,8 @@ func (i *inputs) addInlinks(ctx context.Context) error {
 }
 
 // priorKeys lists the parts of urls of earlier rounds, oldest first, that may hold
-// domains of the bucket. A round has one part per bucket. Buckets are ranges of hashes,
-// so buckets of rounds with different numbers of them can be compared.
+// domains of the bucket. A round has one part per bucket. Buckets are ranges of hashes, so
+// buckets can be compared even if the rounds have different numbers of buckets.
 func (i *inputs) priorKeys() []string {
 	var keys []string
 	for _, round := range i.in.Earlier {
@@ -179,7 +180,7 @@ func (i *inputs) partitionKeys(dataset, subset string) []string {
 	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
-// response is the outcome of a planned URL, filed under the URL that responded in its
+// response is the outcome of a planned URL, with the key of the URL that responded in its
 // place. FinalURL is the planned URL.
 type response outcome
 
@@ -273,10 +274,10 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 		func(a, b *plannedSpelling) int { return 0 })
 }
 
-// planned has the hosts and domains of the bucket that this crawl has planned.
+// planned holds the bucket's hosts and domains that this crawl has planned.
 type planned struct{ hosts, domains map[string]bool }
 
-// name holds what is read from a row of fetches or urls to fill planned.
+// name holds the columns of fetches or urls that are read to fill planned.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Parts of a priority, in points of 1000.
+// These are the parts of a priority, in points of 1000.
 const (
 	basePoints   = 500
-	rankPoints   = 300 // added for the best host; an average one gets half
-	levelPoints  = 100 // subtracted for each level of the path
-	anchorPoints = 100 // added if links to it have a text
+	rankPoints   = 300 // added for the best host; an average host gets half
+	levelPoints  = 100 // subtracted for each directory of the path
+	anchorPoints = 100 // added if links to the URL have a text
 )
 
-// priority is how soon a found URL should be fetched, 0 to 1000. rank is its host's
-// share of all ranks, hosts the number of hosts.
+// priority is how soon a found URL should be fetched, from 0 to 1000. rank is its host's
+// share of all ranks; hosts is the number of hosts.
 func priority(url string, rank float64, hosts int64, anchors []string) int32 {
 	points := float64(basePoints)
 	share := 0.5
 	if rank > 0 && hosts > 0 {
-		// Ranks follow a power law: a hundred times the mean counts as best.
+		// Ranks follow a power law, so a hundred times the mean counts as best.
 		share = min(max(0.5+math.Log10(rank*float64(hosts))/4, 0), 1)
 	}
 	points += rankPoints * share

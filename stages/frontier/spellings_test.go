@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// spellings returns spellings by letter: http://a.example/q in five ways and more.
+// spellings returns a spelling of http://a.example/q for each letter.
 func spellings(letters string) []string {
 	var out []string
 	for _, c := range letters {
@@ -19,8 +19,8 @@ func spellings(letters string) []string {
 	return out
 }
 
-// TestSpellingsOnlyGrow takes one URL through rounds. Each round has an input, and the
-// expected rows in urls ("state spellings due"; "": no row) and skips.
+// TestSpellingsOnlyGrow takes one URL through rounds. Each round has an input, and the rows
+// that it must give in urls ("state spellings due"; "": no row) and in skips.
 func TestSpellingsOnlyGrow(t *testing.T) {
 	const url = "http://a.example/q"
 	linked := func(letters string, change func(*schema.Inlink)) world {
@@ -128,7 +128,7 @@ func TestSpellingsOnlyGrow(t *testing.T) {
 				cfg := Default()
 				cfg.Follow = FollowAny
 				earlier := seal(t, b, "2026-10", n, 1, known...)
-				store := bucket(t) // with the round's own objects
+				store := bucket(t) // holds only this round's objects
 				for _, f := range earlier.Files {
 					copyTo(t, b, store, f.Key)
 				}

@@ -31,8 +31,8 @@ type outcome struct {
 	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
 }
 
-// after returns the record of a URL after an outcome. prior is its record before, zero if
-// there is none; r starts as a copy of prior with the URL's keys.
+// after returns the record of a URL after an outcome. prior is the record before, or zero
+// if there is none. r is a copy of prior with the URL's keys.
 func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
 	r.State, r.Outcome, r.RedirectTo = schema.StateAfter(o.Outcome, o.HTTPStatus, moved), o.Outcome, ""
 	if r.State == schema.StateRedirected {
@@ -62,10 +62,10 @@ func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, 
 	return r
 }
 
-// fetched notes a response: whether the content changed since the last one, and the next
+// fetched notes whether the content has changed since the last response, and sets the next
 // interval. A change halves the interval; no change makes it half as long again. If an
-// announcement brought the fetch forward and nothing had changed, that counts as a false
-// alarm, and the interval stays unless it had run out.
+// announcement brought the fetch forward and nothing had changed, the announcement counts
+// as a false alarm. The interval then stays, unless it had passed.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.revisit(prior)
 	learned := prior.LastFetched + wait.Milliseconds()
@@ -97,8 +97,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// revisit is the interval between two fetches of a URL, as learned so far. For rows older
-// than its column, it follows from their due time.
+// revisit is the interval between two fetches of a URL, as learned so far. A row that was
+// written before the column existed has no interval; its due time then gives the interval.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:
@@ -109,11 +109,11 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	return c.Interval
 }
 
-// announced brings the next fetch forward to lastmod, the time of a change according to a
-// sitemap or feed of the host, if that is after the last fetch. Two fetches stay at least
-// MinInterval apart. This doubles with each false alarm since the last change, because many
-// sitemaps always give the current time. The learned interval stays. It reports whether the
-// time moved.
+// announced brings the next fetch forward to lastmod, if that is after the last fetch.
+// lastmod is the time of a change according to a sitemap or feed of the host. Two fetches
+// stay at least MinInterval apart. This minimum doubles with each false alarm since the
+// last change, because many sitemaps always give the current time. The learned interval
+// stays. It reports whether the due time has moved.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false
@@ -130,8 +130,8 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// content notes the validators of the next conditional request, and the location of the
-// content that a 304 would confirm.
+// content notes the validators for the next conditional request, and where the content is
+// stored that a 304 would confirm.
 func content(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:
@@ -151,7 +151,7 @@ func content(r, prior *schema.URLRecord, o *outcome) {
 	default:
 		r.ETag, r.LastModified = o.ETag, o.LastModified
 		if o.ContentDigest != prior.ContentDigest {
-			// The record of another URL holds it; the next fetch stores it under this URL.
+			// Another URL's record holds the content. The next fetch stores it under this URL.
 			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 		}
 	}

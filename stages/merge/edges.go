@@ -20,9 +20,9 @@ type edges struct {
 	hosts *table.Sorter[schema.HostEdge]
 
 	source schema.Edge // columns of the current source
-	domain string      // of the current source
+	domain string      // domain of the current source
 	latest int64       // milliseconds; a later LastMod of a target is ignored, because the source cannot know it
-	others []other     // its targets on other hosts
+	others []other     // targets of the current source on other hosts
 }
 
 // clockSkew bounds the error of a host's clock or of a date without a time zone, milliseconds.
@@ -47,7 +47,7 @@ func newEdges(m *merger) (*edges, error) {
 	return &edges{m: m, edges: e, hosts: h}, nil
 }
 
-// close removes what was spilled.
+// close removes the sorters' spilled files.
 func (e *edges) close() {
 	_ = e.edges.Close()
 	_ = e.hosts.Close()
@@ -86,7 +86,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 		return nil
 	}
 	spelling := ""
-	if k.Domain == e.domain { // spellings count within a domain only
+	if k.Domain == e.domain { // a spelling counts only in links within its domain
 		spelling = l.Spelling
 	}
 	if !followed && spelling == "" {
@@ -138,8 +138,8 @@ func (e *edges) finish(ctx context.Context) error {
 	return e.writeHostEdges(ctx)
 }
 
-// writeEdges ends a row group after each bucket, so that a reduce task can read its own
-// bucket only.
+// writeEdges ends a row group after each bucket, so that a reduce task can read only its
+// own bucket.
 func (e *edges) writeEdges(ctx context.Context) error {
 	order := []string{"target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"}
 	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {

@@ -14,9 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// hosts makes a row for each host of the partition's domains. It ignores requests to
-// other hosts (a robots.txt may redirect there): their own partitions have their rows.
-// Fetches come first, then captures of robots.txt, then requests by host and start.
+// hosts makes a row for each host of the partition's domains. It ignores requests to other
+// hosts, which a robots.txt may redirect to, because their own partitions have their rows.
+// It takes fetches first, then captures of robots.txt, then requests by host and start.
 type hosts struct {
 	byName  map[string]*hostState
 	domains map[string]bool
@@ -26,18 +26,18 @@ type hosts struct {
 type hostState struct {
 	row         schema.Host
 	latency     int64 // sum of times to first byte, microseconds
-	responses   int64 // requests that had a first byte
-	rules       bool  // one of its robots.txt files was read
-	unreachable bool  // one of its robots.txt files could not be fetched
+	responses   int64 // number of requests that had a first byte
+	rules       bool  // whether one of its robots.txt files was read
+	unreachable bool  // whether one of its robots.txt files could not be fetched
 	asked       bool
-	digest      robotsDigest // of the robots.txt that the host itself served
-	effective   robotsDigest // of the rules that applied to its pages, even if they came from another host
+	digest      robotsDigest // digest of the robots.txt that the host itself served
+	effective   robotsDigest // digest of the rules that applied to its pages, even if another host served them
 	lastPurpose schema.Purpose
 	suspended   bool
 }
 
-// robotsDigest chooses among the robots.txt files of a host: https before http, then the
-// lesser digest, so that the order of downloads does not matter.
+// robotsDigest chooses one robots.txt of a host. https comes before http, then the lesser
+// digest comes first, so the order of downloads does not matter.
 type robotsDigest struct {
 	digest string
 	secure bool
@@ -159,7 +159,7 @@ func (h *hosts) requested(q *schema.Request) {
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
 	}
-	// The breaker opened before the first of a run of probes.
+	// The first of several probes in a row shows that the breaker had opened.
 	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
 		r.BreakerEvents++
 	}

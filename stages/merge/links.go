@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkRow is a link with the number of the document that holds it: documents with links
-// are numbered from 1 in the order of recording; 0 is for redirects.
+// linkRow is a link with the number of its document (Set). Documents with links are
+// numbered from 1 in the order of recording. A redirect has 0.
 type linkRow struct {
 	schema.Link
 	Set int64
@@ -23,8 +23,8 @@ func compareLinks(a, b *linkRow) int {
 		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// readLinks reads the links into a sorter. They were recorded document by document,
-// each after the redirects that led to it.
+// readLinks reads the links into a sorter. They were recorded document by document. The
+// redirects that led to a document come before its links.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) {
 	s, err := table.NewSorter(m.env.Scratch, compareLinks, sortMemory)
 	if err != nil {
@@ -105,12 +105,12 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 	return e.finish(ctx)
 }
 
-// linkFilter decides which links stay: those of the document that stays for its URL, and
-// each redirect once. Links come in the order of compareLinks.
+// linkFilter decides which links stay. The links of the document that stays for its URL
+// stay, and each redirect stays once. Links come in the order of compareLinks.
 type linkFilter struct {
-	kept map[string]int // URL that was fetched more than once → which of its sets stays
+	kept map[string]int // for a URL that was fetched more than once: which of its sets of links stays
 	last linkRow
-	set  int // number of the current set among those of its source, from 0
+	set  int // number of the current set among the sets of its source, from 0
 }
 
 // take reports whether l is the first link of its source, and whether it stays.
@@ -131,14 +131,14 @@ func (f *linkFilter) take(l *linkRow) (first, keep bool) {
 	return first, !twice || set == f.set
 }
 
-// origin is what an edge says about the link's source.
+// origin holds what an edge needs to know about the link's source.
 type origin struct {
 	depth   int32
-	fetched int64 // when, milliseconds; 0 if it is not a page
+	fetched int64 // time of the fetch in milliseconds; 0 if the source is not a page
 }
 
-// origins finds link sources among pages, planned URLs that redirected, and URLs that a
-// redirect went through. Callers look sources up in order.
+// origins finds the origin of a source, which may be a page, a planned URL that redirected,
+// or a URL that a redirect went through. Callers look up sources in order.
 type origins struct {
 	m     *merger
 	pages *table.Cursor[deep]

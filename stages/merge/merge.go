@@ -13,13 +13,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// sortMemory is what each sorter holds before it spills, bytes. At most three
+// sortMemory is how many bytes each sorter holds before it spills. At most three sorters
 // work at a time.
 const sortMemory = 48 << 20
 
 // Config and the inputs together determine the results.
 type Config struct {
-	Followed []schema.LinkKind // kinds whose targets may be planned: the links that become edges
+	Followed []schema.LinkKind // kinds of links that become edges, because their targets may be planned
 }
 
 // Run merges one partition.
@@ -42,8 +42,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	for _, k := range cfg.Followed {
 		m.followed[k] = true
 	}
-	// Links are read first, because they show which URLs redirects went through; fetches
-	// gives the depths of those. They are written last, because pages decide which stay.
+	// Links are read first, because they show which URLs redirects went through; fetches gives
+	// the depths of these URLs. Links are written last, because pages decide which links stay.
 	links, err := m.readLinks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
@@ -80,9 +80,9 @@ type merger struct {
 	counts map[string]int64
 
 	hosts  *hosts
-	twice  map[string]int    // URL that was fetched more than once → which of its documents stays
-	linked map[string]int    // the same URL → which of its sets of links stays, -1 for none
-	hops   map[string]string // URL that a chain of redirects went through → its planned URL
+	twice  map[string]int    // for a URL that was fetched more than once: which of its documents stays
+	linked map[string]int    // for the same URLs: which set of links stays; -1 for none
+	hops   map[string]string // for a URL that a chain of redirects went through: the chain's planned URL
 	depths map[string]int32  // depth of those planned URLs
 }
 

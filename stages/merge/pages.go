@@ -13,8 +13,8 @@ func comparePages(a, b *schema.WorkingPage) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// document collects the documents of one URL. Sorters are stable, so the nth page of a
-// URL is the nth that was recorded, and so are its nth text and its nth set of links.
+// document collects the documents of one URL. Sorters are stable, so the nth page, text and
+// set of links of a URL are those of the nth document that was recorded.
 type document struct {
 	page   schema.WorkingPage
 	n      int // documents so far
@@ -26,7 +26,7 @@ type document struct {
 // see adds the URL's next document, which replaces page if it ranks before it.
 func (d *document) see(p *schema.WorkingPage) {
 	links := -1
-	if p.Outlinks > 0 { // exactly then it has rows of links
+	if p.Outlinks > 0 { // only then it has rows of links
 		links = d.linked
 		d.linked++
 	}
@@ -36,8 +36,8 @@ func (d *document) see(p *schema.WorkingPage) {
 	d.n++
 }
 
-// better reports whether a ranks before b: planned under its own URL, then the least
-// planned URL. Of equals the first stays.
+// better reports whether a ranks before b. A page planned under its own URL comes first,
+// then the page with the least planned URL. Of equal pages, the first recorded stays.
 func better(a, b *schema.PageColumns) bool {
 	if own := a.PlannedURL == a.URL; own != (b.PlannedURL == b.URL) {
 		return own
@@ -86,7 +86,7 @@ func compareText(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.UR
 // mergeText publishes the text of each page that stayed.
 func (m *merger) mergeText(ctx context.Context) error {
 	return publish(ctx, m, stages.FileText, stages.ByURL, func(w *table.Writer[schema.Text]) error {
-		url, n := "", 0 // n counts the texts of url
+		url, n := "", 0 // n is the number of texts of url so far
 		return appendSorted(ctx, m, w, m.keys(stages.FileText, ""), compareText, func(t *schema.Text) bool {
 			if n++; t.URL != url {
 				url, n = strings.Clone(t.URL), 0

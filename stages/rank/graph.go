@@ -15,11 +15,10 @@ import (
 )
 
 // The parameters of PageRank (Page, Brin, Motwani, Winograd: The PageRank
-// Citation Ranking, 1999) over hosts. Each edge counts once, however many links
-// it stands for.
+// Citation Ranking, 1999) over hosts. An edge counts once, however many links it has.
 const (
 	damping       = 0.85
-	tolerance     = 1e-6 // of the L1 difference between two iterations
+	tolerance     = 1e-6 // largest L1 difference between the last two iterations
 	maxIterations = 200  // at 0.85 the difference is below tolerance after about 90
 )
 
@@ -31,7 +30,7 @@ type graph struct {
 	// in[start[d]:start[d+1]] are the hosts that link to d, ascending.
 	start []int64
 	in    []int32
-	out   []int32 // hosts that each host links to
+	out   []int32 // number of hosts that each host links to
 }
 
 // loadGraph reads the hosts and the host edges of all partitions.
@@ -73,8 +72,8 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	return g, nil
 }
 
-// sortNames renumbers the hosts in the order of their names, so that numbers, and
-// with them the order of every sum, depend only on the graph.
+// sortNames renumbers the hosts in the order of their names. Then the numbers, and so the
+// order of every sum, depend only on the graph.
 func (g *graph) sortNames(from, to []int32) {
 	order := make([]int32, len(g.names))
 	for i := range order {
@@ -94,7 +93,7 @@ func (g *graph) sortNames(from, to []int32) {
 	}
 }
 
-// index groups the edges by target: a counting sort by source and then by target,
+// index groups the edges by target. It uses a counting sort by source and then by target,
 // so that the sources of a target ascend. Repeated edges count once.
 func (g *graph) index(from, to []int32) {
 	n := len(g.names)

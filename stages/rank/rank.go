@@ -44,8 +44,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}, nil
 }
 
-// writeHosts writes the bucket's hosts: those of the partitions, and those that are only
-// link targets.
+// writeHosts writes the bucket's hosts, which are the hosts of the partitions and the hosts
+// that are only link targets.
 func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (manifest.File, error) {
 	t := in.Task
 	key := layout.Table(stages.FileHosts, t.Crawl, t.Round, t.Partition)

@@ -176,7 +176,7 @@ func TestPageRankOfAHandGraph(t *testing.T) {
 	if math.Abs(sum-1) > 1e-9 {
 		t.Errorf("ranks sum to %v", sum)
 	}
-	// In equilibrium, each rank is the sum of what its sources and the teleport give it.
+	// In equilibrium, each rank is the sum of the shares of its sources and of the teleport.
 	tele := (1-damping)/4 + damping*got["d.test"]/4
 	for host, want := range map[string]float64{
 		"a.test": tele + damping*got["c.test"]/2,

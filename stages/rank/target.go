@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxAnchors  = 256 // distinct anchor texts counted per target: the first ones, with sources in URL order
+	maxAnchors  = 256 // how many distinct anchor texts of a target are counted, in the order of the sources' URLs
 	keepAnchors = 5
 )
 
@@ -19,7 +19,7 @@ type target struct {
 	row      schema.Inlink
 	followed map[schema.LinkKind]bool
 	ids      map[string]int32
-	source   string // last source counted
+	source   string // the last source that was counted
 
 	// seen[host] is the number of the last target that the host was counted for.
 	seen   []int32
@@ -44,11 +44,11 @@ func (t *target) reset(e *schema.Edge) {
 	clear(t.anchors)
 }
 
-// add counts an edge; edges of a target come in the order of their sources.
+// add counts an edge. Edges of a target come in the order of their sources.
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
-		return // the edge only carries a spelling
+		return // the edge has only a spelling
 	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++

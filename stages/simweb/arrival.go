@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// A busy server may read a request long after it arrived. The arrival is what counts for a
-// crawler's pace. The kernel records it if the system supports that (arrival_linux.go).
+// A busy server may read a request long after it arrived. A crawler's pace is judged by the
+// time of arrival. The kernel records that time if the system supports it
+// (arrival_linux.go).
 
 // arrivals is a connection that knows when the bytes last read from it arrived.
 type arrivals interface {
@@ -18,7 +19,8 @@ type arrivals interface {
 
 type arrivalKey struct{}
 
-// withArrivals gives the handler of a connection's requests access to conn's arrivals.
+// withArrivals adds conn to the context of its requests, so that their handler can read
+// arrival times.
 func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	if a, ok := conn.(arrivals); ok {
 		return context.WithValue(ctx, arrivalKey{}, a)
@@ -27,8 +29,8 @@ func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // arrived returns when the last bytes of a request's head reached this machine, or now if
-// the kernel did not record it. The last bytes belong to this request, because no client
-// of simweb pipelines requests.
+// the kernel did not record it. These bytes belong to this request, because no client of
+// simweb pipelines requests.
 func arrived(r *http.Request) time.Time {
 	if a, ok := r.Context().Value(arrivalKey{}).(arrivals); ok {
 		if at := a.Arrived(); !at.IsZero() {

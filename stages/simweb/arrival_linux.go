@@ -28,7 +28,7 @@ func stamped(ln net.Listener) net.Listener {
 		refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1)
 	})
 	if err != nil || refused != nil {
-		return ln // an old kernel; the time of reading must do
+		return ln // an old kernel; the time of reading is used instead
 	}
 	return stampedListener{tcp}
 }
@@ -112,7 +112,7 @@ func arrivalIn(control []byte) int64 {
 	return 0
 }
 
-// WriteTo implements io.WriterTo. The one of TCPConn would bypass Read.
+// WriteTo implements io.WriterTo. TCPConn's WriteTo would bypass Read.
 func (c *stampedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A server without CPU time reads requests late. The log must still say when they came.
+// A server without CPU time reads requests late. The log must still give their times of
+// arrival.
 func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	web, log := newWeb(t, nil), NewLog(nil)
 	server := NewServer(web, log)
@@ -23,7 +24,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { done <- server.Serve(ctx, late) }()
 
-	// The kernel notes times only a moment after the request to do so.
+	// The kernel begins to note times only a moment after the request to do so.
 	const tries = 100
 	for i := range tries {
 		conn, err := net.Dial("tcp", ln.Addr().String())
@@ -53,7 +54,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	}
 }
 
-// lateListener accepts a connection each time it is told to.
+// lateListener accepts a connection only when it is told to.
 type lateListener struct {
 	net.Listener
 	accept chan struct{}

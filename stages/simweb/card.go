@@ -69,8 +69,8 @@ func (a *author) card(path string, k key) {
 		`"datePublished":"` + published.Format(time.RFC3339) + `","publisher":{"@type":"Organization","name":"` + site + `"}}</script>` + "\n")
 }
 
-// announce sets header fields of pages on half of the hosts: the modification date, and on
-// some hosts the content signals.
+// announce sets header fields of pages on half of the hosts. It sets the modification date,
+// and on some hosts the content signals.
 func (w *Web) announce(host int, path string, h http.Header) {
 	k := w.hostKey(host).named("announce")
 	page, ok := w.pageOf(host, path)

@@ -21,12 +21,12 @@ type Config struct {
 	Hosts        int // at least 1
 	PagesPerHost int // mean number of pages per host, at least 1; sizes follow Zipf's law
 
-	// Shares of a host's pages, each from 0 to 1 and at most 0.9 in total. The home page
-	// is always an ordinary page.
-	FaultShare float64 // have a fault, including redirects
-	ExactShare float64 // are copies of another page
-	NearShare  float64 // are near copies of another page
-	ShortShare float64 // have fewer than 50 words
+	// Each of these shares of a host's pages is from 0 to 1; together they are at most 0.9.
+	// The home page is always an ordinary page.
+	FaultShare float64 // share of pages that have a fault, such as a redirect
+	ExactShare float64 // share of pages that are copies of another page
+	NearShare  float64 // share of pages that are near copies of another page
+	ShortShare float64 // share of pages that have fewer than 50 words
 	ChainShare float64 // probability that 4 of 16 pages form a chain of near copies
 
 	// SeedShare is the share of a host's pages, other than its home page, that are in
@@ -43,7 +43,7 @@ type Config struct {
 
 	CrawlDelay time.Duration // in the robots.txt of some hosts; 0 for none
 	RetryAfter time.Duration // in 429 and 503 responses, in whole seconds; 0 for none
-	SlowDelay  time.Duration // before a slow response, and between the pieces of a dripping one
+	SlowDelay  time.Duration // pause before a slow response, and between the pieces of a dripping response
 	LargeBody  int           // bytes of the large document
 
 	// PrivateSuffix, if not empty, gives some hosts names directly below it, so that each

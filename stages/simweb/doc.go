@@ -16,11 +16,11 @@
 // random links within and between hosts, nofollow links, links to hosts that do not exist,
 // tracking parameters, fragments, and every form of reference that a base URL resolves.
 // Some pages are exact copies of another page. Some are near copies: a few words differ,
-// and the fingerprints are at most three bits apart. Some form chains of near copies, in
-// which the ends are farther apart than the neighbours.
+// and the fingerprints are at most three bits apart. Some form chains of near copies, whose
+// ends differ more than neighbours do.
 //
-// No result depends on the order of fetching: a redirect leads to a page that no link
-// names.
+// No result depends on the order of fetching, because a redirect leads to a page that no
+// link names.
 //
 // The package imports only faults and formats packages. Any test may import it.
 package simweb

@@ -16,9 +16,9 @@ type Document struct {
 	Robots    string // meta robots, or ""
 	XRobots   string // X-Robots-Tag, or ""
 
-	Main      []byte // main text: blocks as lines
+	Main      []byte // main text, one line per block
 	Links     []Link
-	MainLinks int // number of Links if the document is cut after its main part
+	MainLinks int // how many of Links are in the document up to the end of its main part
 
 	lang    language
 	html    []byte
@@ -80,7 +80,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 	a.mainPart(src)
 	a.aside(src)
 	a.footer()
-	if refresh != nil { // it counts as the last link of the page
+	if refresh != nil { // the refresh counts as the page's last link
 		a.record(*refresh, Link{Kind: schema.KindRefresh})
 	}
 	a.text("</body>\n</html>\n")
@@ -192,7 +192,7 @@ func (a *author) linkEnd(p place, l Link) {
 	a.record(p, l)
 }
 
-// record adds a written link to the document.
+// record adds a link that was written to the document's Links.
 func (a *author) record(p place, l Link) {
 	l.Target = a.w.urlOf(p)
 	l.Position = a.position

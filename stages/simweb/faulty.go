@@ -40,7 +40,7 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 	return r
 }
 
-// plain returns the response in the form that package faults uses.
+// plain converts the response to the type of package faults.
 func (r *Response) plain(w *Web) faults.Response {
 	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
 }
@@ -72,7 +72,8 @@ func (w *Web) redirect(f *faults.Fault, host, num, hop int) (location, target st
 	return r.Prefix + location + cmp.Or(r.Written, r.Query) + r.Suffix, w.urlOf(to) + r.Query
 }
 
-// away returns a page of another domain, or outside if there is none.
+// away returns a page of another domain; if there is no other domain, a page outside the
+// web.
 func (w *Web) away(host, num int) place {
 	k := w.pageKey(host, num).named("away")
 	h, ok := w.stranger(k, host)

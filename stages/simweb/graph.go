@@ -19,7 +19,7 @@ const (
 	roleFault             // a fault
 )
 
-// Chains of near copies have fixed places: in each block of chainBlock pages, a chain has
+// Chains of near copies have fixed places. In each block of chainBlock pages, a chain has
 // chainLen pages from chainAt on. The first of them is an ordinary page.
 const (
 	chainBlock = 16

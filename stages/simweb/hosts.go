@@ -37,8 +37,8 @@ func (w *Web) Config() Config { return w.cfg }
 // Hosts returns the number of hosts.
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
-// domainBlock consecutive hosts share domains by one of these patterns. A pattern gives
-// for each host the index of the first host of its domain.
+// Each domainBlock consecutive hosts share domains by one of these patterns. A pattern has
+// for each host the index of its domain's first host.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{
@@ -54,8 +54,8 @@ func (w *Web) domainOf(i int) int {
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// private reports whether host i is below the private suffix. One in five of the hosts
-// that are alone in their domain is.
+// private reports whether host i is below the private suffix. This is true of one in five
+// hosts that are alone in their domain.
 func (w *Web) private(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
@@ -124,7 +124,7 @@ func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	return 0, false
 }
 
-// sizeBlock consecutive hosts share sizeBlock × PagesPerHost pages by Zipf's law.
+// Each sizeBlock consecutive hosts share sizeBlock × PagesPerHost pages by Zipf's law.
 const sizeBlock = 64
 
 func zipf(rank int) float64 { return math.Pow(float64(rank), -0.7) }

@@ -11,11 +11,11 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // of arrival; if unknown, when its head had been read
+	Time      time.Time `json:"time"` // time of arrival; if unknown, when its head had been read
 	Host      string    `json:"host"` // lower case, with the port unless it is 80
-	Path      string    `json:"path"` // with its query, as sent
+	Path      string    `json:"path"` // path and query as sent
 	UserAgent string    `json:"user_agent"`
-	Status    int       `json:"status"` // of the response; 0 if none was sent
+	Status    int       `json:"status"` // status of the response; 0 if none was sent
 }
 
 // Log records the requests to a Server, in the order in which their responses began. Several

@@ -12,7 +12,7 @@ import (
 type Response struct {
 	Status   int
 	MIME     string
-	Location string    // of a redirect, as sent
+	Location string    // Location of a redirect, as sent
 	Target   string    // the URL that Location means; "" if it cannot be crawled
 	Document *Document // an HTML page, or nil
 	Body     []byte
@@ -61,7 +61,7 @@ func Untracked(path string) string {
 	return path + "?" + kept[1:]
 }
 
-// Look returns what host has at a path, with its query.
+// Look returns the response of host at a path with its query.
 func (w *Web) Look(host int, path string) Response {
 	if r, ok := w.robotsResponse(host, path); ok {
 		return r
@@ -127,8 +127,8 @@ func statusPage(status int) Response {
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// static returns what hosts have in addition to pages. It returns nil if there is nothing
-// at path.
+// static returns the file at path that is no page, such as a sitemap. It returns nil if
+// there is none.
 func (w *Web) static(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":

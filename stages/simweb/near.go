@@ -53,22 +53,22 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 	return append(b, '.')
 }
 
-// editSizes are the numbers of words that an edit changes, in the order of trial. A word
-// affects three of many shingles, which usually flips only bits with an almost even vote.
+// editSizes are the numbers of words that an edit changes, in the order of trial. A word is
+// in three of many shingles, so a change usually flips only bits with an almost even vote.
 // A text without such bits needs a larger edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
-// triesPerSize bounds the random choices of words for each size of edit.
+// triesPerSize bounds the tries with random words for each size of edit.
 const triesPerSize = 150
 
 // edit changes words near the end of a paragraph, so that the fingerprint of the whole
 // text moves by at least one bit and at most NearDistance. It tries random words until
 // some fit, usually after a few attempts. If none fit, it returns the words unchanged.
 //
-// texts holds the text before the paragraph twice, each up to body. Different steps change
-// different words, so that the ends of a chain drift apart. In short texts this may move
-// the fingerprint too far. Then edit changes the last words again, because they are in
-// fewer shingles.
+// texts holds two copies of the text before the paragraph, each body bytes long. Different
+// steps change different words, so that the ends of a chain drift apart. In short texts
+// this may move the fingerprint too far. Then edit changes the last words again, because
+// they are in fewer shingles.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

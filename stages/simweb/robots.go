@@ -13,10 +13,10 @@ type RobotsProfile uint8
 const (
 	RobotsAllow       RobotsProfile = iota // a file that denies nothing
 	RobotsNone                             // 404
-	RobotsRules                            // denies families of pages by prefix, wildcard and end anchor, with an exception
+	RobotsRules                            // denies groups of pages by prefix, wildcard and end anchor, with an exception
 	RobotsDelay                            // the same as RobotsRules, with a Crawl-delay
 	RobotsMoved                            // the same as RobotsRules, behind a redirect
-	RobotsOdd                              // byte order mark, CRLF, meaningless lines, a group for another agent
+	RobotsOdd                              // a file with a byte order mark, CRLF, meaningless lines and a group for another agent
 	RobotsDenyAll                          // Disallow: /
 	RobotsUnreachable                      // always 503
 )
@@ -27,8 +27,8 @@ var robotsBlock = [...]RobotsProfile{
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is a product token that RobotsOdd hosts ban. They treat all other agents
-// alike.
+// BannedAgent is a product token. RobotsOdd hosts deny it everything; they have the same
+// rules for all other agents.
 const BannedAgent = "simweb-banned"
 
 // robotsMoved is where RobotsMoved hosts keep their rules.
@@ -49,7 +49,7 @@ func (w *Web) Profile(i int) RobotsProfile {
 	return robotsBlock[permute(k, i%n, n)]
 }
 
-// The lines of robots.txt that affect pages.
+// These lines of robots.txt affect pages.
 const (
 	ruleDenyAll = "Disallow: /"
 	rulePrivate = "Disallow: /private/"
@@ -112,8 +112,8 @@ func (w *Web) IsRobots(i int, path string) bool {
 }
 
 // Verdict returns the decision of host i's robots.txt on a path with its query. The
-// generator knows the decision, so Verdict parses no robots.txt. rule is the deciding
-// line, or "". A host whose robots.txt is unreachable denies everything.
+// generator knows the decision, so Verdict parses no robots.txt. rule is the line that
+// decides, or "". A host whose robots.txt is unreachable denies everything.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:

@@ -13,8 +13,8 @@ import (
 )
 
 // WriteSeeds writes the seeds, one per line, to the file, pipe or device called name. A
-// file appears whole or not at all. It replaces a file with other content only if replace
-// is set. A pipe without a reader blocks until ctx ends, which is not an error.
+// file appears only when it is complete. It replaces a file with other content only if
+// replace is set. A pipe without a reader blocks until ctx ends, which is not an error.
 func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
 		return w.writeSeedFile(name, replace)

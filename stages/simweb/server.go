@@ -17,14 +17,14 @@ import (
 )
 
 // Server serves a Web over HTTP/1.1 and selects the host by the Host header. It can also
-// play faults that net/http cannot produce. For faults that fail once, it remembers their
-// requested URLs.
+// play faults that net/http cannot produce. For faults that fail only at the first request,
+// it remembers the requested URLs.
 type Server struct {
 	web *Web
 	log *Log // nil for no log
 
 	mu    sync.Mutex
-	asked map[string]bool // URLs of such faults
+	asked map[string]bool // requested URLs of faults that fail once
 }
 
 // NewServer returns a server of web. It records each request in log, if not nil.

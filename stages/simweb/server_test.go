@@ -66,8 +66,8 @@ func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]by
 
 const ok = "HTTP/1.1 200 OK"
 
-// onTheWire lists for each fault of the wire how the raw bytes begin, and what they must
-// and must not contain.
+// onTheWire says for each fault on the wire how the raw bytes begin, and what they must and
+// must not contain.
 var onTheWire = map[string]struct{ begins, has, hasNot string }{
 	"status-colon":      {begins: "HTTP/1.1 200: OK\r\n", has: "</html>"},
 	"status-icy":        {begins: "ICY 200 OK\r\n", has: "</html>"},
@@ -172,7 +172,7 @@ func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	return got
 }
 
-// wellFormed checks an answer that net/http can read against the table.
+// wellFormed compares a response that net/http can read with the table of faults.
 func wellFormed(t *testing.T, w *Web, f *faults.Fault, raw []byte, path string) {
 	t.Helper()
 	if bytes.Contains(raw, []byte("\r\nDate:")) {

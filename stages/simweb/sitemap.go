@@ -14,8 +14,8 @@ const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 
 const sitemapNamespace = ` xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
 
-// SitemapURLs calls f with the URLs in the sitemaps of a host. These are its pages without
-// faults, in the order of their numbers.
+// SitemapURLs calls f with the URLs in the sitemaps of a host. The sitemaps list the host's
+// pages without faults, in the order of their numbers.
 func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
 }
@@ -64,7 +64,7 @@ func (w *Web) urlset(host, from, to int) []byte {
 	return b.Bytes()
 }
 
-// feed returns the RSS feed of a host, with its first pages.
+// feed returns the RSS feed of a host, which lists its first pages.
 func (w *Web) feed(host int) []byte {
 	b := bytes.NewBufferString(xmlHead + `<rss version="2.0"><channel><title>` + title(w.hostKey(host).named("brand"), 2) + "</title>\n")
 	w.sitemapRange(host, 0, min(20, w.Pages(host)), func(url string) bool {

@@ -6,7 +6,7 @@ type source struct {
 	variant    string
 	short      bool
 
-	// For near copies: the number of edits. A key below family chooses each edit.
+	// steps is the number of edits of a near copy. A key below family chooses each edit.
 	steps  int
 	family key
 }
@@ -80,7 +80,7 @@ func (a *author) mainPart(src source) {
 	d.mainEnd, d.MainLinks = len(d.html), len(d.Links)
 }
 
-// open starts a block, and with it a new line of the main text.
+// open starts a block, which is a new line of the main text.
 func (a *author) open(tag string) {
 	a.text("<" + tag + ">")
 	a.doc.Main = append(a.doc.Main, '\n')
@@ -111,7 +111,7 @@ func (a *author) words(k key, n int, accents bool) {
 	}
 }
 
-// list writes the links of the main part: those to the children in the tree, and those to
+// list writes the links of the main part, which lead to the children in the tree and to
 // random pages.
 func (a *author) list(src source, k key) {
 	w, d := a.w, a.doc
@@ -155,8 +155,8 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		a.anchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
-	// This is a nofollow link. It never names a page with a twin, which needs the same
-	// links.
+	// This is a nofollow link. It never names a page with a twin, because each link to such a
+	// page needs a second link to the twin.
 	h := to.at(1).below(w.cfg.Hosts)
 	p := to.at(2).below(w.Pages(h))
 	if w.role(h, p) == roleFault {

@@ -64,8 +64,8 @@ func TestSameSeedSameBytes(t *testing.T) {
 }
 
 // defaultWeb is the digest of all answers of the default web, except faults of codings,
-// which depend on library versions. If the generator changes, update it: recorded figures
-// and seeds then mean another web.
+// which depend on library versions. If the generator changes, update the digest; recorded
+// figures and seeds then belong to another web.
 const defaultWeb = "af6e1caff876fa4e6279cd23554ef771c4490aadc7ca829e3b632ca0bec00947"
 
 func TestDefaultWebIsTheSameOnEveryMachine(t *testing.T) {

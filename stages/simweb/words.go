@@ -26,9 +26,9 @@ var languages = [...]language{
 // bits for the length and fourteen for each syllable.
 func appendWord(b []byte, k key, accents bool) []byte {
 	x := mix(uint64(k))
-	n := 2 + int(x>>2&1) // two or three syllables,
+	n := 2 + int(x>>2&1) // two or three syllables
 	if x>>3&7 == 0 {
-		n++ // or one more
+		n++ // sometimes one more
 	}
 	for x >>= 6; n > 0; n-- {
 		b = append(b, onsets[(x>>6&0xff)*uint64(len(onsets))>>8]...)

@@ -50,7 +50,8 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// must returns v. Its callers fail only on bad options, and theirs are constants.
+// must returns v. The functions that return err fail only on bad options, and here the
+// options are constants.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())

@@ -69,7 +69,7 @@ func stripMeta(html []byte) []byte { return bytes.Replace(html, []byte(metaUTF8+
 // encode converts html to a charset that has all its characters.
 func encode(e encoding.Encoding, html []byte) []byte {
 	out, err := e.NewEncoder().Bytes(html)
-	if err != nil { // a mistake in the vocabulary: show it where a test sees it
+	if err != nil { // a mistake in the vocabulary; the text shows it to a test
 		return []byte("faults: " + err.Error())
 	}
 	return out

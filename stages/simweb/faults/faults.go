@@ -2,7 +2,7 @@
 //
 // In: the page behind a fault and, for faults on the wire, a connection. Out: the altered
 // page, a redirect, or the bytes on the connection. For each fault the table also gives
-// the outcome that a correct crawler records. The package does not depend on a web:
+// the outcome that a correct crawler records. The package does not depend on a web, because
 // package simweb gives each fault its URL and its page.
 //
 // It imports only the schema of outcomes and codecs.
@@ -37,28 +37,28 @@ const (
 	OtherPage             // a row in pages whose text depends on how the crawler repairs it
 )
 
-// Fault is one way to misbehave, and the result that a correct crawler records. On every
-// host it has the URLs /fault/NAME/N for N up to 2^24. Each URL has its own page behind
-// it.
+// Fault is one way in which a server misbehaves, and the result that a correct crawler
+// records. On every host it has the URLs /fault/NAME/N for N up to 2^24. Each URL has its
+// own page behind it.
 type Fault struct {
 	Name  string
 	About string
 	Class Class
 
-	// The result with the default limits (5 redirects, 5 MiB of body), unless something
-	// else intervenes, such as robots.txt.
+	// These fields are the result with the default limits (5 redirects, 5 MiB of body), unless
+	// robots.txt or the like causes another result.
 	Outcome   schema.Outcome
 	Status    int    // of the last response; 0 if there was none
 	Redirects int    // number of redirects followed
 	Truncated string // content_truncated
 	Warning   bool   // the crawler salvages malformed data
 	Page      Part
-	// Host marks that the result depends on the host: on the robots.txt of a redirect's
-	// target, or on which hosts exist. Package truth computes it.
+	// Host marks that the result depends on the host, because it depends on the robots.txt of
+	// a redirect's target or on which hosts exist. Package truth computes the result.
 	Host bool
 
 	Code     int       // status of the response; 0 means 200
-	Header   []string  // additional names and values of a well-formed response
+	Header   []string  // additional header fields of a well-formed response: name, value, name, value …
 	First    int       // status of the first response at each URL; 0 means Code
 	Redirect *Redirect // nil if the fault is not a redirect
 	Bomb     int64     // decoded size in bytes of a decompression bomb; otherwise 0
@@ -66,7 +66,7 @@ type Fault struct {
 
 	alter  func(r *Response)       // changes the well-formed response
 	bytes  func(r Response) []byte // returns what the server sends before it closes the connection
-	script script                  // what happens on the connection, instead of all of the above
+	script script                  // what happens on the connection; if set, it replaces all of the above
 }
 
 // Response is the well-formed response that a fault alters or sends malformed.
@@ -94,8 +94,8 @@ type script func(ctx context.Context, conn net.Conn, r Response, pause time.Dura
 // All is the table of all faults. Callers must not change it.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
-// Planned redirects to a page that a second link always names, so the target is planned
-// too.
+// Planned names the fault that redirects to a page which a second link always names, so
+// that the target is planned too.
 const Planned = "redirect-planned"
 
 var byName = func() map[string]*Fault {
@@ -138,15 +138,15 @@ func (f *Fault) Alter(r *Response) {
 	}
 }
 
-// OnWire reports whether the fault needs the connection: net/http cannot send it.
+// OnWire reports whether the fault needs the connection, because net/http cannot send it.
 func (f *Fault) OnWire() bool { return f.bytes != nil || f.script != nil }
 
-// Scripted reports whether the fault needs more than bytes: pauses, silence or a reset.
+// Scripted reports whether the fault needs pauses, silence or a reset, not only bytes.
 func (f *Fault) Scripted() bool { return f.script != nil }
 
-// Play plays a fault of the wire on conn, whose request has been read. It runs until it is
-// done or ctx ends. pause is the time between the pieces of a slow response. The caller
-// closes conn.
+// Play plays a fault on conn, whose request has been read. OnWire must be true. It runs
+// until it is done or ctx ends. pause is the time between the pieces of a slow response.
+// The caller closes conn.
 func (f *Fault) Play(ctx context.Context, conn net.Conn, r Response, pause time.Duration) {
 	if f.script != nil {
 		f.script(ctx, conn, r, pause)
@@ -155,7 +155,7 @@ func (f *Fault) Play(ctx context.Context, conn net.Conn, r Response, pause time.
 	_, _ = conn.Write(f.bytes(r)) // if it fails, the client has gone away
 }
 
-// page returns a fault behind which a crawler can read the whole page.
+// page returns a fault that lets a crawler read the whole page.
 func page(name, about string, alter func(r *Response)) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Page: WholePage, alter: alter}
 }

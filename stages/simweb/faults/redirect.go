@@ -21,8 +21,8 @@ const (
 type Redirect struct {
 	To   Destination
 	Hops int // number of URLs after the first that redirect to the next
-	// Query is appended to the target. Written is its form in the Location, if that is
-	// different.
+	// Query is appended to the target. Written is the form of Query in the Location, if that
+	// is different.
 	Query, Written string
 	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix is the
 	// whole Location.
@@ -70,7 +70,8 @@ func chain(name string, n int) Fault {
 	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
 }
 
-// ending changes f to a redirect that ends in outcome after followed redirects.
+// ending changes f to a redirect that ends in outcome. followed is the number of redirects
+// that are followed before that.
 func ending(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
 	return f

@@ -29,8 +29,8 @@ func once(name string, code int, about string) Fault {
 	return f
 }
 
-// softNotFound replaces the page. Its text is long enough for its copies to be duplicates
-// of one another.
+// softNotFound replaces the page with one whose text is long enough that such pages are
+// duplicates of one another.
 func softNotFound(r *Response) {
 	const (
 		heading = "Page not found"

@@ -69,7 +69,7 @@ var bodyFaults = []Fault{
 	})),
 }
 
-// connectionFaults need more of the connection than sending bytes.
+// connectionFaults do more with the connection than send bytes.
 var connectionFaults = []Fault{
 	{Name: "reset", About: "the connection is reset before any answer", Class: Quick, Outcome: schema.ConnectError, script: reset},
 	{Name: "close", About: "the connection is closed before any answer", Class: Quick, Outcome: schema.ConnectError,

@@ -14,9 +14,9 @@ type earlier struct {
 	round int
 }
 
-// better orders the pages of a cluster. The first one is the representative, unless an
-// earlier round has one: pages that name no other page as canonical come first, then
-// shorter URLs, then lexically lower ones.
+// better orders the pages of a cluster. Pages that name no other page as canonical come
+// first, then pages with shorter URLs, then pages with lexically lower URLs. The first page
+// is the representative, unless an earlier round has one.
 func better(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
@@ -42,7 +42,7 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 		members[group[i]] = append(members[group[i]], i)
 	}
 	var clusters []Cluster
-	for i := range all { // in page order; the order of the map is random
+	for i := range all { // in page order, because the order of the map is random
 		if group[i] != i {
 			continue
 		}

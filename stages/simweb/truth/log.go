@@ -13,10 +13,10 @@ import (
 type ViolationKind string
 
 const (
-	TooSoon         ViolationKind = "too_soon"          // before the host's delay had passed
+	TooSoon         ViolationKind = "too_soon"          // it came before the host's delay had passed
 	Denied          ViolationKind = "denied"            // robots.txt denies it
-	RobotsNotAsked  ViolationKind = "robots_not_asked"  // before any request for the host's robots.txt
-	RobotsNotServed ViolationKind = "robots_not_served" // although the host's robots.txt always returns 5xx
+	RobotsNotAsked  ViolationKind = "robots_not_asked"  // it came before any request for the host's robots.txt
+	RobotsNotServed ViolationKind = "robots_not_served" // it came although the host's robots.txt always returns 5xx
 )
 
 // Violation is a request that no polite crawler sends.
@@ -48,10 +48,10 @@ type Pace struct {
 	DelayOf func(host string) time.Duration
 }
 
-// CheckLog audits a whole log, in any order, against the rules of web's hosts. Once a host
-// has served its robots.txt, its Crawl-delay applies to all later gaps if it is longer than
-// pace's delay. The generator knows what robots.txt denies, so CheckLog parses none. For
-// hosts that the web does not have, only pace's delay applies.
+// CheckLog checks the requests of a whole log, in any order, against the rules of web's
+// hosts. Once a host has served its robots.txt, its Crawl-delay applies to all later gaps
+// if it is longer than pace's delay. The generator knows what robots.txt denies, so
+// CheckLog parses none. For a host that the web does not have, only pace's delay applies.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })
@@ -67,7 +67,7 @@ func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	return found
 }
 
-// checkHost audits the requests to one host in the order of their times.
+// checkHost checks the requests to one host in the order of their times.
 func checkHost(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	var found []Violation
 	delay := pace.Delay

@@ -21,14 +21,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// naive is a crawler of a few lines over net/http, net/url and x/net/html. It shares no
-// code with Truth, which is compared with it.
+// naive is a short crawler over net/http, net/url and x/net/html. It shares no code with
+// Truth. Tests compare the two.
 type naive struct {
 	t      *testing.T
 	client *http.Client
-	robots map[string]func(path string) (allowed bool, rule string) // by host; a nil function: unreachable
+	robots map[string]func(path string) (allowed bool, rule string) // by host; a nil function means that robots.txt is unreachable
 
-	unanswered string // redirect hop of the last outcome, if it was not requested or not answered
+	unanswered string // redirect hop of the last outcome that was not requested or not answered; "" if there is none
 	strip      *regexp.Regexp
 }
 

@@ -1,9 +1,9 @@
 // Package truth computes what a correct crawl of a synthetic web yields.
 //
-// In: a simweb.Web and a Config. Out: a Truth: the rows of every round by the rules below.
-// The package computes them from what the generator knows. It fetches and parses nothing
-// and uses no code of the crawler's stages. CheckLog audits a server's log for requests
-// that no polite crawler sends.
+// In: a simweb.Web and a Config. Out: a Truth, which has the rows of every round by the
+// rules below. The package computes them from what the generator knows. It fetches and
+// parses nothing and uses no code of the crawler's stages. CheckLog finds requests in a
+// server's log that no polite crawler sends.
 //
 // # The rules of a crawl
 //
@@ -15,17 +15,17 @@
 //     planned in this round, is redirected; one hop too many is redirect_limit; then the
 //     robots.txt of the target's host decides.
 //   - final_url is the URL of the last response, and http_status is its status. Both are
-//     empty if there was no response. A URL denied before its request has neither. A URL
-//     denied at a later hop has those of the hop before.
+//     empty if there was no response. A URL that is denied before its first request has
+//     neither. A URL that is denied at a later hop has those of the hop before.
 //   - pages.url is the final URL; its depth is that of the planned URL.
 //   - Links are recorded in document order, but only http and https links. Meta robots
 //     nofollow makes all links of a page nofollow.
 //   - The next round plans every target of a followed kind that at least one link of the
-//     round names without nofollow. These targets include those of redirected URLs, and
-//     redirect hops that were denied or gave no response. They exclude URLs planned before
-//     and final URLs. The depth is one more than the lowest depth of those links' pages.
-//     Other targets are skipped with the first reason that applies: nofollow (of all its
-//     links), out_of_scope, depth.
+//     round names without nofollow. These targets include the targets of redirected URLs,
+//     and redirect hops that were denied or gave no response. They exclude URLs that were
+//     planned before, and final URLs. The depth is one more than the lowest depth of those
+//     links' pages. Any other target is skipped with the first reason that applies:
+//     nofollow (all its links have it), out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
 //     equal, or if both texts have at least minWords words and their Hamming distance is
@@ -48,11 +48,12 @@ import (
 // ErrConfig means that a Config is invalid. The error names the field.
 var ErrConfig = errors.New("not a usable truth config")
 
-// The defaults of crawlbatch. It follows schema.DefaultFollowed within planned domains.
+// These are the defaults of crawlbatch, which follows schema.DefaultFollowed within planned
+// domains.
 const (
 	MaxBody      = 5 << 20 // bytes kept of a document
 	maxRedirects = 5
-	minWords     = 50 // smallest number of words of a text that can be a near duplicate
+	minWords     = 50 // least number of words of a text that can be a near duplicate
 	maxDistance  = 3  // bits
 )
 
@@ -77,10 +78,10 @@ type Truth struct{ Rounds []Round }
 type Round struct {
 	Fetches   []Fetch   // one for each planned URL
 	Pages     []Page    // one for each document
-	Links     []Link    // of the pages
-	Redirects []Link    // from a planned URL to the target that the frontier plans
-	Clusters  []Cluster // of duplicates
-	Next      []Planned // of the next round
+	Links     []Link    // links of the pages
+	Redirects []Link    // redirects from a planned URL to the target that the frontier plans
+	Clusters  []Cluster // clusters of duplicates
+	Next      []Planned // URLs of the next round
 	Skips     []Skip    // found but not planned
 }
 
@@ -95,7 +96,7 @@ type Fetch struct {
 	URL, Host, Domain string
 	Outcome           schema.Outcome
 	HTTPStatus        int16
-	RobotsAllowed     *bool // decision on the planned URL; nil if robots.txt was unreachable
+	RobotsAllowed     *bool // verdict on the planned URL; nil if robots.txt was unreachable
 	RobotsRule        string
 	Depth             int32
 	Truncated         string
@@ -111,9 +112,8 @@ type Page struct {
 	Depth           int32
 	ETag            string
 
-	// TextKnown marks that the fields below are certain. Otherwise they are empty, because
-	// the text depends on how a crawler repairs the page. The page's links are then not
-	// listed either.
+	// TextKnown marks that the fields below are certain. If it is false, they are empty and
+	// the page's links are not listed, because both depend on how a crawler repairs the page.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
 	Language                             string // ISO-639-3
@@ -122,7 +122,7 @@ type Page struct {
 	Indexable                            bool
 	Outlinks                             int32
 	WordCount                            int32  // words between white space
-	Main                                 string // blocks as lines
+	Main                                 string // one line per block
 	TextDigest                           string // SHA-1, base 32, of Main in lower case with white space folded to single spaces
 	SimHash                              uint64
 }
@@ -141,7 +141,7 @@ type Link struct {
 // Cluster is a set of duplicates.
 type Cluster struct {
 	Representative string
-	Earlier        int // round of the representative; -1 if it is this round
+	Earlier        int // round of the representative; -1 if that is this round
 	Members        []Member
 }
 
@@ -149,7 +149,7 @@ type Cluster struct {
 type Member struct {
 	URL      string
 	Kind     schema.DuplicateKind
-	Distance int32 // to the representative
+	Distance int32 // distance to the representative in bits
 }
 
 // Skip is a URL that was found but not planned.

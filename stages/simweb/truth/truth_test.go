@@ -42,9 +42,9 @@ func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 func unreadable() (names []string) {
 	for _, f := range faults.All {
 		switch f.Name {
-		case "reset", "close": // net/http sees these as faults too
+		case "reset", "close": // faults for net/http too
 			continue
-		case "http-1.0", "early-hints", "chunked", "gzip": // these are not faults
+		case "http-1.0", "early-hints", "chunked", "gzip": // no faults
 			continue
 		case "deep", "gzip-bomb", "charset-wrong", "redirect-invalid":
 			names = append(names, f.Name)
@@ -68,7 +68,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	cfg := Default()
 	cfg.MaxDepth = 2
 	cfg.Seeds = slices.Collect(w.Seeds())
-	for _, f := range faults.Of(faults.Quick | faults.Retried) { // the link graph may lack some
+	for _, f := range faults.Of(faults.Quick | faults.Retried) { // the link graph may lack some faults
 		if !slices.Contains(unreadable(), f.Name) {
 			cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, f.Name, 900))
 		}
@@ -131,7 +131,7 @@ func TestTruthKnowsTheTableOfFaults(t *testing.T) {
 			t.Errorf("%s is not a fault", f.URL)
 			continue
 		}
-		if want.Host { // this one on this host
+		if want.Host { // this fault on this host
 			continue
 		}
 		if f.Outcome != want.Outcome || int(f.HTTPStatus) != want.Status || int(f.Redirects) != want.Redirects || f.Truncated != want.Truncated {

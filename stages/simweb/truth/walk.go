@@ -21,16 +21,16 @@ type crawl struct {
 	web       *simweb.Web
 	cfg       Config
 	canonical func(url string) (string, bool)
-	seen      map[string]bool // URLs planned before, and final URLs
+	seen      map[string]bool // URLs that were planned before, and final URLs
 	domains   map[string]bool // domains that have been planned
 	standing  []earlier       // the representatives of earlier rounds
 	rounds    int             // number of completed rounds
 }
 
-// found is one target of a round's links.
+// found is what a round's links say about one target.
 type found struct {
-	followed bool  // by at least one link
-	depth    int32 // lowest depth of the pages that follow it; if none, of those that link to it
+	followed bool  // whether at least one link is followed
+	depth    int32 // lowest depth of the pages with a followed link to it; without such pages, of all pages that link to it
 }
 
 // round computes one round.
@@ -274,8 +274,8 @@ func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots
 	return links
 }
 
-// tracked returns the target of a link as the crawl records it. The target keeps its
-// tracking parameters unless the crawl removes them.
+// tracked returns the target of a link as the crawl records it. It has its tracking
+// parameters, unless the crawl removes them.
 func (c *crawl) tracked(l simweb.Link) (target string, ok bool) {
 	if l.Track == "" {
 		return l.Target, true
