@@ -11,6 +11,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/quarantine"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
@@ -85,8 +86,10 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return usage.Errorf("--quarantine takes neither --output nor --sample")
 	}
 	b, cfg, err := o.openCrawl(ctx, o.month)
-	if errors.Is(err, manifest.ErrCorrupt) {
-		// The audit reports a damaged crawl.json, and checks the rest without its config.
+	if err == nil && o.yes {
+		b, cfg, err = o.openToWrite(ctx, o.month, false)
+	} else if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, ledger.ErrLost) {
+		// The audit reports what is damaged or lost, and checks the rest without the config.
 		b, _, err = o.openNew(ctx)
 		cfg = nil
 	}

@@ -35,8 +35,8 @@ func findEach(t *testing.T, cases damages) {
 			}
 			for _, v := range r.Violations {
 				object, ok := want[v.Check]
-				if any, all := want["*"]; all && !ok { // the reader of the object may find more
-					object, ok = any, true
+				if others, more := want["*"]; more && !ok { // the reader of the object may find more
+					object, ok = others, true
 				}
 				if !ok || object != "" && v.Object != object {
 					t.Errorf("found besides: %+v", v)

@@ -115,6 +115,7 @@ func TestWhatAnUnfinishedTaskMayHaveWrittenIsNoStray(t *testing.T) {
 			d.delete(layout.Result(testCrawl, 1, string(stage), n))
 		}
 	}
+	d.forget()
 	d.put(layout.Working(testCrawl, 1, "merge", "another", 0), "")
 	if r, err := Strays(t.Context(), d.a.Options, func(s Stray) error {
 		t.Errorf("%+v", s)

@@ -26,6 +26,7 @@ func (d *damaged) unfinish() {
 			}
 		}
 	}
+	d.forget()
 }
 
 // checkpoint reads the checkpoint of the unfinished partition.

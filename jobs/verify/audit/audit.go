@@ -115,6 +115,7 @@ type Audit struct {
 	External  store.Bucket      // the store of the external WARC files that the crawl parses; nil if there are none
 	Ledger    *ledger.Ledger    // of the crawl; nil if it is lost or damaged
 	last      int               // the number after that of the crawl's last round
+	lost      map[string]bool   // objects that were reported as lost or changed; only Load uses it
 
 	mu       sync.Mutex
 	found    map[checkRound][]Violation // sorted; the first maxViolations of each
@@ -145,7 +146,7 @@ func New(o Options) *Audit {
 		o.Parallel = runtime.GOMAXPROCS(0)
 	}
 	return &Audit{
-		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{},
+		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, lost: map[string]bool{},
 		reported: map[checkPlace]bool{}, counted: map[string]*exampled{},
 	}
 }

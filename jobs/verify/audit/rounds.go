@@ -54,6 +54,9 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 		}
 		if !some {
 			a.last = n // it may be planned right now
+			if a.Ledger != nil && n < a.Ledger.Rounds() {
+				continue // its loss was reported
+			}
 			// A lost round must not hide those after it.
 			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
 				break
@@ -109,6 +112,9 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	if err := a.loadLedger(ctx); err != nil {
 		return nil, err
 	}
+	if err := a.checkLosses(ctx); err != nil {
+		return nil, err
+	}
 	if err := a.loadPoliteness(ctx); err != nil {
 		return nil, err
 	}
@@ -125,7 +131,7 @@ func (a *Audit) loadLedger(ctx context.Context) error {
 	case errors.As(err, &lost) && lost.Object == layout.CrawlManifest(a.Crawl), errors.Is(err, ledger.ErrNoCrawl), a.Broken(layout.CrawlManifest(a.Crawl)):
 		// that is reported already
 	case errors.As(err, &lost):
-		a.misplaced(-1, lost.Object, "%v", lost)
+		a.missed(lost)
 	default:
 		return a.Fault(err, documents, -1, layout.Ledger(a.Crawl))
 	}
@@ -157,6 +163,9 @@ func (a *Audit) loadPoliteness(ctx context.Context) error {
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
 	if err != nil || !ok {
 		return err
+	}
+	if a.lost[key] {
+		return nil
 	}
 	newest, _, err := roundstate.NewestPoliteness(ctx, a.Bucket, a.FetchedIn())
 	if err != nil {
@@ -221,6 +230,9 @@ func (a *Audit) document(ctx context.Context, round int, key string, d manifest.
 
 // misplaced reports a document that is missing or does not belong under its key.
 func (a *Audit) misplaced(round int, key, format string, args ...any) {
+	if a.lost[key] {
+		return
+	}
 	a.Wrong(documents, round, At{Object: key}, format, args...)
 }
 
@@ -256,8 +268,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 		return nil, err
 	}
 	some = some || len(r.Unfinished) > 0
-	if some && !started && a.Ledger != nil {
-		if err := a.checkStarted(ctx, n); err != nil {
+	if !started && a.Ledger != nil {
+		if err := a.checkStarted(ctx, n, some); err != nil {
 			return nil, err
 		}
 	}
@@ -269,11 +281,19 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	return r, a.checkSealed(r)
 }
 
-// checkStarted reports a round that has results, though the ledger does not call it started. It may
-// have started after the ledger was read.
-func (a *Audit) checkStarted(ctx context.Context, n int) error {
+// checkStarted reports a round that the ledger does not call started, though it has results or
+// anything that was fetched. It may have started after the ledger was read.
+func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	l, err := ledger.Load(ctx, a.Bucket, a.Crawl)
-	if err == nil && l.Started(n) == nil {
+	if err != nil {
+		return err
+	}
+	err = l.CheckUnbegun(ctx, a.Bucket, n)
+	if lost, ok := errors.AsType[*ledger.Lost](err); ok {
+		a.missed(lost)
+		return nil
+	}
+	if err == nil && some && l.Started(n) == nil {
 		a.misplaced(n, layout.Ledger(a.Crawl), "it does not say that round %d was started, though tasks of it have results or checkpoints: an older ledger was put back; restore the newest", n)
 	}
 	return err

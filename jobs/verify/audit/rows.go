@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -20,7 +21,7 @@ const SortMemory = 16 << 20
 // means that the audit cannot be done.
 func IsFault(err error) bool {
 	_, damaged := errors.AsType[*warc.DamageError](err)
-	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrNewer, table.ErrCorrupt, urlfilter.ErrCorrupt} {
+	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrNewer, table.ErrCorrupt, urlfilter.ErrCorrupt, ledger.ErrLost} {
 		damaged = damaged || errors.Is(err, fault)
 	}
 	return damaged

@@ -1,0 +1,123 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+)
+
+// checkLosses reports what the crawl's ledger and the store's head name and what is gone or has
+// other contents. Of a round that is gone as a whole it reports the folder only.
+func (a *Audit) checkLosses(ctx context.Context) error {
+	if a.Ledger == nil {
+		return a.checkHead(ctx)
+	}
+	lost, err := a.losses(ctx)
+	if err != nil {
+		return err
+	}
+	if len(lost) > 0 { // a command may have replaced a document and its entry since the ledger was read
+		if a.Ledger, err = ledger.Load(ctx, a.Bucket, a.Crawl); err != nil {
+			return err
+		}
+		if lost, err = a.losses(ctx); err != nil {
+			return err
+		}
+	}
+	for round := range a.Ledger.Rounds() {
+		some, err := a.hasRound(ctx, round)
+		if err != nil {
+			return err
+		}
+		if !some {
+			a.missed(&ledger.Lost{Object: layout.RoundDir(a.Crawl, round), Round: &round, Was: a.wasRound(round),
+				Remedy: "restore it from a copy: nothing else tells what was planned and fetched, and whoever plans it again asks twice"})
+		}
+	}
+	for _, l := range lost {
+		if l.Round == nil || !a.lost[layout.RoundDir(a.Crawl, *l.Round)] {
+			a.missed(l)
+		}
+	}
+	return a.checkHead(ctx)
+}
+
+// wasRound says how far a round got, as the ledger has it.
+func (a *Audit) wasRound(round int) string {
+	switch {
+	case a.Ledger.Newest(manifest.EntrySealed, round) != nil:
+		return "a sealed round, with all its documents"
+	case a.Ledger.Started(round) != nil:
+		return "a round that has started"
+	}
+	return "a round that is planned"
+}
+
+// losses lists what the ledger names and what is not there. The checks of documents report those that
+// cannot be read.
+func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
+	for lost, err := range a.Ledger.Losses(ctx, a.Bucket) {
+		if lost != nil {
+			all = append(all, lost)
+		} else if err != nil && !IsFault(err) {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// checkHead reports what is lost of the store as a whole. Losses of other crawls are notes.
+func (a *Audit) checkHead(ctx context.Context) error {
+	for lost, err := range ledger.HeadLosses(ctx, a.Bucket) {
+		switch {
+		case lost != nil && ofOther(lost.Object, a.Crawl):
+			a.Note("another crawl of the store: %v", lost)
+		case lost != nil:
+			a.missed(lost)
+		case IsFault(err):
+			if err := a.Fault(err, documents, -1, layout.Crawls()); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	if a.Ledger == nil {
+		return nil
+	}
+	err := ledger.CheckHead(ctx, a.Bucket, a.Ledger)
+	if lost, ok := errors.AsType[*ledger.Lost](err); ok {
+		a.missed(lost)
+		return nil
+	}
+	if err != nil && IsFault(err) {
+		return nil // reported above
+	}
+	return err
+}
+
+// ofOther reports whether an object belongs to another crawl.
+func ofOther(key, crawl string) bool {
+	return strings.HasPrefix(key, "crawl=") && !strings.HasPrefix(key, layout.CrawlDir(crawl))
+}
+
+// missed reports a loss, once for each object. The checks of documents then do not report the object
+// again.
+func (a *Audit) missed(l *ledger.Lost) {
+	if a.lost[l.Object] {
+		return
+	}
+	round := -1
+	if l.Round != nil {
+		round = *l.Round
+	}
+	a.misplaced(round, l.Object, "%v", l)
+	a.lost[l.Object] = true
+	if !l.Changed {
+		a.setBroken(l.Object)
+	}
+}
