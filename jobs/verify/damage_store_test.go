@@ -87,6 +87,11 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 		},
 		"inputs of other results": func(d *damaged) map[string]string {
 			edit(d, layout.Inputs(testCrawl, 0, "merge"), func(in *manifest.Inputs) { in.Tasks[0].SHA256 = strings.Repeat("0", 64) })
+			return one(documents, layout.Inputs(testCrawl, 0, "merge"))
+		},
+		"another result than the frozen one": func(d *damaged) map[string]string {
+			edit(d, layout.Inputs(testCrawl, 0, "merge"), func(in *manifest.Inputs) { in.Tasks[0].SHA256 = strings.Repeat("0", 64) })
+			d.record()
 			return one(documents, result(stages.Fetch, 0))
 		},
 		"inputs that lack a result": func(d *damaged) map[string]string {

@@ -72,18 +72,19 @@ func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
 
 // checkHead reports what is lost of the store as a whole. Losses of other crawls are notes.
 func (a *Audit) checkHead(ctx context.Context) error {
+	if _, _, err := a.document(ctx, -1, layout.Crawls(), &manifest.Crawls{}, false); err != nil || a.Broken(layout.Crawls()) {
+		return err
+	}
 	for lost, err := range ledger.HeadLosses(ctx, a.Bucket) {
 		switch {
 		case lost != nil && ofOther(lost.Object, a.Crawl):
 			a.Note("another crawl of the store: %v", lost)
 		case lost != nil:
 			a.missed(lost)
-		case IsFault(err):
-			if err := a.Fault(err, documents, -1, layout.Crawls()); err != nil {
-				return err
-			}
-		default:
+		case !IsFault(err):
 			return err
+		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // that is reported of the crawl itself
+			a.Note("another crawl of the store: %v", err)
 		}
 	}
 	if a.Ledger == nil {
