@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// bareMachine marks the child process that plays the bare machine.
+// bareMachine is the environment variable that makes the test binary play a machine without
+// certificates.
 const bareMachine = "CRAWLBATCH_BARE_MACHINE"
 
 // The image contains only the binary. The binary therefore brings its own certificate

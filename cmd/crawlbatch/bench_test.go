@@ -118,8 +118,8 @@ func serveBenchPages() {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// benchTail returns a unique end for a document, so that no two documents are equal and
-// stored once. For a compressed document it is a gzip member.
+// benchTail returns a unique end for a document. Otherwise equal documents would be stored only
+// once. For a compressed document it is a gzip member.
 func benchTail(path string, compressed bool) []byte {
 	tail := []byte("<!-- " + path + " -->")
 	if !compressed {

@@ -34,8 +34,8 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lostAtMost bounds the work lost by a blow: requests sent this long before it may be
-// repeated. It is the interval between two checkpoints plus the time to make one on a busy
+// lostAtMost bounds the work that a blow destroys: a request sent within this time before the blow
+// may be sent again. It is the interval between two checkpoints plus the time to make one on a busy
 // machine.
 const lostAtMost = chaosEvery + 4*time.Second
 

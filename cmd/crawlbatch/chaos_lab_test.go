@@ -32,7 +32,7 @@ const (
 // restarted process that ignores them.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // less than a restarted process needs to send a request again
+	chaosSlack = 240 * time.Millisecond // tolerated error of a gap; shorter than the time that a restarted process needs before its first request
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )
@@ -64,7 +64,7 @@ type chaos struct {
 	mu          sync.Mutex
 	blows       []blow
 	killed      int
-	interrupted bool // some processes were told to end
+	interrupted bool // some processes got a signal to end
 }
 
 // blow is the time during which something was done to a process. The process ran at least
@@ -77,7 +77,7 @@ type chaosRun struct {
 	seed     uint64
 	kills    int
 	binary   string
-	baseline store.Bucket    // of an undisturbed crawl
+	baseline store.Bucket    // store of an undisturbed crawl
 	repeated map[string]bool // host and path that even the undisturbed crawl requested more than once
 }
 

@@ -66,8 +66,8 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
 		short := 0
 		for done := false; !done; {
-			// At most two lives in a row are too short for a checkpoint: after more, the
-			// crawl would enter serial mode.
+			// At most two processes in a row live too short for a checkpoint. After more, the crawl
+			// would enter serial mode.
 			life := c.between(10*time.Millisecond, 3500*time.Millisecond)
 			if life < 1500*time.Millisecond {
 				short++
@@ -145,8 +145,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// This ends after 8 pauses: otherwise a host that asks for a pause longer than a
-	// process's life would never be requested again.
+	// The suspensions end after eight, because otherwise a host that asks for a pause longer than a
+	// process lives would never be requested again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
@@ -170,9 +170,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		t.Errorf("paused %d times only", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
-		// One request per slot may come too soon: it was checked before the pause and is
-		// written after it. The requests after it are on time for the process that now
-		// holds the partition.
+		// After a suspension, one request per slot may come too soon, because it was checked before
+		// and is written after. Later requests keep the delay of the new holder.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true

@@ -21,7 +21,7 @@ const (
 	executorKubernetes = "kubernetes"
 )
 
-// clusterOptions say which cluster.
+// clusterOptions select a cluster.
 type clusterOptions struct{ kubeconfig, context string }
 
 func (o *clusterOptions) flags(cmd *cobra.Command) {

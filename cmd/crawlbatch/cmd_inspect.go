@@ -18,7 +18,7 @@ func newInspect(c *common) *cobra.Command {
 	return usage.Group(&cobra.Command{
 		Use:   "inspect url|robots|page|warc",
 		Short: "Show what crawlbatch makes of a URL, a robots.txt, a page or a WARC file, and why",
-		Long: `Inspect runs the code that crawls on one input and prints the result with its reasons.
+		Long: `Inspect runs the crawler's code on one input and prints the result with its reasons.
 With --jsonl each command reads one JSON object per line from stdin and writes one per line,
 in order.`,
 	}, newInspectURL(c), newInspectRobots(c), newInspectPage(c), newInspectWARC(c))
@@ -36,8 +36,7 @@ func newInspectURL(c *common) *cobra.Command {
 		Short: "Show a URL's canonical form, SURT and domain, why it would be skipped, and what a crawl knows of it",
 		Long: `Url prints for each URL its WHATWG form, its canonical form (which is fetched and stored),
 its SURT key, its registered domain (the unit of sharding) and its host (the unit of
-politeness). If the URL would not be planned, it prints the reason. With --jsonl: {"url","base"} gives
-{"ok","whatwg","canonical","surt","domain","host","skip"}; ok is false if the URL
+politeness). If the URL would not be planned, it prints the reason. With --jsonl: {"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}; ok is false if the URL
 standard's parser fails.
 
 With --month it also prints what the store knows of the URL: its state and the newest
@@ -104,8 +103,8 @@ func newInspectRobots(c *common) *cobra.Command {
 		Short: "Show the verdict of a robots.txt on URLs, and the line that decides",
 		Long: `Robots reads a robots.txt (- for stdin) and prints for each URL whether a crawl with the
 user agent A would request it. It checks the canonical URL and the spelling given (percent
-escapes, order of parameters), by Google's reading of the rules and by RFC 9309: one
-denial denies. If the spelling is not canonical, both verdicts are printed.
+escapes, order of parameters), by Google's reading of the rules and by RFC 9309. The URL is
+denied if any check denies it. If the spelling is not canonical, both verdicts are printed.
 
 With --jsonl: {"robots_base64","agent","url"} gives {"allowed","rule","crawl_delay_seconds",
 "sitemaps"}, with "canonical" if that differs from url, "spelling" if the rule denies the

@@ -36,12 +36,12 @@ or over budget, and shards the others by domain into partitions of about equal p
 time. It counts lines that are not URLs, and lists each with its line number.
 
 A source is a text file (one URL per line, gzip too), a Parquet file with a column url, a
-directory or pattern of such files, - for stdin, or the word frontier: what the last
-crawl left due. The first plan freezes the config.
+directory or pattern of such files, - for stdin, or the word frontier for the URLs that the
+last crawl left due. The first plan freezes the config.
 
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
-can then be restarted at any time. In a Kubernetes Job, --month job:NAME stands for the
-month at the end of the Job's name, or the month for which its CronJob created it.`,
+can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
+the end of the Job's name, or the month for which its CronJob created it.`,
 		Example: `  crawlbatch plan --month 2026-11 --source urls.txt --user-agent "examplebot/1.0 (+https://example.org/bot)"
   crawlbatch plan --month 2026-12 --source frontier --dry-run
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,

@@ -47,8 +47,8 @@ is damaged and for a page that says noarchive, of which no copy is stored.
 
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
 directory or an S3 bucket, which it only reads. --warc-paths names a list of the files, one
-per line, such as warc.paths.gz. Without it, all files of a directory are read. The newest response of each URL is
-parsed; records that cannot be read are listed beside the plan.
+per line, such as warc.paths.gz. Without it, all WARC files in --warc-store are read. The newest
+response of each URL is parsed; records that cannot be read are listed beside the plan.
 
 A --config may change the sections parse, dedup and frontier. After an interruption the
 same command continues the work, and so does run --month with the new name. Status, verify,

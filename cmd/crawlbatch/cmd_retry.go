@@ -37,14 +37,14 @@ runs the tasks of the first stage that is not done. ` + "`crawlbatch run`" + ` t
 round. The classes, which ` + "`crawlbatch status`" + ` shows, are:
 ` + strings.Join(manifest.FailureClasses(), ", ") + `.
 
-A task that keeps failing holds the round. --give-up ends fetch tasks instead: it commits
+A task that keeps failing blocks the round. --give-up ends fetch tasks instead: it commits
 what they have checkpointed, sends no more requests, and defers URLs without an outcome to
 the next round.
 
---rebuild recreates what the store has lost, and what is damaged, if it follows from the
-rest, of sealed rounds too: parts of tables and working files, results, frozen inputs and
-seals, each as it was recorded, otherwise it writes nothing. Damaged ones go to quarantine/
-first. It makes a lost ledger, list of crawls or active.json anew from what is there.
+--rebuild recreates lost and damaged objects that follow from other objects, of sealed
+rounds too: parts of tables, working files, results, frozen inputs and seals. It writes an
+object only if its digest is the recorded one, and moves damaged objects to quarantine/
+first. It also recreates a lost ledger, list of crawls or active.json.
 --give-up and --rebuild run in this process, whatever --executor says.`,
 		Example: `  crawlbatch retry --month 2026-11 --stage fetch --partition 3,17
   crawlbatch retry --month 2026-11 --executor kubernetes --store s3://bucket/prefix
@@ -190,8 +190,8 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	return len(made), err
 }
 
-// runRebuild recreates lost objects, prints each, and says what was done. anew is the number of those
-// that were made anew before.
+// runRebuild recreates lost objects, prints each, and says what was done. anew is the number of
+// objects that rebuildLedger has made.
 func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver, anew int) (string, error) {
 	parts := anew
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {

@@ -176,8 +176,8 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 	}), nil
 }
 
-// runner makes what runs the tasks of a crawl in this process. updates takes new politeness, and
-// remove removes the scratch directory.
+// runner returns the runner of a crawl's tasks in this process. updates passes new politeness to
+// it, and remove removes its scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
 	if !layout.IsReparse(crawl) { // a reparse sends no requests
 		if err := cfg.RequireContact(); err != nil {

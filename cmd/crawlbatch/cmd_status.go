@@ -31,15 +31,16 @@ func newStatus(c *common) *cobra.Command {
 (calls to the store, bytes, the sum of their times). For fetch tasks it adds the progress
 at the last checkpoint, and the hosts they waited for when they last renewed their lease,
 why and until when. For each failed task it prints the last error and the command that
-reruns it. A running fetch task is one whose partition an attempt holds: the store cannot
-tell whether that attempt is still alive. It names what the store has lost, and exits 78.
+reruns it. A fetch task is shown as running while an attempt holds its partition; the store
+cannot tell whether that attempt is still alive. If the store has lost objects, status names
+them and exits 78.
 
 The executor and cluster flags only go into the commands that it prints.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
 	})
 	monthFlag(cmd, &o.month, "crawl to show")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
-	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two looks with --watch")
+	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two updates with --watch")
 	o.whereFlags(cmd)
 	outputFlag(cmd, &o.output, "table", "json")
 	return cmd

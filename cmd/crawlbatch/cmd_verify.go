@@ -44,8 +44,8 @@ the same bytes. It writes nothing to the store.
 Each check reports how much it read. With --sample 0.01, verify reads one in a hundred
 partitions, records and files.
 
---quarantine checks nothing else: it lists the objects that no seal, result, checkpoint or
-running task accounts for. With --yes it moves them to quarantine/ in the store, where no
+--quarantine checks nothing else: it lists the objects that belong to no seal, result,
+checkpoint or running task. With --yes it moves them to quarantine/ in the store, where no
 engine reads them: it copies each, compares the copy, then deletes it. No fetch stage may
 run meanwhile.`,
 		Example: `  crawlbatch verify --month 2026-11 --sample 0.01
@@ -185,8 +185,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 	return nil
 }
 
-// lastRound returns the newest sealed round of the crawl, whose claim keeps no other crawl waiting if
-// this process dies, or else the newest round.
+// lastRound returns the newest sealed round of the crawl, or 0 if there is none. If this process
+// dies, its claim of a sealed round makes no other crawl wait.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

@@ -76,7 +76,7 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rounds map[string]int
 		flags  []string
-		head   string // of the SQL
+		head   string // beginning of the SQL
 		note   string // in the SQL and on stderr
 	}{
 		"one":                       {map[string]int{"2026-11": 2}, nil, "rounds 2026-11.0, 2026-11.1.", "2026-11 is opened, the newest crawl with a finished round\n"},

@@ -141,7 +141,7 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledgertest.Make(t, b, "2026-10") // of what is left
+	ledgertest.Make(t, b, "2026-10") // makes the ledger from what is left
 	crawlbatch(t, "run", "--month", "2026-10", "--rounds", "1", "--store", dir)
 	got := format1Result(t, dir, stages.Merge, 2)
 	for i, f := range want.Files {

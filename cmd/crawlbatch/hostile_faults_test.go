@@ -21,7 +21,7 @@ func hostileFaults() []hostileFault {
 		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults())
 }
 
-// okPage adds to a fault that its document is kept.
+// okPage adds to a fault the expectation that its document is stored.
 func okPage(f hostileFault) hostileFault {
 	f.outcome, f.status, f.page = schema.OK, 200, true
 	return f

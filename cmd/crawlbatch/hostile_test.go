@@ -59,7 +59,7 @@ type hostileFault struct {
 	truncated string
 	warning   string // at least one request of the host must have it; "": not checked
 	failure   string // the error must contain it
-	// page says that a row of pages exists. title and links are its values.
+	// page says that pages has a row for the URL. title and links are values of that row.
 	page  bool
 	title string
 	links int // -1: any number

@@ -168,7 +168,7 @@ func (c *clusterCrawl) secret(t *testing.T, env []string) {
 	kubectl(t, args...)
 }
 
-// bucket opens the crawl's store without S3.
+// bucket opens the crawl's store from this process.
 func (c *clusterCrawl) bucket() store.Bucket { return openS3(c.t, c.server, c.store) }
 
 // dir is the folder in which the S3 server keeps the crawl's store.

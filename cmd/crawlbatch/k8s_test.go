@@ -47,8 +47,8 @@ func TestKubernetes(t *testing.T) {
 	t.Run("disturbed", func(t *testing.T) { disturbedCluster(t, r, 100_000) })
 }
 
-// equalsLocal compares a crawl with one of the local executor: all stable columns, and byte
-// for byte what depends only on what fetch committed.
+// equalsLocal compares a crawl with one of the local executor. All stable columns must be equal.
+// Objects that depend only on fetch's results must have the same bytes.
 func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	c.finish()

@@ -10,7 +10,7 @@ import (
 // with 5 MiB each has about 250 MiB of live data and should fit into 512 MiB.
 const fetchMemory = 400 << 20
 
-// boundMemory sets this soft limit, unless GOMEMLIMIT or GOGC is set.
+// boundMemory sets a soft limit of the heap, unless GOMEMLIMIT or GOGC is set.
 func boundMemory(bytes int64) {
 	for _, name := range []string{"GOMEMLIMIT", "GOGC"} {
 		if os.Getenv(name) != "" {

@@ -33,7 +33,7 @@ func crawlName(s string) error {
 	return nil
 }
 
-// jobPrefix begins a --month that stands for the month in a Kubernetes Job's name.
+// jobPrefix begins a --month that names a Kubernetes Job, whose name holds the month.
 const jobPrefix = "job:"
 
 // resolveMonth replaces a --month job:NAME by the month.

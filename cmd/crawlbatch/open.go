@@ -139,7 +139,8 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 }
 
 // openToWrite is openCrawl for a command that writes: it first adopts crawls of an older format.
-// republish says that the command publishes the politeness of --config, in place of a lost one too.
+// republish says that the command publishes the politeness of --config, which also replaces a lost
+// one.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err == nil {
@@ -161,7 +162,7 @@ func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, err
 	return b, reached(err)
 }
 
-// configOf returns the config that a command goes on with.
+// configOf returns the config that a command uses for a crawl.
 func (c *common) configOf(ctx context.Context, b store.Bucket, crawl string, republish bool) (*config.Config, error) {
 	frozen, current, err := roundstate.ConfigInForce(ctx, b, crawl, c.settings, os.LookupEnv)
 	var lost *ledger.Lost
@@ -181,7 +182,7 @@ func (c *common) configOf(ctx context.Context, b store.Bucket, crawl string, rep
 	return cfg, err
 }
 
-// warnOfSecrets warns if the crawl froze a secret as plain text. Pods do not repeat it.
+// warnOfSecrets warns if the crawl froze a secret as plain text. Pods do not repeat the warning.
 func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
 	if c.settings != "" {
 		return nil
@@ -208,12 +209,12 @@ func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) er
 		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s: what it lost before cannot be known; the next plan, run, retry, task or reparse gives the store its ledgers\n", crawl)
 	}
 	if errors.Is(err, ledger.ErrLost) {
-		return nil // the command says what of it it needs
+		return nil // the command itself reports lost objects that it needs
 	}
 	return err
 }
 
-// ledgers returns what appends to ledgers in this program's name.
+// ledgers returns a writer of ledgers that records this program's version.
 func ledgers() ledger.Writer { return ledger.Writer{Version: version, Clock: stages.SystemClock{}} }
 
 // warnOfAgent warns if the crawl froze a user agent that a new crawl may not have.

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// common is what every command has: the flags of the root, and the streams.
+// common holds what every command has: the flags of the root, and the streams.
 type common struct {
 	store      string
 	config     string

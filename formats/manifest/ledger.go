@@ -14,13 +14,13 @@ import (
 // What an entry of a ledger records.
 const (
 	EntryCrawl      = "crawl"      // crawl.json was made, or is about to be replaced
-	EntryPlanning   = "planning"   // the clock with which the round is planned
+	EntryPlanning   = "planning"   // the time as of which the round is planned
 	EntryPlan       = "plan"       // the plan that the round will follow
 	EntryStarted    = "started"    // the round follows its plan from here on
 	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
-	EntryFrozen     = "frozen"     // the inputs of a stage
+	EntryFrozen     = "frozen"     // the inputs of a stage are frozen
 	EntrySealed     = "sealed"     // the round is complete
-	EntryPoliteness = "politeness" // a revision of the politeness
+	EntryPoliteness = "politeness" // a revision of the politeness is published
 )
 
 // Ledger is ledger.json: what was begun, decided and sealed in a crawl. It only grows, and
@@ -41,14 +41,14 @@ type Entry struct {
 	Round      *int   `json:"round,omitempty"`
 	Stage      string `json:"stage,omitempty"`
 	Plan       string `json:"plan,omitempty"`
-	Now        string `json:"now,omitempty"`        // RFC 3339, UTC; what is due is decided with it
-	Format     int    `json:"format,omitempty"`     // of the object, or in which the round began
-	Revision   int    `json:"revision,omitempty"`   // of the politeness
-	Generation int    `json:"generation,omitempty"` // of the seal
+	Now        string `json:"now,omitempty"`        // RFC 3339, UTC; the plan has the URLs that are due at this time
+	Format     int    `json:"format,omitempty"`     // format of the object, or of the round when it began
+	Revision   int    `json:"revision,omitempty"`   // revision of the politeness
+	Generation int    `json:"generation,omitempty"` // generation of the seal
 	Object     string `json:"object,omitempty"`     // key of the document that the entry names
-	SHA256     string `json:"sha256,omitempty"`     // its ContentDigest; empty: unknown
-	// Adopted marks what was there when an older crawl got its ledger, or when a lost ledger
-	// was made anew. What was lost before that cannot be known.
+	SHA256     string `json:"sha256,omitempty"`     // ContentDigest of the object; "" if unknown
+	// Adopted marks an entry for something that existed when an older crawl got its ledger, or when
+	// a lost ledger was recreated. The ledger cannot tell what was lost before.
 	Adopted bool   `json:"adopted,omitempty"`
 	Digest  string `json:"digest"`
 }
@@ -56,7 +56,7 @@ type Entry struct {
 // In reports whether the entry is about a round.
 func (e *Entry) In(round int) bool { return e.Round != nil && *e.Round == round }
 
-// chained is the entry's digest after an entry with the digest before.
+// chained returns the entry's digest. before is the digest of the previous entry.
 func (e Entry) chained(before string) (string, error) {
 	e.Digest = ""
 	body, err := json.Marshal(&e)
@@ -107,7 +107,7 @@ type Crawls struct {
 
 func (*Crawls) kind() string { return "crawls" }
 
-// CrawlName is a crawl in the head.
+// CrawlName is the entry of a crawl in crawls.json.
 type CrawlName struct {
 	Crawl   string `json:"crawl"`
 	At      string `json:"at"`
@@ -124,8 +124,8 @@ func (c *Crawls) Names(crawl string) bool {
 	return false
 }
 
-// EncodeAs is Encode with an older format version, for a document that must have the bytes
-// that an older program gave it.
+// EncodeAs encodes a document with an older format version, so that it has the bytes that an older
+// program wrote.
 func EncodeAs(d Document, format int) ([]byte, error) {
 	body, err := Encode(d)
 	if err != nil {
@@ -139,8 +139,8 @@ func EncodeAs(d Document, format int) ([]byte, error) {
 	return append(fmt.Appendf(nil, "{\n \"format_version\": %d,", format), body[len(now):]...), nil
 }
 
-// ContentDigest is the SHA-256, in hex, of a document without its written_by: another
-// version of the program makes the same document with the same digest.
+// ContentDigest returns the SHA-256, in hex, of a document without its written_by, so that equal
+// documents of several program versions have one digest.
 func ContentDigest(body []byte) string {
 	sum := sha256.New()
 	head, rest := body, []byte(nil)
@@ -156,7 +156,7 @@ func ContentDigest(body []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// LoadContents is Load, with the document's ContentDigest.
+// LoadContents is like Load, but returns the document's ContentDigest.
 func LoadContents(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
 	body, version, err := b.Get(ctx, key, MaxBytes)
 	if err == nil {

@@ -125,7 +125,7 @@ type Crawl struct {
 	Continues string `json:"continues,omitempty"`
 	// Reparse says what the crawl parses again. If it is nil, the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
-	// AdoptedFrom is the format that the crawl had before it got a ledger; 0: none.
+	// AdoptedFrom is the format of the crawl before it got a ledger; 0 if it began with one.
 	AdoptedFrom int `json:"adopted_from,omitempty"`
 }
 
@@ -182,8 +182,8 @@ type PlanPartition struct {
 	Spellings *File `json:"spellings,omitempty"`
 }
 
-// Start is start.json: the plan that a round follows. Rounds since format 3 have none: their
-// ledger says it.
+// Start is start.json: the plan that a round follows. Rounds since format 3 have no start.json; the
+// ledger names their plan.
 type Start struct {
 	Header
 	Plan string `json:"plan"`

@@ -28,7 +28,7 @@ import (
 //	1: the first format.
 //	2: tables are written in encodings that every reader supports, robots.txt must allow
 //	   every spelling of a URL, and plans keep those spellings.
-//	3: taken/ shows which partitions have had a checkpoint; checkpoints carry a proof. Tables are as in 2.
+//	3: each crawl has a ledger, and each checkpoint carries a proof. Tables are as in 2.
 //
 // A decision that is made once (the start of a round, inputs.json of a stage) fixes the version for
 // everything that follows from it: a round that began in format 1 keeps format 1's reading of

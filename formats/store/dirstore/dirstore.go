@@ -1,14 +1,13 @@
 // Package dirstore keeps a store in a local directory, with the promises of package store
 // and one file for each object, so that any tool can read the tables.
 //
-// In: keys and bodies. Out: files under the root, named after their keys. An object is
-// visible whole or not at all, and survives a power cut once its write has returned. Each
-// body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to its
-// name; Swap renames it under a lock. Then the folders are synced. Locks are flocks, which
-// end with their process and count only while their file stands. They hold only between
-// processes of one machine, so Open refuses network and FUSE file systems. A version is the
-// SHA-256 of the content. Reading never writes: the first write creates the root. The
-// package imports store, store/localfile and the standard library.
+// In: keys and bodies. Out: files under the root, named after their keys. An object is visible
+// whole or not at all, and survives a power cut once its write has returned. Each body goes to a
+// temporary file in ROOT/.tmp and is synced. Create links the file to its name; Swap renames it
+// under a lock. Then the folders are synced. Locks are flocks. A lock ends with its process, or
+// when its file is removed. It excludes only processes of the same machine, so Open refuses network
+// and FUSE file systems. A version is the SHA-256 of the content. Reading never writes: the first
+// write creates the root. The package imports store, store/localfile and the standard library.
 package dirstore
 
 import (
