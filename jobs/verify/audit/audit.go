@@ -3,7 +3,7 @@
 //
 // In: a store, a crawl and a table of steps. Out: a Report. Before any step runs, it finds out
 // which documents and files it can read. So it reports each unreadable one once, and the steps skip
-// it. It never writes to the store. It imports jobs/config, jobs/roundstate, stages,
+// it. It never writes to the store. It imports jobs/config, jobs/ledger, jobs/roundstate, stages,
 // stages/publish, stages/fetch/robots and formats.
 package audit
 
