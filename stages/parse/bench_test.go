@@ -51,7 +51,7 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// treeOf and tokensOf are the yardsticks: x/net/html's tree of a page, and its tokenizer
+// treeOf and tokensOf are the work to compare with: x/net/html's tree of a page, and its tokenizer
 // alone.
 func treeOf(tb testing.TB, d *document.Document) {
 	if _, err := xhtml.Parse(bytes.NewReader(d.Body)); err != nil {
@@ -68,9 +68,8 @@ func tokensOf(tb testing.TB, d *document.Document) {
 	}
 }
 
-// BenchmarkParse measures the whole stage and, in the same run, the floor: html.Parse of
-// the same bytes. The stage must cost at most as much. The tokenizer alone costs about
-// half.
+// BenchmarkParse measures the whole stage and, in the same run, html.Parse of the same bytes. The
+// stage must cost at most as much as html.Parse. The tokenizer alone costs about half of it.
 func BenchmarkParse(b *testing.B) {
 	p := newParser(b)
 	pages, n := benchPages(b)
@@ -101,9 +100,9 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportMetric(1, "×html.Parse-at-most")
 }
 
-// BenchmarkParseParts reports the time per page of each part. It measures the parts
-// separately. The cost of links is what the stage saves without links; the rest is words,
-// terms, fingerprints and rows.
+// BenchmarkParseParts reports the time per page of each part. It measures the parts separately. The
+// cost of links is the time that the stage saves if it keeps no links. The rest is the cost of
+// words, terms, fingerprints and rows.
 func BenchmarkParseParts(b *testing.B) {
 	p, linkless := newParser(b), newParser(b)
 	linkless.cfg.MaxLinks = 1
@@ -154,10 +153,10 @@ func BenchmarkParseParts(b *testing.B) {
 	report(whole, "all")
 }
 
-// BenchmarkParseQuality reports quality, not time: F1 of the main content of real pages
-// (aim 0.96), and on the corpus of many languages the share of detected languages (whole
-// pages, and pieces of 100 to 200 characters) and of undeclared charsets. The floors are
-// whatlanggo and x/net/html/charset.
+// BenchmarkParseQuality reports quality instead of time. It reports F1 of the main content of real
+// pages; the aim is 0.96. On the corpus of many languages, it reports the share of languages (of
+// whole pages, and of pieces of 100 to 200 characters) and of undeclared charsets that are
+// detected. It compares with whatlanggo and x/net/html/charset.
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {
 		articles := parsetest.Real(b)

@@ -35,12 +35,12 @@ type corpusRow struct {
 	TextDigest string   `json:"text_digest"`
 	SimHash    string   `json:"simhash"`
 	Canonical  string   `json:"canonical,omitempty"`
-	Begins     []string `json:"main_begins"` // the first blocks, shortened
+	Begins     []string `json:"main_begins"` // the first blocks of the main text, shortened
 	Topics     []string `json:"topics"`
 }
 
 // TestGoldenRowsOfTheCorpus compares the stored rows of each page of the corpus with
-// golden.jsonl. Language and charset come from the manifest, not from a parser.
+// golden.jsonl. It compares language and charset with the manifest of the corpus.
 func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	p := newParser(t)
 	golden := filepath.Join(parsetest.CorpusDir(t), "golden.jsonl")
@@ -134,7 +134,7 @@ func detectLanguages(tb testing.TB, detect func(string) string) (pages, short pa
 	p := newParser(tb)
 	for _, c := range parsetest.Corpus(tb) {
 		if c.Charset != "UTF-8" {
-			continue // the same text once more
+			continue // the same text as another page
 		}
 		c.Body = parsetest.Mute(c.Body)
 		r := p.Parse(c.Document("text/html; charset=utf-8"))
@@ -158,8 +158,8 @@ func detectLanguages(tb testing.TB, detect func(string) string) (pages, short pa
 	return pages, short
 }
 
-// TestDetectedLanguages checks for slightly less than the present quality. Some pieces are
-// in English whatever their page's language.
+// TestDetectedLanguages requires slightly less than the present quality. Some pieces are in
+// English, although their page has another language.
 func TestDetectedLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

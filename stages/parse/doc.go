@@ -3,18 +3,18 @@
 //
 // The input is the canonical URL that answered, the response header, and the decoded body. The body
 // may have any type and may be hostile. The output is a schema.Page, a schema.Text, and schema.Link
-// rows in document order. The Page has only the columns that the document decides; those of the
-// fetch and reduce stages stay empty.
+// rows in document order. The Page has only the columns that depend on the document; the columns of
+// the fetch and reduce stages stay empty.
 //
 // Parse never fails. It leaves out what it cannot read and cuts what is too long. An unknown
 // document becomes a page with its detected type. Time and memory grow linearly with the body, even
 // for deep nesting, a million attributes or binary data. Equal documents give equal rows. Results
 // share no memory with the body.
 //
-// Package parse is a facade over the packages below it. Package sniff detects the media type, and
-// the registry in handler.go has a reader for each type. Package charset decodes the body. Package
-// html reads pages, with packages lexer and jsonld. Package pagehint labels pages without content.
-// Package text chooses the main content and counts words.
+// Package parse combines the packages below it. Package sniff detects the media type. The registry
+// in handler.go has a reader for each type. Package charset decodes the body. Package html reads
+// pages, with packages lexer and jsonld. Package pagehint labels pages without content. Package
+// text chooses the main content and counts words.
 //
 // If Config.MainText is set, another algorithm chooses the main content (see package trafilatura).
 // Package text takes over if that algorithm fails.

@@ -29,7 +29,7 @@ func wantsGzip(prefix []byte) bool {
 			break
 		}
 		inner := make([]byte, document.SniffLen)
-		n, _ := io.ReadFull(z, inner) // prefix cuts the stream, so an error is normal
+		n, _ := io.ReadFull(z, inner) // prefix is only the start of the stream, so an error is normal
 		prefix = inner[:n]
 	}
 	switch t := sniff.Type("", prefix); t {
@@ -97,20 +97,20 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows builds the links of a sitemap or a feed. Unlike the references of a page, these do not
-// repeat, and the elements around them do not matter.
+// entryRows builds the links of a sitemap or a feed. Unlike the references of a page, these
+// references do not repeat, and the elements around them do not matter.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
-	entries, extras  int // room for more rows
+	entries, extras  int // how many more rows there is room for
 	rows             []schema.Link
 	bad, over        int
 	weights          []float64 // Weight points into this slice, so a row costs no allocation
 	xmlBase, baseURL string    // the last xml:base and its URL, which most entries share
 }
 
-// entryLen is the typical length of a sitemap entry in bytes. It serves to estimate the number of
-// rows.
+// entryLen is the typical length of a sitemap entry in bytes. The number of rows is estimated from
+// it.
 const entryLen = 150
 
 func newEntryRows(j *job) *entryRows {

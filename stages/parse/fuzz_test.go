@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fuzzHandler feeds documents of a type to a parser.
+// fuzzHandler parses any bytes as a document of a type.
 func fuzzHandler(f *testing.F, contentType string) {
 	p := newParser(f)
 	f.Fuzz(func(t *testing.T, body []byte) {

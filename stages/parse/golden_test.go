@@ -15,13 +15,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden rows in testdata")
 
-// goldenPage is a document of testdata/pages; NAME.json beside it has its rows.
+// goldenPage is a document of testdata/pages. The file NAME.json beside the document has its rows.
 type goldenPage struct {
 	name string
 	doc  document.Document
 }
 
-// contentTypes lists Content-Type fields of golden pages. The others have text/html.
+// contentTypes lists Content-Type fields of golden pages. The other pages have text/html.
 var contentTypes = map[string]string{
 	"windows-1251.html": "text/html; charset=windows-1251",
 	"plain.txt":         "text/plain",

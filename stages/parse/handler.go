@@ -11,15 +11,15 @@ import (
 // handler reads documents of some media types into rows.
 //
 // To support a new format, such as PDF, write a function that reads it and add a line to handlers.
-// Parse then hands it the documents that package sniff assigns to its types. The fetch stage, which
-// asks Parser.Wants, stores them. If the format needs its own Kind, add a constant.
+// Parse then calls the function for the documents to which package sniff gives these types. The
+// fetch stage asks Parser.Wants and stores them. If the format needs its own Kind, add a constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// wants reports whether to store a document that begins with prefix, if the config does not
-	// say. The prefix has at most document.SniffLen bytes. A nil prefix asks whether any document
-	// of these types may be stored.
+	// wants reports whether to store a document that begins with prefix. It is asked if the config
+	// does not decide. The prefix has at most document.SniffLen bytes. A nil prefix asks whether any
+	// document of these types may be stored.
 	wants func(prefix []byte) bool
 	// read reads a document into its result. It never fails: it passes what it cannot read to
 	// readOther. It is safe for concurrent use.
@@ -33,8 +33,8 @@ func handlers() []handler {
 		{[]string{"text/*"}, always, readPlain},
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
-		// The parser records these documents with their type but does not read them: other types,
-		// and texts that are written for programs.
+		// The parser does not read documents of other types, or texts that are written for programs. It
+		// records them with their type.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}
@@ -49,7 +49,7 @@ type job struct {
 	p    *Parser
 	s    *state // reused memory, which already holds the response header
 	d    *document.Document
-	body []byte // the document's body, up to the bound
+	body []byte // the document's body, cut at the bound
 	r    *Result
 }
 
@@ -60,7 +60,7 @@ type registry struct {
 }
 
 // newRegistry registers the handlers. It also registers the media ranges that the config stores or
-// skips, whatever the handlers want.
+// skips; these override the handlers.
 func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	r := &registry{}
 	named := map[string]bool{}

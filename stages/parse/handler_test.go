@@ -178,7 +178,7 @@ func TestLinksSayWhatEntriesSay(t *testing.T) {
 	}
 }
 
-// A feed has full text but no main text: a list of titles is no near duplicate.
+// A feed has full text but no main text, so that lists of titles never become near duplicates.
 func TestAFeedIsSearchableAndHasNoFingerprint(t *testing.T) {
 	r := newParser(t).Parse(&document.Document{URL: "https://example.com/feed", ContentType: "application/rss+xml", Body: []byte(
 		"<rss><channel><language>de-DE</language><title>T</title><description>D</description>" + strings.Repeat("<item><title>Ein Titel von vielen</title><link>/a</link></item>", 50) + "</channel></rss>")})
@@ -190,7 +190,7 @@ func TestAFeedIsSearchableAndHasNoFingerprint(t *testing.T) {
 	}
 }
 
-// Pages come first. Images and other links of entries have a limit of their own.
+// Links to pages come first. Images and other links of entries have a limit of their own.
 func TestASitemapKeepsAllItsPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -267,8 +267,8 @@ func TestRealSitemaps(t *testing.T) {
 	})
 }
 
-// parseSitemaps checks the kind of page and the number of links of each kind for each file
-// of a folder.
+// parseSitemaps checks for each file of a folder its document_kind and the number of its links of
+// each kind.
 func parseSitemaps(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	p := newParser(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// smallParser keeps ten links a page.
+// smallParser returns a parser that keeps ten links per page.
 func smallParser(t *testing.T) *Parser {
 	t.Helper()
 	canon, err := urlkey.New(nil)

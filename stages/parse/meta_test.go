@@ -216,7 +216,7 @@ func TestLinks(t *testing.T) {
 
 func TestReferencesThatAreTooLongAreCounted(t *testing.T) {
 	r := parsePage(t, "<img src='data:image/png;base64,"+strings.Repeat("A", 16<<10)+"'><a href=/x>x</a>", nil)
-	if len(r.Links) != 1 || r.BadLinks != 0 { // an embedded image is no link at all
+	if len(r.Links) != 1 || r.BadLinks != 0 { // an embedded image (data: URL) is no link
 		t.Errorf("%d links, %d bad", len(r.Links), r.BadLinks)
 	}
 	if r = parsePage(t, "<a href='/"+strings.Repeat("A", 16<<10)+"'>x</a>", nil); len(r.Links) != 0 || r.BadLinks != 1 {

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
 
-// bounds are the maximum lengths, in bytes, of columns with text from documents.
+// bounds holds the maximum length, in bytes, of each column with text from documents.
 var bounds = map[string]int{
 	"title": fold.MaxTitle, "description": fold.MaxDescription, "keywords": fold.MaxDescription, "author": fold.MaxShort, "generator": fold.MaxShort,
 	"og_title": fold.MaxTitle, "og_description": fold.MaxDescription, "og_type": 64, "og_site_name": fold.MaxShort, "og_locale": 64,
@@ -24,7 +24,7 @@ var bounds = map[string]int{
 // urls lists the columns with canonical URLs.
 var urls = map[string]bool{"canonical_url": true, "refresh_url": true, "og_image": true, "og_url": true, "twitter_image": true, "favicon": true}
 
-// checkMeta checks what holds for every row of pages.
+// checkMeta checks the rules for every row of pages.
 func checkMeta(t *testing.T, r *Result) {
 	t.Helper()
 	for name, v := range columnsOf(reflect.ValueOf(r.Page), map[string]any{}) {
@@ -194,7 +194,7 @@ func TestDatesByTheOrderOfTheirSources(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name, page, url     string
-		published, modified string // RFC 3339, and the source
+		published, modified string // time in RFC 3339, and its source
 	}{
 		{"Open Graph first", pubdate + class + video + meta + itemprop + ld + og, "", "2024-01-01T10:00:00Z open_graph", "2024-01-02T00:00:00Z open_graph"},
 		{"then JSON-LD", pubdate + class + video + meta + itemprop + ld, "", "2024-02-01T00:00:00Z json_ld", "2024-02-02T00:00:00Z json_ld"},

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// treeMeta is read from x/net/html's tree of a page. It independently checks columns that
-// depend on one attribute of one element.
+// treeMeta is read from x/net/html's tree of a page. With it, tests check the columns that depend
+// on one attribute of one element.
 type treeMeta struct {
-	metas             map[string]string // content of the first element of a name or property
+	metas             map[string]string // content of the first meta element, by name or property
 	base              string
 	canonicals, feeds []string // references
 	icons             map[string][]string

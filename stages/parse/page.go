@@ -18,7 +18,7 @@ func readHTML(j *job) {
 	r.Text.Full = out.Full(all)
 	r.Text.Main = j.p.mainText(out, doc)
 	if r.Text.Main == r.Text.Full {
-		r.Text.Main = r.Text.Full // the same memory
+		r.Text.Main = r.Text.Full // Main shares the memory of Full
 	}
 	r.Cut = r.Cut || out.Cut()
 	j.s.finishText(j.p, r)
@@ -47,7 +47,7 @@ func (p *Parser) mainText(out *text.Outline, doc []byte) string {
 	return out.Main()
 }
 
-// finishText computes the columns that derive from the text.
+// finishText computes the columns that depend on the text.
 func (s *state) finishText(p *Parser, r *Result) {
 	declared, source := s.html.DeclaredLanguage()
 	sample := r.Text.Main

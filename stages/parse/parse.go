@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Version numbers the definitions of the stored rows. In another version, the same document may
-// give a different row.
+// Version is the number of the definitions of stored rows. Another version may give a different row
+// for the same document.
 //
 //	1: the first.
 //	2: cards, JSON-LD, refresh_url, favicon, generator, sources of dates and languages, hreflang.
@@ -55,12 +55,12 @@ type Config struct {
 	// MaxSitemap bounds how much of a sitemap is read, in bytes, if it is more than MaxBody.
 	// Default 50 MiB.
 	MaxSitemap int
-	// Store and Skip list media ranges (see package mediatype). Wants accepts documents in Store
-	// and rejects documents in Skip, whatever the handlers want. The most specific range decides.
-	// Parse reads any document.
+	// Store and Skip list media ranges (see package mediatype). Wants accepts types in Store and
+	// rejects types in Skip, whatever the handlers want. The most specific range decides. Parse reads
+	// any document.
 	Store, Skip []string
-	// MainText chooses the main content of an HTML document (UTF-8) in place of package text.
-	// Package text takes over if MainText returns an error. Default: none.
+	// MainText replaces package text in choosing the main content of an HTML document (UTF-8). If it
+	// returns an error, package text chooses. Default: none.
 	MainText func(doc []byte) (lines string, err error)
 	// Terms bounds the terms that are kept of a page, with their counts. Default 50.
 	Terms int
@@ -79,7 +79,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Kind says as what kind of document the parser read a document.
+// Kind is the kind of document that the parser read a document as.
 type Kind string
 
 // The kinds.
@@ -88,7 +88,7 @@ const (
 	Plain   Kind = "text"
 	Sitemap Kind = "sitemap"
 	Feed    Kind = "feed"
-	Other   Kind = "other" // recorded with its detected type only
+	Other   Kind = "other" // not read; recorded only with its detected type
 )
 
 // Result holds the rows of a document. It shares no memory with the document's body.
@@ -96,7 +96,7 @@ type Result struct {
 	document.Parsed
 	html.Notes
 	Kind Kind
-	Cut  bool // the body, the text or a sitemap was too long and is cut
+	Cut  bool // whether the body, the text or a sitemap was too long and is cut
 }
 
 // Parser parses documents. It is safe for concurrent use.

@@ -24,8 +24,8 @@ func shingles(s string) map[string]float64 {
 	return m
 }
 
-// score returns precision and recall of a page's shingles, counted as in the benchmark that
-// the pages come from.
+// score returns precision and recall of a page's shingles. It counts as the benchmark does that the
+// pages come from.
 func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	a, b := shingles(want), shingles(got)
 	var tp, fp, fn float64

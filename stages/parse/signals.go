@@ -23,9 +23,9 @@ const (
 )
 
 // language decides the language of the text in s.normal and leaves the words counted in that
-// language. The declared language counts (see text.Language), with one exception: the text has
-// hardly any of its function words but has those of the detected language. Sites copy templates
-// together with their lang attribute.
+// language. The declared language counts (see text.Language), with one exception. It does not count
+// if the text has hardly any function words of that language but has those of the detected
+// language, because sites copy templates together with their lang attribute.
 func (s *state) language(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)

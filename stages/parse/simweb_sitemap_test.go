@@ -12,7 +12,7 @@ import (
 )
 
 // TestSitemapsOfASyntheticWeb reads the sitemaps, indexes and feeds of a synthetic web as
-// its server sends them. Together, a host's sitemaps must list what the web says.
+// its server sends them. A host's sitemaps together must list the URLs that the web says.
 func TestSitemapsOfASyntheticWeb(t *testing.T) {
 	cfg := simweb.Default()
 	cfg.Seed, cfg.Hosts, cfg.PagesPerHost = 7, 4, 8_000

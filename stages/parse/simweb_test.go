@@ -51,11 +51,11 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 			}
 			resp, err := client.Get(want.URL)
 			if err != nil {
-				continue // a fault on the wire, which is a matter of the fetch stage
+				continue // a fault on the wire; tests of stage fetch cover it
 			}
 			body, err := io.ReadAll(io.LimitReader(resp.Body, truth.MaxBody))
 			resp.Body.Close()
-			if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" { // codings are a matter of the fetch stage
+			if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" { // tests of stage fetch cover codings
 				continue
 			}
 			r := p.Parse(&document.Document{URL: want.URL, ContentType: resp.Header.Get("Content-Type"), Header: resp.Header.Values, Body: body, Depth: want.Depth})

@@ -31,7 +31,7 @@ func Decode(body []byte, contentType string) ([]byte, string) {
 		if u.utf8() {
 			return body, "UTF-8"
 		}
-		e = unicode.UTF8 // its decoder replaces malformed bytes by U+FFFD
+		e = unicode.UTF8 // the decoder of UTF-8 replaces malformed bytes by U+FFFD
 	}
 	return bytes.TrimPrefix(transcode(e, body), fold.BOM), Name(name)
 }
@@ -47,9 +47,9 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 		n, read, err := decoder.Transform(out[len(out):cap(out)], body[done:], true)
 		out, done = out[:len(out)+n], done+read
 		if err != transform.ErrShortDst || cap(out) == maxDecoded {
-			break // done: decoders of the Encoding Standard do not fail
+			break // the end; decoders of the Encoding Standard do not fail
 		}
-		// Assume that the rest of the body grows at the same rate.
+		// The rest of the body is assumed to grow at the same rate.
 		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
 		out = slices.Grow(out, min(more, maxDecoded-len(out)))
 		out = out[:len(out):min(cap(out), maxDecoded)]
@@ -94,10 +94,10 @@ func (u *undecoded) utf8() bool {
 //
 // Beyond the standard, it ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
-//   - windows-1252 (servers also mean it by defaults such as iso-8859-1 and ascii), if all bytes
-//     are well-formed UTF-8;
-//   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 with
-//     too many characters for an accident;
+//   - windows-1252 (which the defaults of servers, such as iso-8859-1 and ascii, also mean), if all
+//     bytes are well-formed UTF-8;
+//   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 and
+//     have too many multi-byte characters for chance (see proof);
 //   - UTF-16, if the zero bytes of ASCII characters are missing or in the other byte order.
 func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
@@ -113,7 +113,7 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 		return e, name
 	}
 	if label := prescan(u.body); label != "" {
-		// The prescan can read this meta element, so the document is not UTF-16. Only scripts use
+		// The prescan could read this meta element, so the document is not UTF-16. Only scripts use
 		// x-user-defined.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
@@ -155,15 +155,14 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= proof
 }
 
-// proof is the number of well-formed multi-byte characters that prove UTF-8. They outweigh a
-// declared encoding with one or two bytes per character.
+// proof is the number of well-formed multi-byte characters that prove UTF-8, even if an encoding
+// with one or two bytes per character is declared.
 const proof = 16
 
-// zeroShare: UTF-16 has at least one zero byte in every zeroShare bytes, from spaces, digits and
-// markup.
+// In UTF-16, at least one byte in zeroShare is zero, because of spaces, digits and markup.
 const zeroShare = 64
 
-// fromFirst returns at most guessed bytes of the body, from just before the first one that
+// fromFirst returns at most guessed bytes of the body. They begin just before the first byte that
 // is not ASCII.
 func (u *undecoded) fromFirst() []byte {
 	i := 0
@@ -205,7 +204,7 @@ func countUTF8(p []byte) (well, ill int) {
 		case n > 1:
 			well++
 		case r == utf8.RuneError && !utf8.FullRune(p[i:]):
-			return well, ill // cut by the end
+			return well, ill // the end of p cuts the character
 		default:
 			ill++
 		}

@@ -75,7 +75,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// TestGuessOfShortTexts guesses the encoding of one or two sentences.
+// TestGuessOfShortTexts guesses the encoding of texts of one or two sentences.
 func TestGuessOfShortTexts(t *testing.T) {
 	for _, tt := range []struct{ text, encodings string }{
 		{"It’s a café, “cheap” — from £10 to £20, © 2026.", "windows-1252"},

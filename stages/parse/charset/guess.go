@@ -17,8 +17,8 @@ const guessed = 64 << 10
 
 // guess returns the likely encoding of a document that declares none. It recognizes UTF-16 by its
 // zero bytes, ISO-2022-JP by its escape sequences, and UTF-8 if it is well-formed. It recognizes
-// East Asian encodings by their share of frequent characters, and single-byte encodings by how well
-// their letters fit a language. It returns windows-1252 if nothing fits better.
+// East Asian encodings by their share of frequent characters. It recognizes single-byte encodings
+// by how well the letters fit a language. It returns windows-1252 if nothing fits better.
 func (u *undecoded) guess() string {
 	head := u.body[:min(len(u.body), guessed)]
 	if name := guessUTF16(head); name != "" {
@@ -32,7 +32,7 @@ func (u *undecoded) guess() string {
 	}
 	sample := u.fromFirst()
 	if well, ill := countUTF8(sample); well > 8*ill {
-		return "utf-8" // with a few malformed bytes
+		return "utf-8" // UTF-8 with a few malformed bytes
 	}
 	if name := guessPairs(sample); name != "" {
 		return name
@@ -83,30 +83,30 @@ type paired struct {
 	pair func(a, b byte) (valid, frequent bool)
 	// alone reports whether a byte with the high bit set is a character by itself.
 	alone func(a byte) bool
-	kana  bool // every text has kana
+	kana  bool // whether every text in the encoding has kana
 }
 
 func within(c, from, to byte) bool { return c >= from && c <= to }
 
 func noneAlone(byte) bool { return false }
 
-// pairedEncodings are in order of preference: Korean text also looks like frequent Chinese
-// characters, but rarely the reverse.
+// pairedEncodings are in the order of preference. Korean text often looks like frequent Chinese
+// characters; the reverse is rare.
 var pairedEncodings = []paired{
-	{"euc-jp", func(a, b byte) (bool, bool) { // kana, JIS level 1
+	{"euc-jp", func(a, b byte) (bool, bool) { // kana and JIS level 1 are frequent
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
 	}, noneAlone, true},
 	{"shift_jis", func(a, b byte) (bool, bool) {
 		return (within(a, 0x81, 0x9F) || within(a, 0xE0, 0xFC)) && within(b, 0x40, 0xFC) && b != 0x7F, within(a, 0x81, 0x83) || within(a, 0x88, 0x97)
 	}, func(a byte) bool { return within(a, 0xA1, 0xDF) }, true},
-	{"euc-kr", func(a, b byte) (bool, bool) { // the syllables of KS X 1001
+	{"euc-kr", func(a, b byte) (bool, bool) { // the syllables of KS X 1001 are frequent
 		return within(a, 0x81, 0xFE) && (b >= 0xA1 && b < 0xFF || within(b|0x20, 'a', 'z') || within(b, 0x81, 0xA0)),
 			within(a, 0xB0, 0xC8) && b >= 0xA1 || a == 0xA1 && b >= 0xA1
 	}, noneAlone, false},
-	{"gbk", func(a, b byte) (bool, bool) { // GB 2312 level 1
+	{"gbk", func(a, b byte) (bool, bool) { // GB 2312 level 1 is frequent
 		return within(a, 0x81, 0xFE) && within(b, 0x40, 0xFE) && b != 0x7F, (within(a, 0xB0, 0xD7) || a == 0xA1 || a == 0xA3) && b >= 0xA1
 	}, noneAlone, false},
-	{"big5", func(a, b byte) (bool, bool) { // Big5 level 1
+	{"big5", func(a, b byte) (bool, bool) { // Big5 level 1 is frequent
 		return within(a, 0x81, 0xFE) && (within(b, 0x40, 0x7E) || within(b, 0xA1, 0xFE)), within(a, 0xA4, 0xC6) || a == 0xA1
 	}, noneAlone, false},
 }
@@ -116,7 +116,7 @@ func guessPairs(p []byte) string {
 	best, bestScore := "", 0
 	for i := range pairedEncodings {
 		e := &pairedEncodings[i]
-		// Earlier encodings win over later ones that fit about as well.
+		// A later encoding must fit clearly better than an earlier one.
 		if score := e.count(p).score(e.kana); score > bestScore+20 {
 			best, bestScore = e.name, score
 		}
@@ -131,7 +131,8 @@ func guessPairs(p []byte) string {
 type pairCount struct{ pairs, frequent, single, kana, bad int }
 
 // count counts the characters of a text in the encoding. Bytes below 0x40 are never part of a pair,
-// except in the rarest characters of GB 18030. So a misaligned count recovers at such a byte.
+// except in the rarest characters of GB 18030. So a count that took the wrong byte as the first of
+// a pair recovers at such a byte.
 func (e *paired) count(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
@@ -173,7 +174,7 @@ func (n pairCount) score(kana bool) int {
 // fit is a single-byte encoding, with the languages that are written in it.
 type fit struct {
 	encoding  string
-	prior     int // how unlikely it is a priori, in bits
+	prior     int // how unlikely it is before the text is read, in bits
 	languages string
 }
 
@@ -220,7 +221,7 @@ type place uint8
 
 const (
 	begins      place = iota // at the beginning of a word
-	beginsLatin              // at the beginning, before an ASCII letter
+	beginsLatin              // at the beginning of a word, before an ASCII letter
 	alone                    // without a letter beside it
 	inner                    // after a character that is not ASCII
 	innerLatin               // after an ASCII letter
@@ -238,7 +239,7 @@ const (
 	costJoined   = 56  // a sign that follows a letter
 	costAlone    = 32  // a Latin letter that is a word by itself, which is rare; a capital costs twice as much
 	costRare     = 64  // a sign of arithmetic, currency or law
-	costNothing  = 240 // a control, or no character at all
+	costNothing  = 240 // a control character, or a byte without a character
 )
 
 // byteCosts are the costs of the high bytes of an encoding in a language.
@@ -299,8 +300,8 @@ func costOfSign(r rune, at place) int {
 func costOfLetter(r rune, at place, order []rune) int {
 	cost := costStranger
 	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
-		// Frequency falls about exponentially with rank; the rarest letter is a hundred
-		// times as rare as the first.
+		// Frequency falls about exponentially with rank. The last letter is a hundred times as rare as
+		// the first.
 		cost = 16 + 56*rank/max(len(order), 8)
 	}
 	upper, latin := unicode.IsUpper(r), unicode.Is(unicode.Latin, r)
@@ -322,7 +323,7 @@ func costOfLetter(r rune, at place, order []rune) int {
 }
 
 // guessLetters tries each encoding in each of its languages. It returns the encoding in which the
-// non-ASCII characters cost least.
+// characters outside ASCII have the lowest cost.
 func guessLetters(p []byte) string {
 	var count [places][128]int
 	for i, c := range p {

@@ -19,7 +19,7 @@ const prescanned = 16 << 10
 func prescan(body []byte) string {
 	head := body[:min(len(body), prescanned)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
-		return "" // UTF-16 without a mark: guess finds it
+		return "" // UTF-16 without a byte order mark, which guess finds
 	}
 	for z := (lexer.Lexer{Src: head}); ; {
 		switch z.Next() {

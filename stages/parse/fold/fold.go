@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of texts of a page, in bytes; longer ones are cut.
+// These are the bounds of a page's texts, in bytes. Longer texts are cut.
 const (
 	MaxTitle       = 1 << 10
 	MaxDescription = 4 << 10
@@ -22,7 +22,7 @@ const (
 // max bytes. Control characters count as white space; malformed UTF-8 becomes U+FFFD.
 func Bytes(p []byte, max int) string {
 	if len(p) > 4*max {
-		p = p[:runeStart(p, 4*max)] // p has more white space than is worth reading
+		p = p[:runeStart(p, 4*max)] // this part has max bytes of text, unless most of it is white space
 	}
 	s := string(bytes.Join(bytes.FieldsFunc(p, IsSpace), space))
 	if !utf8.ValidString(s) {
@@ -31,7 +31,7 @@ func Bytes(p []byte, max int) string {
 	return Cut(s, max)
 }
 
-// runeStart returns the start of the rune that holds byte n of p; n is less than p's length.
+// runeStart returns the start of the rune that byte n of p belongs to. n is less than p's length.
 func runeStart(p []byte, n int) int {
 	for i := n; i > n-utf8.UTFMax && i > 0; i-- {
 		if utf8.RuneStart(p[i]) {
@@ -41,7 +41,7 @@ func runeStart(p []byte, n int) int {
 	return n
 }
 
-// Prefix returns the runes of the first max bytes of p.
+// Prefix returns the whole runes among the first max bytes of p.
 func Prefix(p []byte, max int) []byte {
 	if len(p) <= max {
 		return p
@@ -85,7 +85,8 @@ func Cut(s string, max int) string {
 	return strings.TrimRightFunc(s[:max], IsSpace)
 }
 
-// Lower returns p with its ASCII letters in lower case. It returns p itself if they already are.
+// Lower returns p with its ASCII letters in lower case. It returns p itself if it has no upper-case
+// letters.
 func Lower(p []byte) []byte {
 	for i, c := range p {
 		if c >= 'A' && c <= 'Z' {

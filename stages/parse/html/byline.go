@@ -8,7 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxByline is the most bytes of a text that is taken for names. A longer text describes the author.
+// maxByline is the largest length, in bytes, of a text that is read as names. A longer text
+// describes the author.
 const maxByline = 128
 
 // byline is the text of the first element with itemprop=author, or of the itemprop=name
@@ -16,7 +17,7 @@ const maxByline = 128
 type byline struct {
 	from, to uint32 // range of the outline's text
 	depth    int    // 1 + the number of open elements when it began; 0 if it is not open
-	inName   bool   // the open element is the itemprop=name
+	inName   bool   // whether the open element is the itemprop=name
 }
 
 // begin reads the itemprop of an element that is about to be opened.
@@ -42,8 +43,9 @@ func (b *byline) text(all string) string {
 	return all[b.from:b.to]
 }
 
-// pickAuthor returns the authors from the first source that has names. The order is: meta author,
-// JSON-LD, other meta elements, a meta itemprop=author, the byline, the first link with rel=author.
+// pickAuthor returns the authors from the first source that has names. The order of sources is meta
+// author, JSON-LD, other meta elements, a meta itemprop=author, the byline, the first link with
+// rel=author.
 func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	for _, s := range [...]string{m.author, m.ldAuthor(), m.otherAuthor, m.itempropAuthor, itemprop, relAuthor} {
 		if s = cleanName(strings.ReplaceAll(s, nameBreak, ", ")); s != "" {
@@ -63,7 +65,8 @@ func (m *meta) ldAuthor() string {
 	return ""
 }
 
-// cleanName strips what often surrounds a name. It returns "" if the text is not a name.
+// cleanName removes words and signs that often surround a name. It returns "" if the text is not a
+// name.
 func cleanName(s string) string {
 	s = fold.String(s, fold.MaxShort)
 	for _, prefix := range [...]string{"By ", "by ", "BY ", "By: ", "by: ", "@"} {

@@ -47,16 +47,17 @@ func (h *Reader) Feed(title, description, author string, updated int64) {
 	m.modified.ms = updated
 }
 
-// Notes are results that are not columns.
+// Notes are results of reading that are not columns.
 type Notes struct {
 	Refresh   string // canonical target of a Refresh field or meta refresh, "" if there is none
-	Nofollow  bool   // the page asks that none of its links be followed
-	BadLinks  int    // links without a canonical target: another scheme, no URL
-	OverLinks int    // links beyond Config.MaxLinks
+	Nofollow  bool   // whether the page asks that none of its links be followed
+	BadLinks  int    // number of links without a canonical target (another scheme, or no URL)
+	OverLinks int    // number of links beyond Config.MaxLinks
 }
 
 // Fill writes the columns and links that the document states. p already has the URL's columns. list
-// marks a list of pages (a sitemap or a feed): a date in its URL is not its own date.
+// says that the document lists pages (a sitemap or a feed); a date in its URL is then not its own
+// date.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator

@@ -13,10 +13,10 @@ type dated struct {
 	rank uint8
 }
 
-// Ranks of the sources of dates, the most reliable first. Last-Modified is not among them: most
-// servers generate the file for each response, and Last-Modified has its own column.
+// These are the ranks of the sources of dates, the most reliable first. Last-Modified is not among
+// them, because most servers generate the file for each response. It has its own column.
 const (
-	byFeed     uint8 = iota // a feed's own
+	byFeed     uint8 = iota // the feed's own date
 	byArticle               // Open Graph: article:published_time
 	byJSONLD                // JSON-LD: datePublished
 	byItemprop              // microdata: itemprop=datePublished
@@ -44,7 +44,7 @@ func (d *dated) set(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
 	}
-	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // 1970-01-01T00:00:00Z stands for a missing date
+	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // authors write 1970-01-01T00:00:00Z for a missing date
 		*d = dated{t.UnixMilli(), rank}
 	}
 }
@@ -65,9 +65,9 @@ func (m *meta) ldDates() {
 	}
 }
 
-// dateOfPath returns the date in a URL's path, in the form 2026-11-21. It finds the date of a page
-// below a folder /2026/11/21/, and of a name that starts with 2026-11-21-. The folder of a day
-// itself has no date.
+// dateOfPath returns the date in a URL's path, in the form 2026-11-21. It reads a folder
+// /2026/11/21/ that the page is below, and a name that starts with 2026-11-21-. The URL of such a
+// folder itself has no date.
 func dateOfPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

@@ -13,12 +13,12 @@ const (
 	block    uint16 = 1 << iota // breaks the text before and after
 	closesP                     // its start tag ends an open p
 	void                        // has no end tag
-	boundary                    // end tags within it do not end elements outside (HTML, 13.2.4.2, "in scope")
-	listEdge                    // an implied end of li, dt, dd within it does not end elements outside
+	boundary                    // end tags within it do not end elements outside it (HTML, 13.2.4.2, "in scope")
+	listEdge                    // an implied end of li, dt, dd within it does not end elements outside it
 	tabular                     // part of a table
 	opaque                      // its content is not text of the document
 	heading
-	tableEdge // an end within a table does not end elements outside
+	tableEdge // an end tag within a table does not end elements outside it
 )
 
 // maxIDs is more than the largest id; see TestElementsFit.
@@ -54,7 +54,7 @@ var elements = func() map[atom.Atom]element {
 	add(boundary|listEdge|opaque, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
 	add(block|listEdge, atom.Noscript, atom.Head, atom.Frameset, atom.Optgroup, atom.Option, atom.Legend)
 	add(listEdge, atom.Button, atom.Select)
-	// Inline, kept because they may be hidden.
+	// These are inline elements. They are kept because they may be hidden.
 	add(0, atom.Span, atom.Label, atom.Font)
 	add(void, atom.Area, atom.Base, atom.Col, atom.Embed, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Param,
 		atom.Source, atom.Track, atom.Wbr, atom.Frame, atom.Keygen, atom.Bgsound)

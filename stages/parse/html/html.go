@@ -22,11 +22,11 @@ type openElement struct {
 	atom   atom.Atom
 	flags  uint16
 	id     uint8
-	elem   bool // the outline has an element for it
-	breaks bool // inline, but its text differs from the text around it
-	hides  bool // inline and hidden: the line continues after it
+	elem   bool // whether the outline has an element for it
+	breaks bool // whether it is inline and its text is of another kind than the text around it
+	hides  bool // whether it is inline and hidden, so that the line continues after it
 	part   part // the part of the page that its content belongs to
-	skip   bool // its content is not text of the document
+	skip   bool // whether its content is not text of the document
 }
 
 // part is a part of the page, as the column links.position names it.
@@ -55,19 +55,19 @@ type Reader struct {
 	meta      meta
 	byline    byline
 	lex       lexer.Lexer
-	unescaped []byte // text with its references resolved
+	unescaped []byte // buffer for text with resolved references
 	all       string // the outline's text, after Read
 	stack     []openElement
 	count     [maxIDs]int32 // open elements by id
 	top       openElement   // the innermost open element; zero if the stack is empty
 
-	pushed    bool      // the last start tag's element is on the stack
-	xml       bool      // XHTML: "/>" ends any element
-	collect   collector // where the text of the open raw text element goes
+	pushed    bool      // whether the last start tag's element is on the stack
+	xml       bool      // whether the document is XHTML, in which "/>" ends any element
+	collect   collector // what happens to the text of the open raw text element
 	linkDepth int       // number of open elements when the open a element began
 }
 
-// collector says where the text of the open raw text element goes.
+// collector says what happens to the text of the open raw text element.
 type collector uint8
 
 const (
@@ -79,7 +79,7 @@ const (
 
 // Config configures a Reader.
 type Config struct {
-	Agent    string // the crawler's product token, lower case: directives may name it
+	Agent    string // the crawler's product token in lower case; directives may name it
 	MaxText  int    // bound of the text that is kept, in bytes
 	MaxLinks int    // bound of the links that are kept
 }
@@ -152,7 +152,7 @@ func (h *Reader) run(doc []byte) {
 // endEmpty ends the element of a start tag that ends in "/>" and so has no content.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
-		return // void, or HTML within svg, where the slash means nothing
+		return // a void element, or an HTML element within svg, for which the slash means nothing
 	}
 	h.lex.Raw, h.collect = 0, toText
 	switch {
@@ -219,7 +219,7 @@ func (h *Reader) startTag(a atom.Atom) {
 		h.links.open(&h.lex.Attrs, &h.out, h.top.part)
 		h.linkDepth = len(h.stack)
 		return
-	case atom.Image: // in SVG an image, elsewhere another name for img (HTML, 13.2.6.4.7)
+	case atom.Image: // an image in SVG; elsewhere another name for img (HTML, 13.2.6.4.7)
 		if h.count[idSVG] == 0 {
 			h.links.addImage(&h.lex.Attrs, h.top.part)
 		} else if h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrHref), h.top.part) == nil {
@@ -304,10 +304,10 @@ func (h *Reader) voidTag(a atom.Atom, e element) {
 	}
 }
 
-// outermost reports whether the tag is in the head or directly in the body. In 3 % of pages, an
-// image or a plugin's text ends the head early, and the rest of the head lands in the body. HTML
-// allows canonical links only in heads (4.6.7). Users may have written those inside elements of the
-// body.
+// outermost reports whether the tag is in the head or directly in the body. HTML allows canonical
+// links only in heads (4.6.7). But in 3 % of pages, an image or a plugin's text ends the head
+// early, so the rest of the head is in the body. Canonical links inside elements of the body do not
+// count, because users may have written them.
 func (h *Reader) outermost() bool {
 	for i := range h.stack {
 		switch h.stack[i].atom {
@@ -362,7 +362,7 @@ func (h *Reader) endTag(a atom.Atom) {
 	case e.flags&heading != 0:
 		h.endHeading()
 	case a == atom.Body || a == atom.Html:
-		// Content after them still belongs to the body.
+		// Content after the end tags of html and body still belongs to the body.
 	default:
 		h.endWithin(a, boundary)
 	}

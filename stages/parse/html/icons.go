@@ -11,7 +11,7 @@ const maxIcons = 8
 
 // icons holds the page's icons by rank: rel=icon (shortcut or not), apple-touch-icon,
 // apple-touch-icon-precomposed. It leaves out mask-icon, which has no colours, and /favicon.ico,
-// which browsers guess.
+// which browsers request without a link.
 type icons [3][]span
 
 func (c *icons) reset() {

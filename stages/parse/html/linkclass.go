@@ -3,11 +3,12 @@ package html
 import "crawlbatch.io/crawlbatch/formats/schema"
 
 // class is the priority of a link. If a page has more links than are kept, the least important are
-// dropped. Thus ten thousand images do not displace the canonical URL.
+// dropped, so that ten thousand images do not displace the canonical URL.
 type class uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
-// collects the first maxOwn of each, however many links are kept.
+// collects the first maxOwn canonical and the first maxOwn refresh links, however many links are
+// kept.
 const (
 	classCanonical class = iota
 	classRefresh

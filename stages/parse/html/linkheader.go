@@ -10,13 +10,13 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// linkParams are the parameters of a link in a Link field that are read (RFC 8288, 3.4).
+// linkParams holds the parameters of a link in a Link field that the reader uses (RFC 8288, 3.4).
 type linkParams struct {
 	rel, anchor, hreflang, mediaType, title, extTitle string
 }
 
 // addHeader adds the links of a Link field (RFC 8288, B.2). A link whose context is another
-// resource (anchor=) does not describe this document: its kind is KindHeader.
+// resource (anchor=) does not describe this document, so its kind is KindHeader.
 func (l *linkList) addHeader(field string) {
 	if len(field) > maxHref {
 		field = field[:maxHref]
@@ -69,7 +69,7 @@ func (p *linkParams) kind() schema.LinkKind {
 	return schema.KindHeader
 }
 
-// text returns the link's title: title* if it can be read, else title.
+// text returns the link's title. It is title* if that can be read, else title.
 func (p *linkParams) text() string {
 	if s, ok := extValue(p.extTitle); ok {
 		return fold.String(s, fold.MaxAnchor)

@@ -58,8 +58,8 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
 	return t
 }
 
-// rows returns the links as rows, at most l.max. It counts the others in l.over. all is the text of
-// the outline. bad is the number of links without a canonical target.
+// rows returns the links as rows, at most l.max. It counts the other links in l.over. all is the
+// text of the outline. bad is the number of links without a canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad
@@ -67,7 +67,7 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 	bad = l.bad
 	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
 	left := allowed(l.met, l.max)
-	inHeader := "" // the canonical URL of the Link field; the page's own wins over it
+	inHeader := "" // the canonical URL of the Link field; a canonical link in the page overrides it
 	for i := range l.raw {
 		raw := &l.raw[i]
 		if left[raw.class] == 0 && raw.class > classRefresh {

@@ -23,30 +23,30 @@ type rawLink struct {
 	kind      schema.LinkKind
 	href, rel span
 	alt       span   // the anchor text if the link has no text of its own
-	hreflang  span   // raw
+	hreflang  span   // as written
 	from, to  uint32 // the anchor text, as a range of the outline's text
 	class     class
 	part      part
 	nofollow  bool
-	header    bool // from the response's header: relative to the document, not to its base element
+	header    bool // whether the link is in the response's header; it is then relative to the document's URL, not to the base element
 }
 
 // linkList collects the links of a page in document order.
 type linkList struct {
 	raw    []rawLink
-	bytes  []byte // that spans refer to
+	bytes  []byte // the bytes that spans refer to
 	base   span
 	icons  icons
 	max    int
-	met    [classes]int     // links in raw by class
-	over   int              // links beyond max
-	bad    int              // references that cannot have a target: too long, another scheme
+	met    [classes]int     // number of links in raw, by class
+	over   int              // number of links beyond max
+	bad    int              // number of references that cannot have a target, because they are too long or have another scheme
 	opened int              // index of the open a element, or -1
-	seen   map[string]spelt // targets by reference
+	seen   map[string]spelt // resolved targets, by reference
 
 	// Found by rows:
 	canonical string // the page's canonical URL
-	refresh   string // where it refreshes to
+	refresh   string // the URL that the page refreshes to
 	relAuthor string // the text of the first link with rel=author
 }
 
@@ -73,7 +73,7 @@ func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(href) > maxHref || hasOtherScheme(href) {
-		l.bad++ // does not count against the limit
+		l.bad++ // such a link does not count against the limit
 		return nil
 	}
 	c := classOf(kind)
@@ -86,8 +86,8 @@ func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	return &l.raw[len(l.raw)-1]
 }
 
-// hasOtherScheme reports whether a reference is an absolute URL of a scheme other than
-// http and https, as the URL Standard has it: javascript:, mailto:, tel:, data: …
+// hasOtherScheme reports whether a reference is an absolute URL (by the URL Standard) of a scheme
+// other than http and https, such as javascript:, mailto:, tel: or data:.
 func hasOtherScheme(href []byte) bool {
 	for len(href) > 0 && href[0] <= ' ' {
 		href = href[1:]
@@ -103,7 +103,7 @@ func hasOtherScheme(href []byte) bool {
 			s := string(scheme[:min(n, len(scheme))])
 			return s != "http" && s != "https"
 		case c == '\t' || c == '\n' || c == '\r':
-			continue // ignored in URLs
+			continue // the URL Standard ignores these
 		case lexer.IsLetter(c):
 			c |= 0x20
 		case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
@@ -198,8 +198,8 @@ func (l *linkList) close(out *text.Outline) {
 	}
 }
 
-// addImage adds an image, the image that a script loads later, and the variants of both. A link
-// around the image that has no text takes the alternative text as its anchor.
+// addImage adds an image, the image that a script loads later, and the variants of both. If a link
+// around the image has no text, the image's alternative text becomes its anchor.
 func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)
 	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
@@ -217,7 +217,7 @@ func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	l.addVariants(t, in)
 }
 
-// addVariants adds an image's variants, and those that a script loads later.
+// addVariants adds an image's variants, and the variants that a script loads later.
 func (l *linkList) addVariants(t *lexer.Attrs, in part) {
 	set, later := t.Get(lexer.AttrSrcset), t.Get(lexer.AttrDataSrcset)
 	l.addSrcset(set, in)
@@ -256,8 +256,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element. Its rel decides its kind. own says that the element may declare the
-// page's canonical URL; see Reader.outermost.
+// addLink adds a link element. Its rel decides its kind. own says whether the element may declare
+// the page's canonical URL; see Reader.outermost.
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return
@@ -272,7 +272,7 @@ func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 			}
 		case "alternate":
 			alternate = true
-		case "feed": // hAtom's keyword, from before feeds had types
+		case "feed": // hAtom's keyword, which is older than the media types of feeds
 			if kind == schema.KindLink {
 				kind = schema.KindFeed
 			}
@@ -309,7 +309,8 @@ func isFeedType(t []byte) bool {
 	return false
 }
 
-// addForm adds a form that is sent by GET, because it leads to a page as a link does.
+// addForm adds the target of a form that is sent by GET, because such a form leads to a page as a
+// link does.
 func (l *linkList) addForm(t *lexer.Attrs, in part) {
 	if m := t.Get(lexer.AttrMethod); len(m) == 0 || bytes.EqualFold(m, methodGet) {
 		l.add(schema.KindForm, t.Get(lexer.AttrAction), in)

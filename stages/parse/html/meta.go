@@ -16,9 +16,9 @@ type meta struct {
 	agent string // see Config
 
 	title, description, keywords, newsKeywords, generator string
-	author                                                string // names from the first meta element other than author that has any, and the name of that element
-	otherAuthor, otherAuthorBy                            string // from the first other kind of meta element with names, and its name
-	itempropAuthor                                        string // of a meta element
+	author                                                string // names from the meta elements author, separated by nameBreak
+	otherAuthor, otherAuthorBy                            string // names from the first other meta element that has any, and the name of that element
+	itempropAuthor                                        string // content of the first meta element with itemprop=author
 	og                                                    card   // Open Graph
 	twitter                                               card   // Twitter
 	lang                                                  string // html lang
@@ -175,9 +175,9 @@ func otherAuthor(name string) func(*meta, []byte) {
 	}
 }
 
-// setAccount reads the name of a Twitter account, with or without its @, or the URL of its
-// page at twitter.com or x.com, and writes it as @example. Names have at most 15 letters,
-// digits and underscores.
+// setAccount reads the name of a Twitter account, with or without @, or the URL of its page at
+// twitter.com or x.com. It writes the name as @example. Names have at most 15 letters, digits and
+// underscores.
 func setAccount(s *string, content []byte) {
 	if *s != "" {
 		return
@@ -210,7 +210,7 @@ func setAccount(s *string, content []byte) {
 	}
 }
 
-// nameBreak separates the names of a list while it is built: names may contain commas, but
+// nameBreak separates the names of a list while it is built, because names may contain commas but
 // no line breaks.
 const nameBreak = "\n"
 
@@ -236,8 +236,8 @@ func (m *meta) itemprop(prop, value []byte) {
 	}
 }
 
-// timeTag reads a time element. The element dates the page if one of these says so: microdata, the
-// attribute pubdate, or a class of microformats or publishing systems.
+// timeTag reads a time element. The element gives the page's date if it has microdata, the
+// attribute pubdate, or a class of microformats or publishing systems that says so.
 func (m *meta) timeTag(t *lexer.Attrs) {
 	when := t.Get(lexer.AttrDatetime)
 	if len(when) == 0 {
@@ -269,7 +269,7 @@ func (m *meta) timeTag(t *lexer.Attrs) {
 }
 
 // parseRefresh returns the URL of a Refresh field or a meta refresh, such as "5; url=next.html"
-// (HTML, 4.2.5.3). It returns false if there is no URL, which reloads the page itself.
+// (HTML, 4.2.5.3). It returns false if there is no URL, because the page then reloads itself.
 func parseRefresh(s string) (target string, ok bool) {
 	s = strings.TrimLeft(s, " \t\n\f\r")
 	digits := strings.TrimLeft(s, "0123456789")

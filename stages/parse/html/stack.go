@@ -79,7 +79,7 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 	if e.flags&block != 0 {
 		o.elem = true
 	} else if e.flags&opaque == 0 {
-		// Inline: only hidden text, controls and captions matter.
+		// For an inline element, only hidden text, controls and captions matter.
 		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
 		o.hides = o.elem && hint&text.Hidden != 0

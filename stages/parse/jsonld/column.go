@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Bounds of the column json_ld.
+// These are the bounds of the column json_ld.
 const (
 	maxRow     = 16 << 10 // bytes
 	maxObjects = 16
 )
 
-// object is a node as the column has it.
+// object is a node in the form of the column.
 type object struct {
 	Type       []string `json:"type,omitempty"`
 	Headline   string   `json:"headline,omitempty"`
@@ -24,7 +24,7 @@ type object struct {
 	Breadcrumb []step   `json:"breadcrumb,omitempty"`
 }
 
-// step is a step of a breadcrumb as the column has it.
+// step is a step of a breadcrumb in the form of the column.
 type step struct {
 	Name string `json:"name,omitempty"`
 	URL  string `json:"url,omitempty"`
@@ -51,9 +51,9 @@ func (l *Data) Column(target func(ref string) string) string {
 			o.Breadcrumb = append(o.Breadcrumb, step{c.name, c.url})
 		}
 		one.Reset()
-		_ = encoder.Encode(&o) // it cannot fail: there are only strings
+		_ = encoder.Encode(&o) // it cannot fail, because the object has only strings
 		text := bytes.TrimSpace(one.Bytes())
-		length := len(text) + 1 // with the bracket or comma before it
+		length := len(text) + 1 // includes the bracket or comma before it
 		if size+length >= maxRow || slices.ContainsFunc(objects, func(o []byte) bool { return bytes.Equal(o, text) }) {
 			continue
 		}
@@ -66,8 +66,8 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// says reports whether a node says something about the page. These nodes do not: the questions and
-// answers that a page lists, pictures without a name, and references to other nodes.
+// says reports whether a node says something about the page. Questions and answers that a page
+// lists, pictures without a name, and references to other nodes do not.
 func (n *node) says() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
@@ -101,8 +101,8 @@ type aboutness uint8
 const (
 	ofArticle aboutness = iota // a document of its own: Article, NewsArticle, BlogPosting, Report …
 	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
-	ofUntyped                  // no type, or one that says only that it was created
-	ofOther                    // what the page is about: a film is older than a page about it
+	ofUntyped                  // no type, or a type that says only that it was created
+	ofOther                    // the page's subject, such as a film, which is older than a page about it
 )
 
 // aboutness is the best rank of the node's types (schema.org).
@@ -136,11 +136,11 @@ func (l *Data) ofPage(yield func(*node) bool) {
 	}
 }
 
-// Dates holds the dates of a node as given. A missing date is "".
+// Dates holds the dates of a node as written. A missing date is "".
 type Dates struct{ Published, Modified, Created string }
 
 // Dates yields the dates of the page's nodes, best first. Creation dates of videos and sounds come
-// last: a page is published when they are uploaded, or soon after.
+// last. A page is published when they are uploaded, or soon after.
 func (l *Data) Dates(yield func(Dates) bool) {
 	for n := range l.ofPage {
 		if !yield(Dates{n.published, n.changed, n.created}) {

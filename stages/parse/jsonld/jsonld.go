@@ -12,37 +12,37 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// Bounds of a page's JSON-LD.
+// These are the bounds of a page's JSON-LD.
 const (
 	maxScript = 1 << 20  // bytes of a script that are read
-	maxDepth  = 8        // nodes within nodes
+	maxDepth  = 8        // depth of nodes within nodes
 	maxNodes  = 64       // nodes that are read
-	maxKept   = 64 << 10 // bytes of their texts
-	maxItems  = 16       // types, authors and steps of a breadcrumb of a node
+	maxKept   = 64 << 10 // bytes of the texts of nodes
+	maxItems  = 16       // of each: types, authors and steps of a breadcrumb of a node
 	maxName   = 256      // bytes of a name or an @id
 	maxURL    = 1 << 10
 	maxDate   = 64
 )
 
-// Data is what the scripts say about the page, in page order. It keeps objects that stand alone, in
-// a list or in a @graph. It also keeps the subject of the page (mainEntity, mainEntityOfPage) and
-// its place (breadcrumb). Objects within those (publishers, images, comments, items of lists) do
-// not describe the page and are skipped.
+// Data is what the scripts say about the page, in page order. It keeps objects at the top, in a
+// list or in a @graph. It also keeps the subject of the page (mainEntity, mainEntityOfPage) and its
+// place (breadcrumb). Objects within those (publishers, images, comments, items of lists) do not
+// describe the page and are skipped.
 type Data struct {
 	nodes []node
-	kept  int // bytes of their texts
+	kept  int // bytes of the texts of nodes
 }
 
 // node holds the parts of a JSON-LD object that are kept.
 type node struct {
-	nested             bool // within another node: its type alone says nothing
+	nested             bool // whether it is within another node; its type alone then says nothing
 	id                 string
 	types              []string
 	headline, name     string
-	published, changed string // datePublished, dateModified, as given
+	published, changed string // datePublished and dateModified as written
 	created            string // dateCreated, else uploadDate
 	authors            []author
-	creators           []author // used if it has no author
+	creators           []author // used if the node has no author
 	crumbs             []crumb
 }
 
@@ -65,7 +65,7 @@ func (l *Data) Reset() {
 func (l *Data) Read(script []byte) {
 	script = script[:min(len(script), maxScript)]
 	if trimmed := bytes.TrimLeft(script, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{&quot;")) || bytes.HasPrefix(trimmed, []byte("[{&quot;")) {
-		script = lexer.Unescape(make([]byte, 0, len(script)), script, false) // it was escaped like text
+		script = lexer.Unescape(make([]byte, 0, len(script)), script, false) // the script was escaped like text
 	}
 	z := &scanner{src: script}
 	for len(l.nodes) < maxNodes {
@@ -129,7 +129,7 @@ func (l *Data) node(z *scanner, depth int, nested bool) {
 		}
 	})
 	if !slices.Contains(n.types, "BreadcrumbList") {
-		n.crumbs = nil // the items of another list are other pages
+		n.crumbs = nil // items of a list that is no breadcrumb are other pages
 	}
 	if n.authors == nil {
 		n.authors = n.creators
@@ -139,7 +139,7 @@ func (l *Data) node(z *scanner, depth int, nested bool) {
 	l.nodes[at] = n
 }
 
-// localName is a term without the prefix of schema.org.
+// localName returns a term without the prefix of schema.org.
 func localName(term []byte) []byte {
 	for _, prefix := range [...]string{"http://schema.org/", "https://schema.org/", "schema:"} {
 		if len(term) > len(prefix) && string(term[:len(prefix)]) == prefix {
@@ -191,7 +191,8 @@ func (l *Data) addType(z *scanner, types *[]string) {
 	}
 }
 
-// addAuthor reads an author: a name, or an object that has one or refers to it.
+// addAuthor reads an author, which is a name, an object with a name, or a reference to such an
+// object.
 func (l *Data) addAuthor(z *scanner, authors *[]author) {
 	var p author
 	switch c := z.peek(); {
@@ -225,8 +226,8 @@ func (l *Data) addAuthor(z *scanner, authors *[]author) {
 	}
 }
 
-// addCrumb reads an item of a breadcrumb. The item is a name or a ListItem. A ListItem has its own
-// name and url, or its item has them.
+// addCrumb reads an item of a breadcrumb. The item is a name or a ListItem. Either the ListItem
+// itself has a name and url, or its item has them.
 func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	var c crumb
 	switch b := z.peek(); {

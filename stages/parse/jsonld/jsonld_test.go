@@ -95,7 +95,7 @@ func FuzzJSONLD(f *testing.F) {
 				t.Errorf("skip stops at %d of %q", z.pos, script)
 			}
 		}
-		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // decoding a document removes these
+		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // as in a decoded document
 		var l Data
 		l.Read(script)
 		if len(l.nodes) > maxNodes || l.kept > maxKept {

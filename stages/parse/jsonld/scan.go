@@ -10,11 +10,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// scanner reads JSON (RFC 8259) and the errors that pages make. It skips comments and CDATA marks.
-// Commas and colons may be missing or repeated. Strings may contain line feeds and quotes. Keys may
-// lack quotes, and the end may be missing.
+// scanner reads JSON (RFC 8259) with the errors that are usual in pages. It skips comments and
+// CDATA marks. Commas and colons may be missing or repeated. Strings may contain line feeds and
+// quotes. Keys may lack quotes, and the end may be missing.
 //
-// Each method leaves pos behind what it read. Time is linear in src, and nothing is allocated.
+// Each method leaves pos after the text that it read. Time is linear in src, and nothing is
+// allocated.
 type scanner struct {
 	src []byte
 	pos int
@@ -56,7 +57,7 @@ func (z *scanner) gap() {
 		case rest[0] == '/' && rest[1] == '/':
 			z.pos += 2
 			if end, _ := z.blank(z.pos); z.mark(end) {
-				continue // the comment only hides the mark from scripts
+				continue // the comment only hides the CDATA mark from scripts
 			}
 			if i := bytes.IndexByte(z.src[z.pos:], '\n'); i >= 0 {
 				z.pos += i
@@ -127,7 +128,7 @@ func (z *scanner) member() (key []byte, ok bool) {
 			return key, true
 		}
 		if c == '"' || c == '\'' {
-			z.pos = start + 1 // not a key's quote: a key may follow it
+			z.pos = start + 1 // the quote does not begin a key, but a key may follow it
 		}
 	}
 }
@@ -148,7 +149,7 @@ func (z *scanner) element() bool {
 		case ']':
 			z.pos++
 			return false
-		case '}': // ends the object around the list: the list has no end
+		case '}': // this ends the object around the list, so the list's own end is missing
 			return false
 		case ',', ';', ':':
 			z.pos++
@@ -171,7 +172,7 @@ func (z *scanner) members(read func(key []byte)) {
 	}
 }
 
-// each calls read for each element of the list at pos, or once for another value.
+// each calls read for each element of the list at pos. If the value is no list, it calls read once.
 func (z *scanner) each(read func()) {
 	if z.peek() != '[' {
 		read()
@@ -322,8 +323,8 @@ func foldJSON(raw []byte, max int) string {
 	return fold.Bytes(raw, max)
 }
 
-// unquote appends p to dst with its escapes resolved (RFC 8259, 7). An unknown escape
-// stands for the byte after the backslash.
+// unquote appends p to dst with its escapes resolved (RFC 8259, 7). An unknown escape becomes the
+// byte after the backslash.
 func unquote(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '\\')

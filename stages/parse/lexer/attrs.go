@@ -5,8 +5,8 @@ import "bytes"
 // Attr is an attribute that is kept.
 type Attr uint8
 
-// The attributes that are kept. AttrDataSrc and AttrDataSrcset stand for all attribute names that
-// scripts use for images that load later (see attrNames).
+// The attributes that are kept. AttrDataSrc and AttrDataSrcset each cover all names of attributes
+// from which scripts load images later (see attrNames).
 const (
 	AttrHref Attr = iota
 	AttrSrc
@@ -42,7 +42,7 @@ const (
 	attrCount
 )
 
-// maxAttrs bounds the attributes of a tag that are read. More are noise or an attack.
+// maxAttrs bounds the attributes of a tag that are read. A tag with more is a mistake or an attack.
 const maxAttrs = 256
 
 // attrNames are the names of the attributes, lower case.
@@ -50,8 +50,8 @@ var attrNames = map[string]Attr{
 	"href":             AttrHref,
 	"src":              AttrSrc,
 	"srcset":           AttrSrcset,
-	"imagesrcset":      AttrSrcset,  // of a preload link
-	"data-src":         AttrDataSrc, // scripts put it into src later
+	"imagesrcset":      AttrSrcset,  // in a preload link
+	"data-src":         AttrDataSrc, // scripts copy it to src later
 	"data-lazy-src":    AttrDataSrc,
 	"data-original":    AttrDataSrc,
 	"data-srcset":      AttrDataSrcset,

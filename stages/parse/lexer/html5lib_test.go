@@ -84,8 +84,8 @@ func (test *tokenizerTest) expected(t *testing.T) (out []string) {
 	return out
 }
 
-// TestTokens runs the project's own cases, in html5lib's form, through the lexer and
-// through x/net/html's tokenizer.
+// TestTokens runs the project's own cases, which have html5lib's form, with the lexer and with
+// x/net/html's tokenizer.
 func TestTokens(t *testing.T) {
 	if passed, all := tokenize(t, []string{filepath.Join("testdata", "tokens.json")}); passed < all || all < 50 {
 		t.Errorf("passed %d of %d cases", passed, all)

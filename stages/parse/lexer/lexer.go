@@ -19,22 +19,21 @@ const (
 	EndTag
 )
 
-// Lexer cuts an HTML document into tokens (HTML, 13.2.5). It finds the same tokens as
-// x/net/html's tokenizer (a fuzz test compares them) at a fraction of the cost: texts and
-// values are ranges of the document, and only known attributes are kept. It never
-// changes the document.
+// Lexer cuts an HTML document into tokens (HTML, 13.2.5). It finds the same tokens as x/net/html's
+// tokenizer; a fuzz test compares them. It costs much less, because texts and values are ranges of
+// the document and only known attributes are kept. It never changes the document.
 type Lexer struct {
 	Src   []byte // the document, UTF-8
 	pos   int
 	Raw   atom.Atom // open raw text element, or 0. Clear it to read its content as markup.
-	CDATA bool      // CDATA sections are text, as within svg and math
+	CDATA bool      // whether CDATA sections are text, as within svg and math
 
 	// The token:
 	Name  atom.Atom // name of a tag; 0 if the name is unknown
-	Empty bool      // the tag ends in "/>": in XML, svg and math its element has no content
-	Attrs Attrs     // of a start tag
-	Text  []byte    // of a text, raw
-	Refs  bool      // the text may hold character references
+	Empty bool      // whether the tag ends in "/>"; in XML, svg and math its element then has no content
+	Attrs Attrs     // attributes of a start tag
+	Text  []byte    // bytes of a text, with references not resolved
+	Refs  bool      // whether the text may hold character references
 }
 
 // Next reads a token.
@@ -117,7 +116,8 @@ var (
 	cdataClose = []byte("]]>")
 )
 
-// declaration skips what begins with "<!". It returns true for the text of a CDATA section.
+// declaration skips a comment or declaration, which begins with "<!". It returns true for a CDATA
+// section that is text.
 func (z *Lexer) declaration() bool {
 	rest := z.Src[z.pos:]
 	switch {
@@ -179,7 +179,7 @@ func (z *Lexer) tag(kind Kind) Kind {
 	}
 	z.pos = i
 	z.Attrs.seen = 0
-	unquoted := false // the last byte read belongs to an unquoted value
+	unquoted := false // whether the last byte read belongs to an unquoted value
 	for left := maxAttrs; ; left-- {
 		z.skipGaps()
 		if z.pos >= len(z.Src) {
@@ -300,7 +300,7 @@ var (
 // the next </script>.
 func (z *Lexer) scriptEnd() int {
 	hidden, dashes := false, 0
-	inside := false // within "<!--"
+	inside := false // whether i is within "<!--"
 	for i := z.pos; i < len(z.Src); i++ {
 		if !inside {
 			j := bytes.IndexByte(z.Src[i:], '<')

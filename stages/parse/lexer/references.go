@@ -36,8 +36,8 @@ func Unescape(dst, p []byte, attribute bool) []byte {
 	}
 }
 
-// reference returns what may be the reference at the beginning of p, and whether a
-// semicolon ends it.
+// reference returns the text at the beginning of p that may be a reference, and whether a semicolon
+// ends it.
 func reference(p []byte) (ref []byte, ended bool) {
 	n := 1
 	if n < len(p) && p[n] == '#' {
@@ -54,11 +54,11 @@ func reference(p []byte) (ref []byte, ended bool) {
 
 func isAlphanumeric(c byte) bool { return IsLetter(c) || c >= '0' && c <= '9' }
 
-// commonNames holds the named references that make up nearly all in practice.
+// commonNames holds the few named references that pages nearly always use.
 var commonNames = map[string]rune{"&amp;": '&', "&lt;": '<', "&gt;": '>', "&quot;": '"', "&apos;": '\'', "&nbsp;": '\u00A0'}
 
-// commonReference resolves the most common references without allocation. It returns 0 for any
-// other.
+// commonReference resolves the most common references without allocation. It returns 0 for other
+// references.
 func commonReference(ref []byte, ended bool) rune {
 	switch {
 	case !ended:

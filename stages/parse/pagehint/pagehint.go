@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Bounds of a page that may have a hint: words of the main text, and bytes of all visible text.
-// Longer pages have content.
+// These bounds apply to a page that may have a hint: words of the main text, and bytes of all
+// visible text. Longer pages have content.
 const (
 	fewWords   = 120
 	veryFew    = 40
@@ -29,7 +29,7 @@ const (
 //     say so too.
 //   - parked: the text offers the domain for sale, or a service that sells domains fills
 //     the page (see filledByParking).
-//   - under_construction: the title or headline says that and nothing else.
+//   - under_construction: the title or headline says only that.
 func Of(r *document.Parsed, heading string) schema.PageHint {
 	hint := ofText(r, heading)
 	if hint == "" && filledByParking(r) {
@@ -38,7 +38,7 @@ func Of(r *document.Parsed, heading string) schema.PageHint {
 	return hint
 }
 
-// ofText returns the hint that the words of a page imply.
+// ofText returns the hint that the texts of a page imply.
 func ofText(r *document.Parsed, heading string) schema.PageHint {
 	words := r.Page.WordCount
 	if words > fewWords || len(r.Text.Full) > shortBytes {

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// phrases has one file per list, with one phrase per line, in the normal form of package text. A
-// title or headline must equal a phrase of *_titles or begin with a phrase of *_prefixes. A short
-// text must contain a phrase of another list.
+// phrases has one file per list. Each line is a phrase in the normal form of package text. A title
+// or headline fits a list *_titles if it equals a phrase, and a list *_prefixes if it begins with a
+// phrase. A short text fits any other list if it contains a phrase.
 //
 //go:embed phrases
 var phrases embed.FS
@@ -46,11 +46,11 @@ func setOf(name string) map[string]bool {
 	return set
 }
 
-// separators split a title into the name of the page and the name of the site.
+// separators are the signs between the name of the page and the name of the site in a title.
 var separators = strings.NewReplacer(" - ", "\n", " – ", "\n", " — ", "\n", " | ", "\n", "|", "\n", " :: ", "\n", " · ", "\n",
 	" • ", "\n", " » ", "\n", " « ", "\n", " / ", "\n", ": ", "\n", "：", "\n", "｜", "\n", " ‹ ", "\n", " › ", "\n", " ~ ", "\n", "_", "\n")
 
-// exclamations may precede or follow the words of a title, separated by dashes.
+// exclamations may come before or after the words of a title, separated by dashes.
 const (
 	exclamations = " .!?…()[]\"'«»“”‚„。！？:,;1"
 	dashes       = "-–—|"
@@ -130,8 +130,8 @@ func beginsLine(lines []string, i int) bool {
 	return false
 }
 
-// mayBegin reports whether a sentence may begin after a text. It may if the text is empty, if it
-// ends in anything but a letter, number or comma, or if it ends in a domain name.
+// mayBegin reports whether a sentence may begin after a text. It may if the text is empty, ends in
+// a domain name, or does not end in a letter, number or comma.
 func mayBegin(before string) bool {
 	before = strings.TrimRight(before, " ")
 	r, _ := utf8.DecodeLastRuneInString(before)
@@ -146,8 +146,8 @@ func isDomainOffer(title string) bool {
 	return ok && isDomainName(name) || anyPart(title, domainOfferTitles)
 }
 
-// isDomainName reports whether s, in lower case, looks like a domain name: labels between dots. The
-// last label has no digits unless it is in Punycode.
+// isDomainName reports whether s, which is in lower case, looks like a domain name. A domain name
+// has labels between dots, and its last label has no digits unless it is in Punycode.
 func isDomainName(s string) bool {
 	i := strings.LastIndexByte(s, '.')
 	if i <= 0 || utf8.RuneCountInString(s[i+1:]) < 2 {
@@ -168,7 +168,8 @@ func isDomainName(s string) bool {
 	return true
 }
 
-// errorReport ends the titles of Tomcat's error pages. Those begin as Tomcat's default page does.
+// errorReport is the end of the titles of Tomcat's error pages. These titles begin like that of
+// Tomcat's default page.
 const errorReport = "error report"
 
 func isDefaultPage(title string) bool {

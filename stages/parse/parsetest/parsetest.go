@@ -20,7 +20,7 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// Page is a page with its true properties, whatever the page says itself.
+// Page is a page with its true properties, which may differ from what the page declares.
 type Page struct {
 	Name, URL string
 	Language  string // ISO-639-3; "" if only Main is known
@@ -153,7 +153,7 @@ func Own(tb testing.TB) []Page {
 }
 
 // Pages returns the repository's own pages and the real ones. real reports whether there are real
-// ones.
+// pages.
 func Pages(tb testing.TB) (pages []Page, real bool) {
 	tb.Helper()
 	pages = Real(tb)
@@ -161,7 +161,7 @@ func Pages(tb testing.TB) (pages []Page, real bool) {
 }
 
 // Documents returns the documents to measure, as they were fetched. These are the real pages. If
-// those are absent, they are the articles, surrounded by typical parts of a real page.
+// there are none, they are the articles, surrounded by typical parts of a real page.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)
@@ -208,7 +208,7 @@ func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
 var declarations = regexp.MustCompile(`(?i)((?:charset|encoding)\s*=\s*["']?)[A-Za-z0-9_-]+|(\blang\s*=\s*["'])[A-Za-z-]+`)
 
 // Mute returns a page of the same length that declares neither charset nor language. From a page in
-// UTF-16 it removes only the mark.
+// UTF-16 it removes only the byte order mark.
 func Mute(body []byte) []byte {
 	if bytes.HasPrefix(body, []byte{0xFF, 0xFE}) || bytes.HasPrefix(body, []byte{0xFE, 0xFF}) {
 		return body[2:]
@@ -288,7 +288,7 @@ func (a *Accuracy) Count(right bool) {
 func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.All) }
 
 // GuessCharsets decodes every page of the corpus as if it declared nothing. It counts the pages
-// that decode correctly. It leaves out pages in UTF-8, which prove their own encoding.
+// that decode correctly. It leaves out pages in UTF-8, because their bytes prove the encoding.
 func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) ([]byte, string)) (guesses Accuracy) {
 	for _, c := range Corpus(tb) {
 		if c.Charset == "UTF-8" {

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// signature is how documents of a media type begin.
+// signature says how documents of a media type begin.
 type signature struct {
 	begins    string
 	at        int    // offset of then
-	then      string // "" for no second part
+	then      string // second part; "" if there is none
 	mediaType string
 }
 
@@ -68,7 +68,7 @@ var signatures = []signature{
 }
 
 // signed returns the type whose signature a document has, or "" if it has none. A text may begin
-// like an ASCII signature ("BMW …"). So the document must also have a byte that never occurs in
+// like an ASCII signature ("BMW …"), so the document must also have a byte that never occurs in
 // text, unless the format itself is text.
 func signed(p []byte) string {
 	for i := range signatures {
@@ -151,7 +151,8 @@ func matroska(p []byte) string {
 	return "video/x-matroska"
 }
 
-// Bit rates of MPEG audio layer III in kbit/s, for version 1 and for versions 2 and 2.5.
+// These are the bit rates of MPEG audio layer III in kbit/s, for version 1 and for versions 2 and
+// 2.5.
 var (
 	mp3Rates  = [...]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}
 	mp25Rates = [...]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}

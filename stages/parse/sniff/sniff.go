@@ -20,9 +20,9 @@ import (
 // recognizes binary formats declared as text and pages declared as pictures. It knows more formats,
 // and it treats application/octet-stream as unknown.
 //
-// Type ignores X-Content-Type-Options: nosniff. That field protects browsers from running scripts,
-// but nothing runs here. The declared type is stored as well, and servers send the field with every
-// response.
+// Type ignores the field X-Content-Type-Options: nosniff. That field protects browsers from running
+// scripts, but crawlbatch runs none. The declared type is stored as well, and servers send the
+// field with every response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
 		prefix = prefix[:document.SniffLen]
@@ -37,7 +37,7 @@ func Type(contentType string, prefix []byte) string {
 	case "text/html":
 		switch t := rootType(prefix); t {
 		case "", "text/html", "application/xhtml+xml":
-		case "text/xml": // the root is beyond prefix, or an HTML element other than html
+		case "text/xml": // the root element is beyond prefix, or is an HTML element other than html
 		default:
 			return t
 		}
@@ -67,7 +67,7 @@ func Type(contentType string, prefix []byte) string {
 	return essence
 }
 
-// unknownTypes holds the declared types that say nothing.
+// unknownTypes holds the declared types that count as no declaration.
 var unknownTypes = map[string]bool{"": true, "unknown/unknown": true, "application/unknown": true, "*/*": true,
 	"application/octet-stream": true, "binary/octet-stream": true, "application/x-unknown": true}
 
@@ -151,7 +151,7 @@ func binaryData(p []byte) bool {
 }
 
 // scriptable lists the tags, in lower case, that may begin HTML without a declared type (7.1). A
-// comment may also begin it.
+// comment may also begin such HTML.
 var scriptable = []string{"!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p"}
 
 // looksLikeHTML reports whether a document begins as HTML does (7.1).
@@ -186,8 +186,8 @@ func rootType(p []byte) string {
 
 // lateSitemap reports whether a sitemap begins after a warning. A warning consists of text and the
 // few elements that programs format warnings with. Pages about sitemaps have examples of sitemaps,
-// so the sitemap must have a declaration, a namespace or an entry. No other element or Markdown
-// fence may precede it.
+// so the sitemap must have a declaration, a namespace or an entry, and no other element or Markdown
+// fence may come before it.
 func lateSitemap(p []byte) bool {
 	at := rootAt(p, "<urlset")
 	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {

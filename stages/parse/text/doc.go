@@ -12,17 +12,17 @@
 //
 // # The normal form
 //
-// The normal form is the same for equal contents that are typed, composed or broken into lines
+// Equal contents have the same normal form, even if they are typed, composed or broken into lines
 // differently. These steps make it, in this order:
 //
-//  1. Decode as UTF-8; a byte that is not UTF-8 is U+FFFD. Compose: Normalization Form
-//     C (UAX #15), in the Stream-Safe Text Format where more than 30 non-starters follow
-//     one another. Not KC, which folds characters that read differently (², ﬁ, ①).
+//  1. Decode as UTF-8; a byte that is not UTF-8 is U+FFFD. Compose by Normalization Form C (UAX
+//     #15), in the Stream-Safe Text Format where more than 30 non-starters follow one another.
+//     (Form KC would fold characters that read differently: ², ﬁ, ①.)
 //  2. Leave out characters that only affect line breaks and direction: U+00AD (soft hyphen),
 //     U+061C, U+200E, U+200F, U+202A–U+202E, U+2060, U+2066–U+2069, U+FEFF.
 //  3. Map each code point to lower case by its simple mapping (UnicodeData.txt).
-//  4. Make every run of white space (White_Space, U+200B, and the control characters
-//     below U+0020) one U+0020, none at the ends.
+//  4. Replace every run of white space (White_Space, U+200B, and the control characters below
+//     U+0020) by one U+0020, and remove it at both ends.
 //
 // text_digest is the SHA-1 of the normal form's UTF-8 in base 32 (RFC 4648), or null if the normal
 // form is empty. simhash is the fingerprint of the normal form, as package formats/simhash defines
@@ -35,19 +35,19 @@
 //   - In scripts with spaces between words, a run of letters (L) and numbers (N), with the
 //     marks (M), U+200C and U+200D after them, is a word. Han, Hiragana, Katakana and the
 //     scripts below never share a run with others.
-//   - ' U+2019 and U+00B7 between two letters continue the word (don’t, col·lecció), as do
-//     . and , between two ASCII digits (3,000.5). A full stop between letters separates
-//     words, because many pages forget the space after it; so does the low line.
-//   - Each code point of Han and Hiragana is a word, as in UAX #29 without a dictionary:
-//     about 1.6 for a word of Chinese, 2 for one of Japanese. A run of Katakana is a word.
-//   - Thai, Lao, Khmer, Myanmar and Tai Le, New Tai Lue, Tai Tham, Tai Viet are written
-//     without spaces: a run counts as one word for every four letters and marks or part
-//     thereof, about the mean length of a word.
+//   - Between two letters, the characters ' U+2019 and U+00B7 continue the word (don’t,
+//     col·lecció). So do . and , between two ASCII digits (3,000.5). A full stop between letters
+//     separates words, because many pages forget the space after it; so does the low line.
+//   - Each code point of Han and Hiragana is a word, as in UAX #29 without a dictionary. A Chinese
+//     word has about 1.6 of them, a Japanese word about 2. A run of Katakana is a word.
+//   - Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham and Tai Viet are written without
+//     spaces. A run of letters and marks counts as its length divided by four, rounded up, because
+//     a word has about four of them.
 //
 // word_count is the number of words. scripts and script_words count the words by script (UAX #24,
 // with names from ISO 15924). A word has the script of its first code point that is neither Common nor
-// Inherited. It is Zyyy if it has no such code point (numbers), and Zzzz if the table in
-// properties.go lacks the script.
+// Inherited. The script is Zyyy if the word has no such code point (numbers), and Zzzz if the table
+// in properties.go lacks the script.
 //
 // # Terms
 //
@@ -55,8 +55,8 @@
 //
 //   - words of at least three letters (two in Hangul and Katakana; four in Latn, Grek and
 //     Cyrl in languages without a list of stop words), except numbers, stop words of the
-//     text's language (words/stopwords.txt) and eleven of English. In French, Italian and
-//     Catalan, elided articles are cut off: eau of l’eau;
+//     text's language (words/stopwords.txt) and eleven of English. In French, Italian and Catalan,
+//     elided articles are cut off, so l’eau gives eau;
 //   - pairs of such words with a single space between them in one line (so not across the
 //     end of a sentence or a block) that occur at least twice, joined by a space;
 //   - pairs of adjacent Han code points that occur at least twice, except those that

@@ -8,13 +8,13 @@ type Hint uint16
 // The hints.
 const (
 	Hidden  Hint = 1 << iota // not shown
-	Chrome                   // nav, footer, aside, forms: page furniture by its element or role
-	Clutter                  // by its class or id, it surrounds articles: share, related, comments …
+	Chrome                   // by its element or role not content: nav, footer, aside, forms
+	Clutter                  // by its class or id something around an article: share, related, comments …
 	InMain                   // within <main>
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
-	Imprint // with Clutter: by its name, a page's header or footer, which is never content
+	Imprint // set with Clutter: by its name a page's header or footer, which is never content
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
@@ -53,7 +53,7 @@ func OfName(name []byte) Hint {
 	var h Hint
 	var word [24]byte
 	n, prev := 0, byte(0)
-	bare := true // the word follows a separator, as in "post-ad", not in "zPostAd"
+	bare := true // whether the word follows a separator, as in "post-ad" but not in "zPostAd"
 	for i := 0; i <= len(name); i++ {
 		c := byte(' ')
 		if i < len(name) {
@@ -80,7 +80,7 @@ func OfName(name []byte) Hint {
 		prev = c
 	}
 	if h&embedded != 0 {
-		h &^= Clutter | embedded // quoted by an article: social-embed
+		h &^= Clutter | embedded // something that an article quotes: social-embed
 	}
 	return h
 }
@@ -88,7 +88,7 @@ func OfName(name []byte) Hint {
 // embedded is only used while a name is read.
 const embedded Hint = 1 << 15
 
-// ofWord returns the hint of a word that authors of templates use.
+// ofWord returns the hint of a word in the names that authors of templates use.
 func ofWord(w []byte) Hint {
 	switch string(w) {
 	case "share", "sharing", "sharebar", "social", "socials", "addthis", "sharedaddy", "follow", "related", "recommended",

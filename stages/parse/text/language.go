@@ -12,10 +12,10 @@ import (
 	"golang.org/x/text/language"
 )
 
-// sample bounds the part of a text that Detect reads, in bytes.
+// sample bounds how much of a text Detect reads, in bytes.
 const sample = 1 << 10
 
-// leastText is the smallest text that allows a guess, in bytes.
+// leastText is the least length of a text that allows a guess, in bytes.
 const leastText = 24
 
 // Declared returns the ISO-639-3 code of the first BCP 47 tag of a list. Documents often misspell
@@ -43,10 +43,10 @@ func Declared(tag string) string {
 // Detect guesses the language of a text. It returns "" if the text is too short or unclear. Equal
 // texts give equal guesses.
 //
-// A script that only one language uses decides. Otherwise, the words that occur in nearly every
-// sentence decide (scorer). If there are too few of them, or the language is not listed, the
-// frequencies of three-letter sequences decide (package whatlanggo). Those confuse similar
-// languages.
+// If only one language uses the script, the script decides. Otherwise, the words that occur in
+// nearly every sentence decide (scorer). If there are too few such words, or the language is not
+// listed, the frequencies of three-letter sequences decide (package whatlanggo), though they
+// confuse similar languages.
 func Detect(s string) string {
 	s = middle(s)
 	if len(s) < leastText {
@@ -62,7 +62,7 @@ func Detect(s string) string {
 		return best
 	}
 	info := whatlanggo.Detect(s)
-	if info.Lang < 0 || info.Confidence <= 0 { // ties have no defined order
+	if info.Lang < 0 || info.Confidence <= 0 { // if languages tie, their order is undefined
 		if points >= leastPoints {
 			return best
 		}
@@ -74,13 +74,13 @@ func Detect(s string) string {
 	case points < leastPoints, !known && info.Confidence > 0.2:
 		return guess
 	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(best) >= 0):
-		return guess // its words fit nearly as well, and both methods know the languages
+		return guess // the guess fits nearly as well by its words, and both methods know the languages
 	}
 	return best
 }
 
-// With surePoints, words and letters alone decide on a language. With leastPoints, they decide only
-// if nothing contradicts them.
+// If a language has surePoints, words and letters alone decide. If it has leastPoints, they decide
+// only if nothing contradicts them.
 const (
 	surePoints  = 3 * wordPoints
 	leastPoints = wordPoints
@@ -107,7 +107,7 @@ func middle(s string) string {
 }
 
 // macrolanguages maps the codes of tags and detectors to the codes in content_languages. It maps
-// parts to their macrolanguages, and ISO-639-2/B codes to ISO-639-3 codes.
+// languages to their macrolanguages, and ISO-639-2/B codes to ISO-639-3 codes.
 var macrolanguages = map[string]string{
 	"cmn": "zho", "yue": "zho", "arb": "ara", "azj": "aze", "pes": "fas", "prs": "fas", "nob": "nor", "ydd": "yid", "ekk": "est",
 	"lvs": "lav", "uzn": "uzb", "zlm": "msa", "khk": "mon",
@@ -120,8 +120,8 @@ var macrolanguages = map[string]string{
 func macro(code string) string { return cmp.Or(macrolanguages[code], code) }
 
 // Language chooses between the declared language (ISO-639-3, or "" if none) and the language of the
-// text s. The declared language wins unless it uses another script than the text. Templates declare
-// the language of their authors.
+// text s. The declared language wins unless it uses another script than the text, because templates
+// declare the language of their authors.
 func Language(declared, s string) string {
 	if declared == "" {
 		return Detect(s)

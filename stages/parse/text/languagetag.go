@@ -17,7 +17,7 @@ func LanguageTag(p []byte) string {
 		return ""
 	}
 	subtags := strings.Split(strings.ReplaceAll(s, "_", "-"), "-")
-	extended := false // what follows a single character is private or belongs to an extension
+	extended := false // whether a single character came; the rest is then private or belongs to an extension
 	for i, sub := range subtags {
 		if !isSubtag(sub) || i == 0 && sub[0] <= '9' {
 			return ""

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// wordLists holds the tables of words by language. In each file, a language is a line with its
-// ISO-639-3 code and its words. Lines that begin with a tab continue it.
+// wordLists holds the tables of words by language. In each file, each language has a line with its
+// ISO-639-3 code and its words. Lines that begin with a tab continue that line.
 //
 //go:embed words
 var wordLists embed.FS
@@ -36,13 +36,15 @@ var stopLists = sync.OnceValue(func() map[string]*stopList {
 	return lists
 })
 
-// elisions are the parts of articles and similar words that remain before an apostrophe: l'eau.
+// elisions are the parts of articles and similar words that remain before an apostrophe, such as l
+// in l'eau.
 var elisions = map[string]string{
 	"cat": "l d m t s n",
 	"fra": "l d j m t s n c qu jusqu lorsqu puisqu quoiqu",
 	"ita": "l un d c s dell nell all dall sull quell quest dov com",
 }
 
-// unspacedLanguages are written without spaces. Their words are found only where zero width spaces
-// separate them. (Each code point of Han and Hiragana is a word.)
+// unspacedLanguages are written without spaces. Their words are found only if zero width spaces
+// separate them. (Chinese and Japanese are not among them, because each code point of Han and
+// Hiragana is a word.)
 var unspacedLanguages = map[string]bool{"khm": true, "tha": true, "lao": true, "mya": true}

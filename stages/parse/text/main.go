@@ -2,12 +2,12 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// Parameters of the choice of main content, in percent. Changing one by a quarter changes F1
-// on real pages by less than 0.01.
+// These are the parameters of the choice of main content, in percent. A change of one by a quarter
+// changes F1 on real pages by less than 0.01.
 const (
 	clutterShare = 40 // an element named as clutter is clutter, unless it has this share of the page's prose
-	chromeShare  = 50 // the same for nav, footer, aside elements
-	imprintShare = 75 // the same for elements named as a footer or a cookie notice
+	chromeShare  = 50 // the same share for nav, footer, aside elements
+	imprintShare = 75 // the same share for elements named as a footer or a cookie notice
 	regionShare  = 40 // a main or article element needs this share of the prose
 	descendShare = 85 // an element with this share of its parent's value replaces it
 )
@@ -37,7 +37,7 @@ func (o *Outline) Main() string {
 	if root < 0 {
 		root = max(o.region(InMain, 0), 0)
 	}
-	begun := false // after prose, an h1 is not the page's headline
+	begun := false // whether there was prose; an h1 after prose is not the page's headline
 	return o.join(root, func(b *Block) bool {
 		if o.elems[b.Elem].dropped {
 			return false
@@ -53,8 +53,8 @@ func (o *Outline) Main() string {
 // join returns the text of the blocks within root that keep accepts. It drops headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
-	body := 0     // length of out up to the last block that is not a heading
-	kept := false // out has the visible block before this one
+	body := 0     // length of out at the end of the last block that is not a heading
+	kept := false // whether out has the visible block before this one
 	for i := range o.blocks {
 		b := &o.blocks[i]
 		if !o.within(b.Elem, root) || !keep(b) {
@@ -73,13 +73,14 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	}
 	o.scratch = out
 	if body == 0 && len(out) > 0 {
-		body = len(out) - 1 // only headings
+		body = len(out) - 1 // only headings come after body
 	}
 	return string(out[:body])
 }
 
-// prose returns the bytes of running text in a block. It returns 0 for a heading, a caption, a
-// short block, and a block with a third of links and little else.
+// prose returns the bytes of running text in a block. It returns 0 for a heading, a caption and a
+// short block. It also returns 0 for a block with more than a third of its text in links and fewer
+// than 80 other bytes.
 func (b *Block) prose() int32 {
 	n := b.End - b.Start
 	if b.Link*3 > n && n-b.Link < 80 {

@@ -59,8 +59,8 @@ func (n *Normal) Of(s string) {
 	n.Bytes = dst
 }
 
-// composed reports whether NFC keeps every code point of a text, whatever its neighbours are. It
-// answers quickly for most texts.
+// composed reports whether NFC keeps every code point of a text, whatever its neighbours are. It is
+// quick for most texts.
 func composed(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -76,8 +76,8 @@ func composed(s string) bool {
 	return true
 }
 
-// alone reports whether NFC keeps r and never combines it. It knows only large blocks of code
-// points.
+// alone reports whether NFC keeps r and never combines it. It may return false for such an r,
+// because it knows only large blocks of code points.
 func alone(r rune) bool {
 	switch {
 	case r < 0x0300, r >= 0x0400 && r < 0x0483, r >= 0x4E00 && r < 0xA000, r >= 0xAC00 && r < 0xD7A4:
@@ -93,7 +93,7 @@ func alone(r rune) bool {
 // lower is unicode.ToLower with fast paths for most texts.
 func lower(r rune) rune {
 	switch {
-	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // have no case
+	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // letters in these ranges have no case
 		return r
 	case r >= 0x0430 && r <= 0x045F, r >= 0xDF && r <= 0xFF, r >= 0x03B1 && r <= 0x03CE, r >= 0x0300 && r < 0x0370:
 		return r
@@ -103,7 +103,7 @@ func lower(r rune) rune {
 	return unicode.ToLower(r)
 }
 
-// isSpace reports white space that is not ASCII.
+// isSpace reports whether r is white space outside ASCII.
 func isSpace(r rune) bool {
 	switch {
 	case r < 0x1680:
@@ -116,7 +116,7 @@ func isSpace(r rune) bool {
 	return r == 0x3000
 }
 
-// invisible reports code points that the normal form leaves out.
+// invisible reports whether the normal form leaves out r.
 func invisible(r rune) bool {
 	switch {
 	case r < 0x061C:
@@ -127,8 +127,8 @@ func invisible(r rune) bool {
 	return r <= 0x200F || r >= 0x202A && r <= 0x202E || r == 0x2060 || r >= 0x2066 && r <= 0x2069 || r == 0xFEFF
 }
 
-// Digest returns the text digest of a normal form: its SHA-1 in base 32. It returns "" for an empty
-// one.
+// Digest returns the text digest of a normal form, which is its SHA-1 in base 32. It returns "" for
+// an empty normal form.
 func Digest(normal []byte) string {
 	if len(normal) == 0 {
 		return ""

@@ -67,7 +67,7 @@ var (
 	whiteSpaces = regexp.MustCompile(`[\pZ\x{0}-\x{20}\x{85}\x{200B}]+`)
 )
 
-// byTheBook computes the normal form as the package comment defines it, one step per line.
+// byTheBook computes the normal form by the steps of the package comment.
 func byTheBook(s string) string {
 	s = norm.NFC.String(s)
 	s = string([]rune(s)) // a byte that is not UTF-8 becomes U+FFFD
@@ -105,7 +105,7 @@ func TestNormalFormIsThatOfTheDefinition(t *testing.T) {
 	}
 }
 
-// TestDigestOfAnotherProgram compares with digests from Python's unicodedata and hashlib.
+// TestDigestOfAnotherProgram compares digests with those of Python's unicodedata and hashlib.
 func TestDigestOfAnotherProgram(t *testing.T) {
 	for s, want := range map[string]string{
 		"Cafe\u0301 au\u00A0lait\nTIẾNG": "SQMPK3OOVWNDDBHTFONRLDK5ELVAZDLK",

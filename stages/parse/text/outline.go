@@ -13,8 +13,8 @@ type Block struct {
 	Start, End uint32 // range of the outline's text
 	Link       uint32 // bytes of the block within links
 	Elem       int32  // innermost element
-	Tag        Tag    // of the p, li, heading … around it; else 0
-	Join       Join   // whether it continues the line of the visible block before it
+	Tag        Tag    // tag of the p, li, heading … around it; 0 if there is none
+	Join       Join   // how it continues the line of the visible block before it
 }
 
 // Join is how a block continues a line that hidden text interrupts.
@@ -22,13 +22,13 @@ type Join uint8
 
 // The joins.
 const (
-	Joinless  Join = iota // a line of its own
-	JoinTight             // nothing between
-	JoinSpace             // a space between
+	Joinless  Join = iota // it begins a line of its own
+	JoinTight             // it continues the line with nothing between
+	JoinSpace             // it continues the line after a space
 )
 
-// Tag is the kind of the element around a block, as precisely as the choice of the main content
-// needs it.
+// Tag is the kind of the element around a block. It distinguishes only what the choice of the main
+// content needs.
 type Tag uint8
 
 // The tags.
@@ -51,13 +51,13 @@ type Elem struct {
 	Hint   Hint
 
 	// Computed by Main:
-	last    int32 // last element below it
+	last    int32 // index of the last element below it
 	good    int32 // bytes of prose within it
-	value   int32 // prose without dropped elements, less the cost of clutter
+	value   int32 // bytes of prose without dropped elements, less the cost of clutter
 	dropped bool
 }
 
-// maxElems bounds the elements of an outline. The content of further elements counts for the
+// maxElems bounds the elements of an outline. The content of further elements belongs to the
 // element around them.
 const maxElems = 1 << 18
 
@@ -65,20 +65,20 @@ const maxElems = 1 << 18
 // Break build it in document order. The zero value is ready for use. Reset empties it and keeps its
 // memory. It is not safe for concurrent use.
 type Outline struct {
-	buf     []byte // the text, white space folded, a line feed after each block
+	buf     []byte // the text with folded white space and a line feed after each block
 	blocks  []Block
 	elems   []Elem
 	cur     int32 // open element; elems[0] is the document
 	start   int   // where the open block starts
 	link    uint32
 	inLink  bool
-	space   bool // white space was seen since the last byte of the block
+	space   bool // whether there was white space since the last byte of the block
 	tag     Tag
-	joint   Join // of the open block
-	held    Join // of the block after hidden text
+	joint   Join // Join of the open block
+	held    Join // Join of the block after hidden text
 	maxText int
 	cut     bool
-	deep    int // open elements beyond maxElems
+	deep    int // number of open elements beyond maxElems
 	scratch []byte
 }
 
@@ -152,8 +152,8 @@ func (o *Outline) Resume(tag Tag) {
 	o.joint, o.held = o.held, Joinless
 }
 
-// spaceAt returns the length of the white space character at the beginning of p, or 0:
-// Unicode's White_Space and the byte order mark.
+// spaceAt returns the length of the white space character at the beginning of p, or 0 if there is
+// none. White space is Unicode's White_Space and the byte order mark.
 func spaceAt(p []byte) int {
 	switch c := p[0]; {
 	case c <= ' ':
@@ -206,7 +206,7 @@ func (o *Outline) Text(p []byte) {
 // word appends bytes without white space.
 func (o *Outline) word(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true // also drops shorter words that follow: the text stays a prefix
+		o.cut = true // shorter words after this one are dropped too, so that the text is a prefix
 		return
 	}
 	n := len(p)
@@ -274,10 +274,10 @@ func (o *Outline) Heading() string {
 // Cut reports whether text was dropped because there was too much.
 func (o *Outline) Cut() bool { return o.cut }
 
-// All returns all text, including hidden text. Positions that Len gives are positions in it.
+// All returns all text, including hidden text. Len gives positions in this text.
 func (o *Outline) All() string { return string(o.buf) }
 
-// joined prepares out, which holds lines that end in line feeds, for the block.
+// joined prepares out for the block. out holds lines that end in line feeds.
 func (b *Block) joined(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {

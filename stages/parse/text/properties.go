@@ -43,13 +43,13 @@ type class uint8
 const (
 	separator class = iota
 	letter          // begins and continues words
-	digit           // like letter, but not enough for a term
-	extend          // marks and joiners: continue words, never begin them
-	joiner          // an apostrophe, a middle dot: between letters
-	point           // a full stop, a comma: between ASCII digits
-	ideograph       // Han, Hiragana: a word of its own
-	katakana        // in runs of its own
-	unspaced        // of the scripts without spaces, in runs of their own
+	digit           // like letter, but a word of digits alone is no term
+	extend          // a mark or a joiner, which continues words and never begins them
+	joiner          // an apostrophe or a middle dot, which joins letters
+	point           // a full stop or a comma, which joins ASCII digits
+	ideograph       // Han or Hiragana, which is a word by itself
+	katakana        // forms runs of its own
+	unspaced        // in a script without spaces; forms runs of its own
 )
 
 // property has the properties of a rune.
@@ -71,7 +71,7 @@ func propertyOf(r rune) property {
 		return property{class: point}
 	case 0x200C, 0x200D:
 		return property{class: extend}
-	case 0x30FC, 0xFF70: // the prolonged sound mark: Common, but of Katakana's runs (UAX #29)
+	case 0x30FC, 0xFF70: // the prolonged sound mark is Common but belongs to runs of Katakana (UAX #29)
 		return property{katakana, zyyy}
 	}
 	p := property{script: scriptOfRune(r)}

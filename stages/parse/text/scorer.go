@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// scorer scores a text for each language by its words and letters.
+// scorer gives a text points for each language by its words and letters.
 type scorer struct {
 	languages []string // sorted
 	words     map[string][]vote
@@ -24,13 +24,14 @@ type vote struct {
 	points   int
 }
 
-// A word that occurs in only one language counts wordPoints. Such a letter counts letterPoints.
+// A word that occurs in only one language counts wordPoints. A letter that occurs in only one
+// language counts letterPoints.
 const (
 	wordPoints   = 60
 	letterPoints = 24
 )
 
-// newScorer makes the tables, with about 1,500 words.
+// newScorer makes the tables, which have about 1,500 words.
 func newScorer() *scorer {
 	words, letters := readLists("languages.txt"), readLists("letters.txt")
 	t := &scorer{languages: slices.Sorted(maps.Keys(words)), words: make(map[string][]vote, 2048), letters: make(map[rune][]vote, 256)}
@@ -47,7 +48,7 @@ func newScorer() *scorer {
 	for w, votes := range t.words {
 		points := wordPoints / len(votes)
 		if utf8.RuneCountInString(w) == 1 {
-			points /= 2 // lists and formulas have them, too
+			points /= 2 // texts of other languages have them too, in lists and formulas
 		}
 		for i := range votes {
 			votes[i].points = points
@@ -97,7 +98,7 @@ func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 			continue
 		}
 		if n+utf8.UTFMax > len(word) {
-			n = len(word) // longer than all words
+			n = len(word) // longer than all words in the tables
 			continue
 		}
 		n += utf8.EncodeRune(word[n:], r)

@@ -12,14 +12,14 @@ import (
 // when a text first needs it.
 type stopList struct {
 	words  string
-	byRun  bool   // of a script without spaces: not every occurrence is found
+	byRun  bool   // whether the script has no spaces, so that not every occurrence is found
 	elided string // see elisions
 	once   sync.Once
 	set    map[string]struct{}
 }
 
 // everywhere holds English words that are frequent in pages of other languages (in commands,
-// notices and quotations) but are not words of those languages.
+// notices and quotations) and are no words of those languages.
 var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
 	"you": {}, "your": {}}
 
@@ -81,13 +81,12 @@ func (l *stopList) elision(word []byte) int {
 	return 0
 }
 
-// nearLanguages share the function words of another language and have no list of their own.
+// nearLanguages maps languages without a list to the language whose function words they share.
 var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", "hbs": "hrv", "cnr": "hrv", "mol": "ron", "sco": "eng",
 	"ast": "spa", "fil": "tgl", "gsw": "deu", "bar": "deu", "ekk": "est", "zsm": "msa", "yue": "zho", "cmn": "zho", "wuu": "zho",
 	"lzh": "zho", "arz": "ara", "pes": "fas", "prs": "fas", "swh": "swa", "azj": "aze", "lvs": "lav", "uzn": "uzb"}
 
-// emptyHan reports whether a Han code point occurs in every Chinese or Japanese text, whatever its
-// subject.
+// emptyHan reports whether a Han code point occurs in Chinese or Japanese texts of any subject.
 func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
 // emptyHanAll separates the code points with spaces, so that no search matches across two of them.

@@ -37,12 +37,12 @@ type Terms struct {
 	slots []int32 // open addressing over ids, by hash; index + 1
 	twos  []int32 // the same for pairs
 	best  []candidate
-	last  int32 // id of the preceding word, or -1 if that cannot be in a pair
+	last  int32 // id of the preceding word, or -1 if that word cannot be in a pair
 	end   int   // end of the preceding word
 
 	words    int32
-	looked   int32 // words of letters and ideographs among the first maxWords
-	stopped  int32 // how many of the looked words are stop words
+	looked   int32 // number of words of letters and ideographs among the first maxWords
+	stopped  int32 // how many of the words in looked are stop words
 	byScript [len(scripts)]int32
 }
 
@@ -51,20 +51,20 @@ type entry struct {
 	start, end int32
 	count      int32
 	class      class
-	stop       bool // a stop word
-	pairs      bool // may be one of a pair
-	alone      int8 // occurrences that make it a term by itself; 0 means never
+	stop       bool // whether the word is a stop word
+	pairs      bool // whether the word may be in a pair
+	alone      int8 // how many occurrences make it a term by itself; 0 means never
 }
 
 type pair struct {
 	a, b  int32
 	count int32
-	at    int32 // where it occurs first
+	at    int32 // position of its first occurrence
 }
 
 type candidate struct {
 	count, at int32
-	id        int32 // of a pair: len(ids) more
+	id        int32 // a pair has its number plus len(ids)
 }
 
 // Count reads a text in a language (ISO-639-3, or "" if unknown) and returns its number of words.
@@ -73,7 +73,7 @@ func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
 	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
 	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
-	size := min(len(t.text)/2, maxWords) + 16 // more than the words that are looked at: the tables never fill up
+	size := min(len(t.text)/2, maxWords) + 16 // more than the number of words that are looked at, so the tables never fill up
 	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
 	words(t.text, t.add)
 	return t.words
@@ -112,8 +112,8 @@ func (t *Terms) add(w *word) {
 	t.last, t.end = id, w.end
 }
 
-// follows reports whether the word of class c at start may form a pair with the preceding word,
-// which has class b.
+// follows reports whether the word at start may form a pair with the preceding word. The word has
+// class c, the preceding one class b.
 func (t *Terms) follows(start int, c, b class) bool {
 	if c == ideograph || b == ideograph {
 		return c == b && start == t.end

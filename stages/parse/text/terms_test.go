@@ -75,7 +75,7 @@ func TestTermsGrowWithTheText(t *testing.T) {
 	if d := cmp.Diff(first, terms.Top(3)); d != "" {
 		t.Error(d)
 	}
-	if first[0].Count != 3 { // 50,000 words of 17,576
+	if first[0].Count != 3 { // the text has 50,000 words, 17,576 of them different
 		t.Errorf("most frequent word counted %d times", first[0].Count)
 	}
 }
@@ -142,8 +142,8 @@ func TestStopRatio(t *testing.T) {
 	}
 }
 
-// BenchmarkOddTexts counts terms in texts designed to be slow. The nanoseconds per byte
-// must not grow with the length.
+// BenchmarkOddTexts counts terms in texts that are made to be slow. The nanoseconds per byte must
+// not grow with the length.
 func BenchmarkOddTexts(b *testing.B) {
 	distinct := func(n int) string {
 		var sb strings.Builder

@@ -50,8 +50,9 @@ func TestHintsOfNames(t *testing.T) {
 	}
 }
 
-// outline builds an outline from a script: "<name.class" opens, ">" closes, other words are
-// blocks with underscores for spaces. A leading * makes a block a link, # a heading.
+// outline builds an outline from a script: "<name.class" opens an element and ">" closes it. Other
+// words are blocks, with underscores for spaces. A leading * makes a block a link, a leading # a
+// heading.
 func outline(script string) *Outline {
 	var o Outline
 	o.Reset(1 << 20)

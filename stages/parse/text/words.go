@@ -5,18 +5,18 @@ import "unicode/utf8"
 // word is a word of a normal form.
 type word struct {
 	start, end int
-	runes      int32 // letters, and marks in scripts without spaces
-	class      class // letter, digit (only digits), ideograph, katakana or unspaced
-	last       class // of its last rune that is not a mark
+	runes      int32 // number of letters; in scripts without spaces, of letters and marks
+	class      class // letter, digit (the word has only digits), ideograph, katakana or unspaced
+	last       class // class of its last rune that is not a mark
 	script     scriptID
-	joined     bool // contains an apostrophe or a middle dot
+	joined     bool // whether it contains an apostrophe or a middle dot
 }
 
 // unspacedWord is the mean length of a word in scripts without spaces, in letters and marks.
 const unspacedWord = 4
 
-// count returns the number of words that w counts as. For a run without spaces, it is the likely
-// number of words in the run.
+// count returns how many words w counts as. For a run without spaces, this is the likely number of
+// words in the run.
 func (w *word) count() int32 {
 	if w.class != unspaced {
 		return 1

@@ -67,7 +67,7 @@ var naiveScripts = map[string]string{"Latn": "Latin", "Cyrl": "Cyrillic", "Grek"
 	"Deva": "Devanagari", "Beng": "Bengali", "Hang": "Hangul", "Thai": "Thai", "Mymr": "Myanmar", "Hira": "Hiragana",
 	"Kana": "Katakana", "Hani": "Han"}
 
-// kindByTheBook classifies a code point by the definition of words.
+// kindByTheBook classifies a code point by the definition of words in the package comment.
 func kindByTheBook(r rune) string {
 	is := func(names ...string) bool {
 		for _, n := range names {
@@ -100,7 +100,7 @@ func kindByTheBook(r rune) string {
 // code points where no word ends.
 func wordsByTheBook(normal string) (out []string) {
 	runes := []rune(normal)
-	kinds := make([]string, len(runes)) // a mark within a word has the kind of the character before it
+	kinds := make([]string, len(runes)) // kind of each character; a mark within a word has the kind of the character before it
 	for i, r := range runes {
 		kinds[i] = kindByTheBook(r)
 	}

@@ -8,8 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// writings are the scripts that text is written in, each named after the language that it implies.
-// The first four serve several languages. Of scripts with equal counts, the earlier one wins.
+// writings are the scripts that text is written in. Several languages use the first four. Each
+// other script has the name of the language that it implies. Of scripts with equal counts, the
+// earlier one wins.
 var writings = [...]string{"Latn", "Cyrl", "Arab", "Deva", "zho", "jpn", "bod", "ell", "hye", "heb", "ben", "pan", "guj", "ori", "tam", "tel",
 	"kan", "mal", "sin", "tha", "lao", "mya", "kat", "kor", "amh", "khm"}
 
@@ -30,8 +31,8 @@ var writingRanges = [...]writingRange{
 }
 
 // writtenIn returns the language that the script of a text implies, or "" if it implies none.
-// Foreign parts of a text are mostly Latin (names, commands, addresses). So letters of other
-// scripts count twice. Ideographs, each about half a word, count four times.
+// Foreign parts of a text are mostly Latin (names, commands, addresses), so letters of other
+// scripts count twice. An ideograph is about half a word, so it counts four times.
 func writtenIn(s string) (language string) {
 	count := countLetters(s)
 	// Text in ideographs is Japanese if it also has kana.
@@ -50,7 +51,7 @@ func writtenIn(s string) (language string) {
 	}
 	switch {
 	case best == "bod" && (strings.Contains(s, "ཨིན") || strings.Contains(s, "འབད")):
-		return "dzo" // "is" and "do" of Dzongkha
+		return "dzo" // the words "is" and "do" of Dzongkha
 	case slices.Contains(writings[:4], best):
 		return ""
 	}

@@ -3,10 +3,11 @@
 // takes about twenty times as long as package text.
 //
 // The input is an HTML document in UTF-8. The output is the blocks of its main content as lines, or
-// an error; after an error the caller uses package text. The package returns for any document.
-// Before it builds a tree, it refuses documents whose tree would be large or deep, or whose
-// formatting elements would be cloned often. It turns panics into errors. The bounds depend only on
-// the document, not on time, so equal documents give equal texts. It imports only package text.
+// an error; after an error the caller uses package text. The package returns in time for any
+// document. Before it builds a tree, it refuses documents whose tree would be large or deep, or
+// whose formatting elements would be cloned often. It turns panics into errors. The bounds depend
+// only on the document, not on time, so equal documents give equal texts. It imports only package
+// text.
 package trafilatura
 
 import (
@@ -26,13 +27,13 @@ import (
 const (
 	maxBytes  = 2 << 20
 	maxTokens = 60_000
-	maxDepth  = 100     // open elements, without those that need no end tag
-	maxWeight = 8 << 20 // bytes of text times open elements: the work of reading the text of each element
+	maxDepth  = 100     // open elements, except those that need no end tag
+	maxWeight = 8 << 20 // sum over the text of bytes times open elements, which is the work to read the text of each element
 	maxClones = 60_000  // formatting elements that the tree builder may open again
-	maxText   = 1 << 20 // of the result
+	maxText   = 1 << 20 // bytes of the result
 )
 
-// The reasons to refuse a document.
+// These are the reasons to refuse a document.
 var (
 	ErrTooLarge = errors.New("document is too large")
 	ErrTooDeep  = errors.New("document is nested too deep")
@@ -66,7 +67,7 @@ func Main(doc []byte) (lines string, err error) {
 }
 
 // check reads the tokens of a document. It refuses a document that would take long to read as a
-// tree. Missing end tags make it overestimate the depth.
+// tree. If end tags are missing, it overestimates the depth.
 func check(doc []byte) error {
 	if len(doc) > maxBytes {
 		return ErrTooLarge

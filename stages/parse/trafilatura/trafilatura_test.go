@@ -59,7 +59,7 @@ func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	}
 }
 
-// odd returns documents at about the bounds that are hard to read as trees.
+// odd returns documents near the bounds that are hard to read as trees.
 func odd() map[string]string {
 	prose := "The lighthouse stands at the end of the cape, and its light can be seen far out at sea. "
 	return map[string]string{
