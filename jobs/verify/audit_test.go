@@ -23,7 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The names of the checks, as reports have them.
+// The names of the checks in reports.
 const (
 	documents      = "documents"
 	filesThere     = "files are there"
@@ -97,8 +97,8 @@ type noColumn struct {
 	None string `parquet:"none,optional"`
 }
 
-// settle corrects all documents of round 0 for an object's present bytes. The checks can
-// then only find fault with its content.
+// settle changes all documents of round 0 to agree with an object's present bytes. The checks can
+// then only find fault with the object's content.
 func (d *damaged) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
@@ -323,7 +323,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 	for _, c := range d.audit(func(o *Options) { o.Sample = 0.2 }).Checked {
 		t.Logf("%s: %d of %d", c.Check, c.Looked, all[c.Check])
-		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // cheap, so never sampled
+		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // these checks are cheap and read everything
 		if everything != (c.Looked == all[c.Check]) {
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}

@@ -83,7 +83,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 				})
 				return slices.Delete(rows, i, i+1)
 			})
-			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round has carried this robots.txt over
+			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round has taken this robots.txt over
 		},
 		"a request whose evidence is another answer": func(d *damaged) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {

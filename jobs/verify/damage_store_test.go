@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// damages are ways to damage a crawl, by name. Each returns the checks that must find it,
-// with the object that they must name; "" for any object. The check "*" stands for any
-// others that find fault with an object.
+// damages are ways to damage a crawl, by name. Each returns the checks that must find the damage,
+// and for each check the object that it must name; "" allows any object. The check "*" allows any
+// other check to name its object.
 type damages map[string]func(d *damaged) map[string]string
 
 func one(check, object string) map[string]string { return map[string]string{check: object} }

@@ -27,7 +27,8 @@ func (d *damaged) put(key, like string) {
 	}
 }
 
-// strays are objects that engines read with their folder, by what they are.
+// strays returns strays that engines read with their folder, by description. Each has its key, and
+// the key of the object whose bytes it gets.
 func strays(d *damaged) map[string][2]string {
 	text, warc := part(stages.FileText), warcOf(d)
 	return map[string][2]string{

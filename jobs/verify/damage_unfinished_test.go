@@ -159,7 +159,7 @@ func TestAnUnfinishedRoundIsReadAsDeeplyAsASealedOne(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	for _, c := range r.Checked {
-		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // pages are not published yet
+		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // no page is published yet, so pointers has read less
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site that denies other spellings
-// of URLs from the list, redirects and links. It crawls once as format 1 did and once as
-// now, then audits each as the other format.
+// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site that denies other spellings of URLs
+// from the list, redirects and links. It crawls once in format 1 and once in the present format,
+// then audits each crawl as if it had the other format.
 func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -78,7 +78,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				})
 			}
 			beganWith(format)
-			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 has two rounds, for links
+			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 needs a second round, for the links
 				t.Fatal(err)
 			}
 			l.verify(t, true)

@@ -45,7 +45,7 @@ var crawled = sync.OnceValues(func() (string, error) {
 	return dir, crawlTo(dir)
 })
 
-// crawledDir is the store of crawled; "" before it exists.
+// crawledDir is the directory of crawled's store, or "" before it exists.
 var crawledDir string
 
 func TestMain(m *testing.M) {
@@ -158,7 +158,7 @@ func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from s
 // damaged is a copy of the crawl and an audit of it.
 type damaged struct {
 	t      *testing.T
-	dir    string // of the store
+	dir    string // directory of the store
 	b      store.Bucket
 	a      *audit.Audit
 	rounds []*audit.Round
@@ -182,7 +182,7 @@ func copyCrawl(t *testing.T) *damaged {
 		case e.IsDir():
 			return os.MkdirAll(to, 0o755)
 		}
-		// Links are enough: parts never change, and damage replaces whole files.
+		// Hard links are enough, because parts never change and damage replaces whole files.
 		return os.Link(filepath.Join(dir, "store", filepath.FromSlash(name)), to)
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rewrite replaces an object's rows with what change makes of them.
+// rewrite replaces an object's rows with the rows that change returns.
 func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.WriterOption) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -129,7 +129,7 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.finds(url, c.problem)
-			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // then links may miss the row too
+			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // a row that is missing in urls may also be missed by a link
 				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
 		})

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again. The rules of
-// robots.txt, the pace and the outcomes must carry over from epoch to epoch.
+// TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again. Each attempt must take
+// over the rules of robots.txt, the pace and the outcomes from the one before.
 func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -25,7 +25,7 @@ import (
 // crawlLab is a planned crawl of a server.
 type crawlLab struct {
 	bucket store.Bucket
-	dir    string // of the store
+	dir    string // directory of the store
 	cfg    *config.Config
 	driver *jobs.Driver
 }

@@ -24,8 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// spelledWeb denies URLs in spellings that are not canonical. Each value lists the page's
-// links: anchors unless it names another element.
+// spelledWeb denies URLs in spellings that are not canonical. Each value lists the page's links; a
+// link is an anchor unless the value names another element.
 var spelledWeb = map[string]string{
 	"a.test/":           "/q?z=1&a=2 /q?z=1&a=3 /five?a&b&c /five?b&a&c /five?c&a&b /five?c&b&a /five?a&c&b /five?b&c&a /next /to img:/img?z=1&a=2 feed:/feed?z=1&a=2 img:/alone?z=1&a=2",
 	"a.test/next":       "/q?a=2&z=1 /five?a&b&c /d?a=2&z=1 /img?a=2&z=1 /feed?a=2&z=1 /moved /moved-five",
@@ -36,9 +36,9 @@ var spelledWeb = map[string]string{
 	"a.test/to":         "302 /d?z=1&a=2",
 }
 
-// TestASpellingGoesFromALinkToThePlan crawls spelledWeb. One round learns a spelling. It
-// denies the page in the next round, which links only to the canonical form, and in the
-// third, where a redirect leads to it.
+// TestASpellingGoesFromALinkToThePlan crawls spelledWeb. The first round learns a spelling that
+// robots.txt denies. The page is therefore denied in the second round, which links only to the
+// canonical form, and in the third, where a redirect leads to the page.
 func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

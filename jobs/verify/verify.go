@@ -5,15 +5,15 @@
 // and how much each check read.
 //
 // Package audit first reads the documents (crawl, plans, inputs, results, seals) and looks for
-// every file that they list. It reports each unreadable one once, and the checks skip it. Then the
+// every file that they list. It reports each unreadable file once, and the checks skip it. Then the
 // checks run side by side: those of the map side (fetchcheck) by partition, those of the reduce
-// side (reducecheck) by round. For an unfinished round they check what its committed results
-// promise. The crawl may continue meanwhile.
+// side (reducecheck) by round. For an unfinished round they check its committed results and
+// checkpoints. The crawl may continue meanwhile.
 //
 // Verify never writes to the store. Memory is bounded: rows are streamed, and rows that must be
 // joined are sorted on local disk. An error means that the audit could not be done; all faults of
 // the data are violations. The report does not depend on how many checks run at the same time. It
-// imports the three packages and slices.
+// imports audit, fetchcheck and reducecheck.
 package verify
 
 import (

@@ -1,5 +1,5 @@
 // Package audit is the framework of verify: it reads a crawl's documents, looks for every file that
-// they list, runs checks side by side, and collects what those report.
+// they list, runs checks side by side, and collects their reports.
 //
 // In: a store, a crawl and a table of steps. Out: a Report. Before any step runs, it finds out
 // which documents and files it can read. So it reports each unreadable one once, and the steps skip
@@ -31,7 +31,7 @@ type Options struct {
 	Bucket   store.Bucket
 	Crawl    string
 	Round    int            // the only round to audit; negative: all
-	Config   *config.Config // as frozen; nil if it cannot be read, which skips the checks that need it
+	Config   *config.Config // the frozen config; nil if it cannot be read: the checks that need it are then skipped
 	Scratch  string         // an existing local directory
 	Parallel int            // steps that run at the same time; 0 means GOMAXPROCS
 	Sample   float64        // share of partitions, records and tasks to check, chosen by a hash of their names; 1 means all
@@ -166,8 +166,8 @@ func (a *Audit) Note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-// CountNote counts a note that the report lists once. In its text, {n} becomes the number of calls
-// and {example} the smallest of their examples.
+// CountNote counts a note that the report lists once. In the note's text, {n} becomes the number of
+// calls and {example} the smallest example of all calls.
 func (a *Audit) CountNote(text, example string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -212,8 +212,8 @@ func (a *Audit) setBroken(key string) {
 	}
 }
 
-// freezeBroken ends the search for unreadable objects. After it, steps no longer mark objects;
-// otherwise the order of steps would change the report.
+// freezeBroken ends the search for unreadable objects. From then on steps mark no objects, so that
+// the order of steps does not change the report.
 func (a *Audit) freezeBroken() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

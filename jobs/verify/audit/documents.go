@@ -78,8 +78,8 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 	return nil
 }
 
-// inputs reads inputs.json of a stage. The document must exist once a task has a result. It returns
-// nil if there is none, or if it belongs to another stage or plan.
+// inputs reads inputs.json of a stage. The document must exist if a task of the stage has a result.
+// inputs returns nil if the document is missing or belongs to another stage or plan.
 func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*manifest.Inputs, error) {
 	begun := slices.ContainsFunc(r.Results[stage], func(res *manifest.Result) bool { return res != nil })
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
@@ -147,12 +147,13 @@ func (a *Audit) checkSealed(r *Round) error {
 	return nil
 }
 
-// feedsSome reports whether any stage reads the results of this one.
+// feedsSome reports whether any stage reads the results of the given stage.
 func feedsSome(stage stages.Stage) bool {
 	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
 }
 
-// FileText describes a file that a document lists, or says that it does not list it.
+// FileText describes a file that a document lists. If the document does not list the file, FileText
+// says so.
 func FileText(f manifest.File) string {
 	if f.Key == "" {
 		return "no such file"

@@ -27,8 +27,8 @@ type Round struct {
 	Results map[stages.Stage][]*manifest.Result // by partition; nil if missing or unreadable
 	Earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
 	Before  *Round                              // the previous round; nil if missing or unreadable
-	// Unfinished holds, by partition, the checkpoints of fetch tasks that have no result: what the
-	// checks need of them. It is nil for partitions without a readable checkpoint.
+	// Unfinished holds, by partition, what the checks need of the checkpoints of fetch tasks
+	// without a result. An entry is nil if the partition has no readable checkpoint.
 	Unfinished map[int]*Checkpoint
 
 	started bool                      // the round follows Plan for good
@@ -39,7 +39,7 @@ type Round struct {
 var documents = Check{0, "documents", "documents"}
 
 // Load reads the documents of the crawl and returns the rounds that have a valid plan. It reports
-// what is wrong with a document, and omits the document.
+// documents with faults and leaves them out.
 func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	earlier, err := a.loadCrawl(ctx)
 	if err != nil {

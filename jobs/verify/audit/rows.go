@@ -28,8 +28,8 @@ func IsFault(err error) bool {
 }
 
 // Fault reports an unreadable object as a violation, once for each check, and returns nil. If the
-// error is not about the data, Fault returns it. Steps do not report again what was already
-// unreadable before they ran.
+// error is not about the data, Fault returns it. It does not report objects that were found
+// unreadable before the steps ran.
 func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	if !IsFault(err) {
 		return err
@@ -97,8 +97,8 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Each calls do for each row of the objects, and stops at the first error. Skip takes those of
-// unreadable objects.
+// Each calls do for each row of the objects, and stops at the first error. Pass the error to Skip,
+// which handles errors of unreadable objects.
 func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
 	for _, key := range keys {
 		for row, err := range Concat[T](ctx, a, []string{key}) {
@@ -123,8 +123,8 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 	return a.Fault(u.error, c, r.Number, u.key)
 }
 
-// SortRows reads the rows of objects into a sorter: those that keep selects, or all if it is nil.
-// The caller closes the sorter.
+// SortRows reads the rows of objects into a sorter. It takes the rows that keep selects, or all
+// rows if keep is nil. The caller closes the sorter.
 func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int, keep func(*T) bool) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(a.Scratch, compare, SortMemory)
 	if err != nil {

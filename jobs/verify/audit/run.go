@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 )
 
-// Step checks a round, or each partition of a round: exactly one of the functions is set. A step
+// Step checks a round, or each partition of a round. Exactly one of its functions is set. A step
 // reports what is wrong with the data. It returns an error only if the audit cannot continue.
 type Step struct {
 	Round     func(context.Context, *Audit, *Round) error

@@ -26,14 +26,14 @@ type Stray struct {
 	store.Info
 	Round int    // negative: of no round of the crawl
 	Why   string // why nothing accounts for it
-	// Read says that SQL engines or readers of WARC files read it with its folder. Other strays are
-	// leftovers: they take room and do no harm.
+	// Read is true if SQL engines or readers of WARC files read the object with its folder. Other
+	// strays are leftovers, which take room and do no harm.
 	Read bool
 }
 
 // Strays loads the documents of a crawl and calls do for each stray, in the order of folders. If a
-// document is damaged, Strays returns the report of that and calls nothing: what a damaged document
-// lists is unknown.
+// document is damaged, Strays returns the report about it without calling do, because the objects
+// that the document lists are unknown.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
@@ -72,8 +72,8 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	return nil
 }
 
-// strays lists what the crawl has in the store, prefix by prefix, and yields what nothing accounts
-// for. Its memory grows with the files that documents list: 8 bytes for each.
+// strays lists the crawl's objects in the store, prefix by prefix, and yields those that nothing
+// accounts for. It needs 8 bytes of memory for each file that documents list.
 func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
 	l := newLister(a, rounds)
 	return func(yield func(Stray, error) bool) {
@@ -98,7 +98,7 @@ type lister struct {
 	*Audit
 	rounds map[int]*Round
 	listed map[uint64]struct{} // hashes of the keys that documents list
-	begun  bool                // the round after the last has objects by now
+	begun  bool                // the round after the last one has objects by now
 }
 
 // makerOf names the stage that makes the parts of each dataset.
@@ -131,7 +131,7 @@ func (l *lister) prefixes() []string {
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
 
-// judge tells why nothing accounts for an object; Why is empty if something does.
+// judge says in Why that nothing accounts for an object. Why is empty if something accounts for it.
 func (l *lister) judge(o store.Info) Stray {
 	s := Stray{Info: o, Round: -1}
 	if _, ok := l.listed[xxh3.HashString(o.Key)]; ok {
@@ -177,8 +177,8 @@ func (l *lister) ofCrawl(key string) string {
 	return "no crawl has an object of this name"
 }
 
-// ofNoRound judges an object of a round that has no readable plan. The one after the last round may
-// be planned right now: then it has a folder, which is listed first, and no tables yet.
+// ofNoRound judges an object of a round that has no readable plan. The round after the last one may
+// be planned right now. It then has a folder, which is listed first, and no tables yet.
 func (l *lister) ofNoRound(number int, read bool) string {
 	l.begun = l.begun || number == l.last && !read
 	if number < l.last || number == l.last && l.begun {
@@ -209,8 +209,8 @@ func (r *Round) unfinished(stage stages.Stage, n int) bool {
 	return n < len(results) && results[n] == nil
 }
 
-// ofArchive judges an unlisted WARC file or index. Under the names of a partition's own files, it is
-// what an attempt left that died or came too late.
+// ofArchive judges an unlisted WARC file or index. If it has the name of a partition's own files,
+// an attempt that died or came too late left it.
 func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRead bool) {
 	warc := key
 	if base, ok := strings.CutSuffix(key, ".cdxj"); ok {

@@ -17,8 +17,9 @@ type Checkpoint struct {
 	Recorded *roaring.Bitmap // planned rows that have an outcome
 }
 
-// loadUnfinished reads the checkpoints of fetch tasks that have no result. It leaves out those that
-// cannot be read or belong elsewhere: the check of checkpoints reports them.
+// loadUnfinished reads the checkpoints of fetch tasks that have no result. It leaves out
+// checkpoints that cannot be read or belong elsewhere, because the check of checkpoints reports
+// those.
 func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 	if a.Reparse != nil {
 		return nil

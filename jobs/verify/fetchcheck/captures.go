@@ -66,7 +66,7 @@ type mention struct {
 // The kinds of mentions.
 const (
 	ofCapture int32 = iota
-	ofPayload       // of a revisit
+	ofPayload       // the payload of a revisit
 	ofFetch
 	ofPage
 )
@@ -75,8 +75,9 @@ func compareMentions(a, b *mention) int {
 	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind), strings.Compare(a.URL, b.URL))
 }
 
-// recordsAreWhereRowsSay reads a partition's rows about records, ordered by WARC file and offset:
-// captures, the rows that point to them, and the index beside each file.
+// recordsAreWhereRowsSay reads a partition's rows about records in the order of WARC file and
+// offset. These rows are captures, the rows that point to captures, and the lines of the index
+// beside each file.
 func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	fetched := r.Fetched(n)
 	if fetched == nil {
@@ -148,11 +149,11 @@ type archive struct {
 	reader *warc.Reader
 
 	key    string       // of the file
-	object store.Object // nil if the file cannot be read, which was reported, or if it belongs to another task
+	object store.Object // nil if the file belongs to another task, or cannot be read; the latter was reported
 	window window
-	index  *index // index of the file; nil if it cannot be read, which was reported
-	other  bool   // the file belongs to another task, and revisits refer to its payloads
-	tried  bool   // the other task's file was opened, or cannot be, which was reported
+	index  *index // index of the file; nil if it cannot be read; that was reported
+	other  bool   // the file belongs to another task, and revisits here have their payloads in it
+	tried  bool   // the other task's file was opened, or could not be opened; that was reported
 
 	read, pointed, lines int64
 }
@@ -218,7 +219,7 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	}
 	c.key = strings.Clone(key)
 	if c.External != nil {
-		return c.open(ctx, c.External, key) // it has no index beside it
+		return c.open(ctx, c.External, key) // an external file has no index
 	}
 	size, ok := c.warcs[key]
 	if !ok {
@@ -293,14 +294,14 @@ func (c *archive) point(m *mention, p *atPlace) {
 
 // payload checks the record that contains the payload of a revisit.
 func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
-	same := p.payload.Length == m.Length && p.payload.Digest == m.Digest // another revisit has the same
+	same := p.payload.Length == m.Length && p.payload.Digest == m.Digest // another revisit has the same payload
 	if p.revisit == nil {
 		p.revisit = map[uint64]struct{}{}
 	}
 	p.payload = *m
 	p.revisit[xxh3.HashString(m.URL)] = struct{}{}
 	if p.capture.Length == m.Length && p.capture.Digest == m.Digest && p.capture.Revisit == "" && m.Length > 0 {
-		return nil // that capture's check covers it
+		return nil // the check of that capture covers the payload
 	}
 	if same {
 		return nil

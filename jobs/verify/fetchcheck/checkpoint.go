@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// remedy is what to do about a checkpoint of an unfinished task that is gone, damaged or old. A plan
-// that is begun again would ask for URLs a second time.
+// remedy says what to do if the checkpoint of an unfinished task is lost, damaged or old. To begin
+// the plan again would request URLs a second time.
 const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
 // resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
@@ -57,7 +57,7 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 	return nil
 }
 
-// notLost reports the absent checkpoint of a partition that has had one.
+// notLost reports a partition that had a checkpoint and has none now.
 func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	witness, err := segments.Witness(ctx, a.Bucket, taskOf(r, n), r.Plan.ID)
@@ -71,14 +71,14 @@ func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	return err
 }
 
-// isLast reports a checkpoint that is older than an object of its partition proves.
+// isLast reports a checkpoint if an object of its partition proves that there was a later one.
 func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, version store.Version) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	evidence, err := segments.PutBack(ctx, a.Bucket, taskOf(r, n), c)
 	if err != nil || evidence == "" {
 		return err
 	}
-	now, _, err := manifest.Load(ctx, a.Bucket, key, &manifest.Checkpoint{}) // an attempt may have swapped it meanwhile
+	now, _, err := manifest.Load(ctx, a.Bucket, key, &manifest.Checkpoint{}) // an attempt may have swapped the checkpoint meanwhile
 	if err == nil && now == version {
 		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is not the partition's last checkpoint: %s: an older one was put back: %s", evidence, remedy)
 	}
@@ -92,8 +92,8 @@ func taskOf(r *audit.Round, n int) stages.Task {
 	return stages.Task{Stage: stages.Fetch, Crawl: r.Crawl, Round: r.Number, Partition: n}
 }
 
-// recordedRows counts the planned rows that a checkpoint records, and says what is wrong with them.
-// The count is negative if the checkpoint belongs to another partition.
+// recordedRows counts the planned rows that a checkpoint records, and says what is wrong with the
+// checkpoint. The count is negative if the checkpoint belongs to another partition.
 func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)

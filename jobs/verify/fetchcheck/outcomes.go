@@ -34,8 +34,8 @@ type planned struct {
 }
 
 // everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches,
-// first by the plan's row and then by URL. Of an unfinished partition, exactly the URLs that its
-// checkpoint records have one.
+// first by the plan's row and then by URL. In an unfinished partition, exactly the URLs that its
+// checkpoint records have an outcome.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	result := r.Fetched(n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)
@@ -69,7 +69,7 @@ type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
 	object  string // the file with the rows, the first of several, or the plan
-	plan    string // file
+	plan    string // key of the plan's file
 	planned int64
 	counts  map[string]int64 // rows by outcome
 	// recorded holds the planned rows that have an outcome; nil if all have.

@@ -78,7 +78,7 @@ func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
 			p.host, p.epochs, p.last = strings.Clone(q.Host), p.epochs[:0], paced{}
 		} else if q.Start < p.last.Start {
 			p.wrong(delayKept, &q, "the rows of host %s are not in the order of their starts", q.Host)
-			p.epochs, p.last = p.epochs[:0], paced{} // the requests in between are unknown
+			p.epochs, p.last = p.epochs[:0], paced{} // requests before this one are unknown
 		}
 		i := slices.IndexFunc(p.epochs, func(e epochPace) bool { return e.epoch == q.Epoch })
 		if i < 0 {
@@ -123,7 +123,7 @@ func (p *pacing) flight(e *epochPace, q *paced) {
 // edgeRequest is the last request to a host in one round, or the first in the next.
 type edgeRequest struct {
 	paced
-	Later  bool // true for the round that is checked
+	Later  bool // the request is in the later round, which is checked
 	Object string
 }
 
@@ -135,7 +135,7 @@ func compareEdges(a, b *edgeRequest) int {
 
 // delaysAreKeptBetweenRounds compares, for each host, the last request of the previous round with
 // the first request of this round, because host clocks carry over. It compares times of two rounds
-// only if all tasks ran on one clock. Its sample is a sample of hosts.
+// only if all tasks ran on one clock. With a sample, it checks some hosts.
 func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if !a.OneClock || r.Before == nil {
 		return nil

@@ -20,8 +20,8 @@ type whole struct {
 	warc.Summary
 }
 
-// record reads the record that a mention names. It says what is wrong with the record, by itself or
-// according to check.
+// record reads the record that a mention names. It returns the record's own fault, if there is one,
+// else the problem that check finds.
 func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil
@@ -49,7 +49,7 @@ func (c *archive) record(m *mention, check func(whole, *mention) string) (proble
 	return check(whole{e, s}, m), nil
 }
 
-// beyond says that a mention names bytes beyond the file. It returns "" if it does not.
+// beyond returns a problem if a mention names bytes beyond the file's end, otherwise "".
 func (c *archive) beyond(m *mention) string {
 	if m.Offset < 0 || m.Length <= 0 || int64(m.Offset)+int64(m.Length) > c.window.size {
 		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", m.Length, m.Offset, c.window.size)
@@ -157,7 +157,7 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 // the same way as the parse did.
 func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
-		return "", nil // the limit on bodies is unknown
+		return "", nil // without it, the size limit of bodies is unknown
 	}
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil

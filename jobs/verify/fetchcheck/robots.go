@@ -91,7 +91,7 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 	return a.Skip(j.fetches(ctx, audit.Concat[judged](ctx, a, fetches)), robotsVerdicts, r)
 }
 
-// judge compares rows with what robots.txt files say.
+// judge compares rows with the rules of robots.txt files.
 type judge struct {
 	*audit.Audit
 	round     *audit.Round
@@ -176,8 +176,8 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	return limited, nil
 }
 
-// deniedNow notes a request that robots.txt allowed as the round read it, but denies as this
-// program reads it.
+// deniedNow notes a request that robots.txt allowed by the reading of the round, but denies by the
+// reading of this program.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
 		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
@@ -213,7 +213,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 		}
 		switch {
 		case !f.liesAt(q.File, q.Offset):
-			continue // a response with the same bytes
+			continue // another response has the same bytes
 		case j.RobotsTTL > 0 && q.Start-f.Start > (j.RobotsTTL+staleSlack).Milliseconds()+int64(2*grace):
 			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", time.Duration(q.Start-f.Start)*time.Millisecond, f, j.RobotsTTL)
 			return nil, false, nil
@@ -299,7 +299,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 }
 
 // deniedRedirect returns the target of a redirect that robots.txt denied, and the rule. It reads
-// both from error_detail; rows of format 1 have them in error. It does not read text that was cut.
+// both from error_detail; rows of format 1 have them in error. It ignores text that was cut.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
@@ -313,7 +313,7 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 }
 
 // verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling is the URL's
-// spelling in a redirect; it is empty if that equals url.
+// spelling in a redirect; it is empty if the spelling equals url.
 func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

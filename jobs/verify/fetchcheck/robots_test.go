@@ -31,7 +31,7 @@ type reply struct {
 	epoch int32
 	at    int64
 	raw   string // response; "" if none came
-	lost  bool   // whether it is missing in the store
+	lost  bool   // the response is missing in the store
 }
 
 func rawResponse(status int, more, body string) string {
@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &spellings{}}
 }
 
-// names sets a request's evidence: of the records with the request's digest, the last one
-// before the request.
+// names sets the robots.txt that a request names: the last record before the request that has the
+// request's digest.
 func (j *judge) names(q *asked) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {
@@ -108,7 +108,7 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 		name    string
 		replies []reply
 		at      int64
-		of      int // the reply that it names; -1 for none
+		of      int // index of the reply that the request names; -1 for none
 		want    string
 	}{
 		{"the answer", twice, ttl + 5, 1, ""},

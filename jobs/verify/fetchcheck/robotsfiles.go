@@ -145,8 +145,8 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 	return nil
 }
 
-// classify returns the meaning of the response, without following redirects. A truncated response,
-// or one that is not stored, allows nothing.
+// classify returns the meaning of the response, without following redirects. A response that is
+// truncated or not stored allows nothing.
 func (f *robotsResponse) classify() robots.Class {
 	var failed error
 	if f.Error != "" {
@@ -163,8 +163,8 @@ func (f *robotsResponse) classify() robots.Class {
 }
 
 // before lists the conclusive responses to an origin's robots.txt that came before a request of an
-// epoch, newest first. Epochs follow one another, whatever the clocks of their machines say.
-// Responses carried over from an earlier round are older than all epochs.
+// epoch, newest first. A higher epoch is later, whatever the clocks of the machines say. Responses
+// carried over from an earlier round are older than all epochs.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -197,7 +197,7 @@ func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsRes
 			return nil, err
 		}
 		if target == "" {
-			break // without a target there is no file
+			break // a redirect without a target leads to no file
 		}
 		// Take the first conclusive response of the target after the redirect. A resumed task may
 		// have fetched it in a later epoch.
@@ -301,7 +301,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 		}
 		crawl, number, partition, ok := layout.ParseWARC(row.File)
 		if !ok || crawl != s.FetchedIn() || row.Outcome != "" || number >= s.round.Number {
-			continue // this round's own requests list it
+			continue // the round requested this robots.txt itself
 		}
 		t := fetchTask{number, partition}
 		if from[t] == nil {
@@ -327,7 +327,7 @@ func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRo
 		r = r.Before
 	}
 	if r == nil || r.Number != t.round || r.Fetched(t.partition) == nil {
-		s.lose(rows) // they were already reported
+		s.lose(rows) // the faults of these results were already reported
 		return nil
 	}
 	requests, _ := r.Files(stages.FileRequests, "", t.partition)

@@ -17,8 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// spellings holds the forms of a partition's URLs other than the canonical form. robots.txt had to
-// allow each form. The plan lists the spellings of planned URLs and of other known URLs. The
+// spellings holds the forms of a partition's URLs other than the canonical form. robots.txt must
+// have allowed each form. The plan lists the spellings of planned URLs and of other known URLs. The
 // spellings in redirects come from the stored responses. Memory holds the spellings of planned URLs
 // and of redirect targets, and about 150 bytes for each followed redirect.
 type spellings struct {

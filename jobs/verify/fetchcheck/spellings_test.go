@@ -45,7 +45,7 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		at                 int64
 		epoch              int32
 		want               string // the problem under every reading; "" for none
-		noted              bool   // whether a reading like Google's only notes it
+		noted              bool   // a reading like Google's only notes the problem
 	}{
 		{"no spelling", "/a", "/a", 9, 1, "", false},
 		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`, true},
@@ -109,8 +109,8 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 	}
 }
 
-// TestSpellingsOfRedirectsTargetsAreReadFromThePlan has a plan with URLs that are known but
-// not planned. Targets of redirects count, requested or denied.
+// TestSpellingsOfRedirectsTargetsAreReadFromThePlan has a plan that lists known URLs besides the
+// planned ones. Those that are targets of redirects, requested or denied, count.
 func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	yes := true

@@ -65,7 +65,7 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 }
 
 // checkSealed compares the files of representatives of this round and of earlier rounds with their
-// seals. It skips rounds that this audit checks separately.
+// seals. It skips rounds that the audit checks on their own.
 func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	first := !slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.Crawl })
 	var sealed []*manifest.Sealed
@@ -98,7 +98,7 @@ func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 type dedupCheck struct {
 	a           *audit.Audit
 	r           *audit.Round
-	published   bool // pages are those of publish, with the columns about clusters
+	published   bool // the pages come from publish and have the columns about clusters
 	maxDistance int
 	minWords    int
 
@@ -157,7 +157,7 @@ func (d *dedupCheck) read(ctx context.Context) error {
 // sealedText is a representative of an earlier round that has a text.
 type sealedText struct {
 	schema.Representative
-	age    int // its round, from the oldest
+	age    int // number of its round, counted from the oldest
 	digest [sha1.Size]byte
 }
 
@@ -206,7 +206,7 @@ func (d *dedupCheck) wrong(key, url, format string, args ...any) {
 	d.a.Wrong(clustersMatch, d.r.Number, audit.URL(key, url), format, args...)
 }
 
-// sealedOf returns the crawl and round of a representative's age.
+// sealedOf returns the crawl and round that an age of a representative names.
 func (d *dedupCheck) sealedOf(age int) (crawl string, round int) {
 	if age < len(d.r.Earlier) {
 		return d.r.Earlier[age].Crawl, d.r.Earlier[age].Round

@@ -18,7 +18,7 @@ type likeness struct {
 	sealed      int // the number of sealed representatives
 	fingerprint []uint64
 	digest      [][sha1.Size]byte
-	long        []bool  // has enough words to be compared by fingerprint
+	long        []bool  // whether a page has enough words to be compared by fingerprint
 	parent      []int32 // union-find; a root is its own parent
 	total       []int32 // for a root: the number of pages of its component
 	current     []int32 // for a root: the number of this round's pages in its component
@@ -58,8 +58,8 @@ func (l *likeness) union(a, b int32) {
 
 // connect joins pages with equal digests and long pages with equal fingerprints. It also joins two
 // long pages whose fingerprints differ by at most k, if at least one page is of this round. It does
-// not compare two sealed representatives by distance. If it joins two equal ones, this changes
-// nothing, because a page that is similar to one is similar to both.
+// not compare two sealed representatives by distance. To join two equal representatives changes no
+// cluster, because a page that is similar to one of them is similar to both.
 func (l *likeness) connect(k int) error {
 	order := make([]int32, l.count())
 	for i := range order {
@@ -73,7 +73,7 @@ func (l *likeness) connect(k int) error {
 	}
 	order = slices.DeleteFunc(order, func(i int32) bool { return !l.long[i] })
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // this round's first
+		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round first
 	})
 	// One page represents all pages with its fingerprint: a page of this round if there is one.
 	distinct := order[:0]

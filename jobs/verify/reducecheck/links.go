@@ -22,7 +22,7 @@ type linkTarget struct {
 	SURT, URL string
 	Source    string // the page that has the link or redirect
 	Kind      string // kind of the link; empty if it is not followed and only its spelling counts
-	Spelling  string // from a page of its own domain; others do not count
+	Spelling  string // set if a page of the target's own domain uses it; others do not count
 }
 
 func compareTargets(a, b *linkTarget) int {
@@ -106,7 +106,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 			return err
 		}
 		for at.ok && at.err == nil && int(at.row.Bucket) == bucket {
-			at.advance() // left by a check that met an unreadable object
+			at.advance() // skips targets that a check left when it met an unreadable object
 		}
 	}
 	return at.err
@@ -235,8 +235,8 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	return nil
 }
 
-// filterOf opens the URL filter of a bucket. It returns nil if the filter cannot be read, which it
-// reports, or if an older frontier wrote none.
+// filterOf opens the URL filter of a bucket. It returns nil if an older frontier wrote no filter,
+// or if the filter cannot be read; it reports the latter.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	for _, result := range r.Results[stages.Frontier] {
@@ -264,7 +264,7 @@ type urlChecker struct {
 	bucket  int
 	filter  *urlfilter.Filter // filter of urls and skips; nil if there is none
 	targets int64             // distinct
-	rows    int64             // of urls, skips and fetches
+	rows    int64             // rows of urls, skips and fetches
 	tested  int64             // distinct, by the filter
 	spelled int64             // distinct, with spellings
 

@@ -15,24 +15,24 @@ import (
 // member is a page of a cluster, with its row of duplicates.
 type member struct {
 	Component int32
-	Page      int32 // its number
+	Page      int32 // number of the page
 	Age       int32
 	Bucket    int32
-	Elsewhere bool // it names another page as canonical
+	Elsewhere bool // whether the page names another page as canonical
 	URL       string
 	Standing  bool // its round lists it as a representative
 
-	Row                 bool // true if it has a row; the fields below come from that row
+	Row                 bool // whether the page has a row of duplicates; the fields below come from that row
 	Representative, Via string
 	Kind                string
 	Distance, Size      int32
-	Crawl               string // of the representative
+	Crawl               string // crawl of the representative
 	Round               int32
 }
 
-// compareMembers puts the representative of each component first. This is the oldest sealed one.
-// Among several, it is the one that names no other page as canonical, then the one with the
-// shortest URL, then the one whose URL sorts first.
+// compareMembers puts the representative of each component first. The representative is the oldest
+// sealed page. Among pages of the same age, it is one that names no other page as canonical, then
+// the one with the shortest URL, then the one whose URL sorts first.
 func compareMembers(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), audit.FalseFirst(a.Elsewhere, b.Elsewhere),
 		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
@@ -278,7 +278,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	case kind == schema.DupRepresentative:
 		differ("via", m.Via, "")
 	case near:
-		differ("via", m.Via, representative.URL) // the shortest way
+		differ("via", m.Via, representative.URL) // a member that is similar to the representative names it as via
 	default:
 		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, Bucket: m.Bucket, Member: m.URL}
 	}
@@ -288,8 +288,8 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	return chain
 }
 
-// claim is a member of a cluster that has a chain. If Asks is set, it is another member's claim to
-// be similar to that member.
+// claim is a member of a cluster with a chain. If Asks is set, the claim is that another member,
+// which asks, is similar to the member with this URL.
 type claim struct {
 	Component int32
 	URL       string

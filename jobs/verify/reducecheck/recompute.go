@@ -21,9 +21,9 @@ import (
 
 // SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. It
 // compares every part and the result with the committed ones. Other checks report missing results,
-// and stored bytes that do not match the result. Different bytes are a violation, with two
-// exceptions that give only a note: another version of crawlbatch made the result, or the source of
-// a reparse was damaged then and is whole now.
+// and stored bytes that do not match the result. Different bytes are a violation, except in two
+// cases, which give only a note. Another version of crawlbatch made the result, or the source of a
+// reparse was damaged when it was made and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -99,7 +99,7 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 	}
 	release()
 	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileURLFilter)) == 0 {
-		// An older version made it without the URL filter.
+		// An older version made the result without the URL filter.
 		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileURLFilter })
 	}
 	found, err := differences(result, committed, roundstate.ResultKey(t))
@@ -131,8 +131,8 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 	return nil
 }
 
-// makerOf returns the version of crawlbatch that began a task's stage, or "" if unknown. Another
-// version may store the same rows as different bytes.
+// makerOf returns the version of crawlbatch that began a task's stage, or "" if it is unknown.
+// Another version may store the same rows as different bytes.
 func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error) {
 	var in manifest.Inputs
 	_, _, err := manifest.Load(ctx, a.Bucket, layout.Inputs(t.Crawl, t.Round, string(t.Stage)), &in)
@@ -156,7 +156,7 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 type differing struct{ key, problem string }
 
 // differences compares a recomputed result with the committed one. key is the key of the committed
-// one.
+// result.
 func differences(result, committed *manifest.Result, key string) (found []differing, err error) {
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {
