@@ -32,8 +32,8 @@ type Wait struct {
 type Failure struct {
 	Class string // an outcome
 	N     int64
-	Host  string // of the newest
-	Text  string // of the newest
+	Host  string // host of the newest one
+	Text  string // text of the newest one
 	At    time.Time
 }
 

@@ -65,7 +65,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 // counts are the numbers of written rows.
 type counts struct {
 	clusters, exact, near, representatives int64
-	seen                                   []bool // by component
+	seen                                   []bool // by component: whether its cluster is counted
 }
 
 // sourcesOf lists the files to read. Files of sealed rounds come first, from the oldest

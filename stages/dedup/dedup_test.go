@@ -83,7 +83,7 @@ func representative(r schema.Page) schema.Representative {
 
 // world is a round after sealed rounds. Partition i belongs to bucket i modulo buckets.
 type world struct {
-	sealed     [][]page // by round
+	sealed     [][]page // pages of each sealed round
 	partitions [][]page
 	buckets    int
 	narrow     bool

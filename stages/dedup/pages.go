@@ -68,7 +68,7 @@ type pages struct {
 	sources     []source
 	fingerprint []uint64
 	digest      []digest
-	urlLength   []uint32 // in bytes
+	urlLength   []uint32 // length of the URL in bytes
 	flags       []uint8
 	sealed      uint32 // pages below this number are sealed representatives
 }

@@ -22,7 +22,7 @@ func TestARedirectsTargetIsTakenOnceAcrossAttempts(t *testing.T) {
 		more      string            // domain of /2 and /3; empty means a.com
 		target    string
 		sent      int
-		after     schema.Outcome // of /3
+		after     schema.Outcome // outcome of /3
 	}{
 		{"fetched", map[string]string{"/1": "/d", "/3": "/d"}, "", "/d", 1, schema.Redirected},
 		{"on the way", map[string]string{"/1": "/m", "/m": "/d", "/3": "/m"}, "", "/m", 1, schema.Redirected},

@@ -53,8 +53,8 @@ type Pauses struct {
 	Timeout     time.Duration // default 15s
 	ServerError time.Duration // default 10s
 	DNS         time.Duration // for the whole host; default 1m
-	Breaker     time.Duration // until a suspended host is probed; default 2m
-	Grace       time.Duration // for an interrupted task to end; default 20s
+	Breaker     time.Duration // time until a suspended host is probed; default 2m
+	Grace       time.Duration // time that an interrupted task has to end; default 20s
 }
 
 // Checkpoint says how often a task makes its work durable.

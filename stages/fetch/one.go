@@ -20,8 +20,8 @@ import (
 
 // Limits for fetching one URL while a person waits for it.
 const (
-	onePause     = 2 * time.Second  // before a retry
-	oneLimited   = 5 * time.Second  // after 429 and 503, doubled for each in a row
+	onePause     = 2 * time.Second  // pause before a retry
+	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further one in a row
 	oneRetries   = 2                // largest number of retries of one class
 	onePatience  = 15 * time.Second // longest Retry-After
 	oneTellEvery = time.Second

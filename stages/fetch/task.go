@@ -40,7 +40,7 @@ type Input struct {
 
 // Revision is a revision of the politeness config.
 type Revision struct {
-	Number int // from 1
+	Number int // revisions count from 1
 	Config polite.Config
 }
 

@@ -19,7 +19,7 @@ import (
 const (
 	damping       = 0.85
 	tolerance     = 1e-6 // largest L1 difference between the last two iterations
-	maxIterations = 200  // at 0.85 the difference is below tolerance after about 90
+	maxIterations = 200  // with damping 0.85, the difference is below tolerance after about 90
 )
 
 // graph holds the links between hosts. A host's number is its place in the sorted

@@ -16,7 +16,7 @@ type Response struct {
 	Target   string    // the URL that Location means; "" if it cannot be crawled
 	Document *Document // an HTML page, or nil
 	Body     []byte
-	MainEnd  int           // of a page: where its main part ends in Body
+	MainEnd  int           // offset in Body at which a page's main part ends
 	XRobots  string        // X-Robots-Tag
 	Fault    *faults.Fault // what goes wrong, or nil
 }

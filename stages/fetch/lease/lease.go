@@ -26,7 +26,7 @@ type Options struct {
 	Task     stages.Task
 	Plan     string
 	Attempt  string        // name of the attempt; no other attempt has it
-	Duration time.Duration // of the lease
+	Duration time.Duration // how long the lease lasts
 	Request  time.Duration // the longest time that a request may take
 }
 
@@ -34,11 +34,11 @@ type Options struct {
 type Lease struct {
 	Options
 	bucket  store.Bucket
-	key     string // of the checkpoint
+	key     string // key of the checkpoint
 	clock   stages.Clock
 	log     *slog.Logger
 	watcher stages.Watcher // may be nil
-	version string         // of crawlbatch
+	version string         // version of crawlbatch
 	locker  store.Locker   // nil if the store has no locks
 
 	swapping  sync.Mutex // held during a swap
@@ -52,7 +52,7 @@ type Lease struct {
 	sent  time.Time  // when the last acknowledged swap was sent
 	lock  store.Lock // the store's lock; nil if the store has no locks
 	lost  bool
-	at    manifest.Position // of the last acknowledged checkpoint
+	at    manifest.Position // position of the last acknowledged checkpoint
 }
 
 // Key is the key of the checkpoint.

@@ -8,7 +8,7 @@ type Breaker struct {
 	Requests int           // with fewer requests in the window, the failed share does not count
 	InARow   int           // this many failures in a row suspend the host, however long they took
 	Silent   int           // this many requests in a row without a response suspend the host
-	Pause    time.Duration // from suspension to the first probe; doubles after each failed probe
+	Pause    time.Duration // time from suspension to the first probe; doubles after each failed probe
 	MaxPause time.Duration
 	Probes   int // after this many failed probes in a row the host is given up
 }

@@ -87,7 +87,7 @@ func (h *host) moved(i int) { h.index = i }
 type waiter struct {
 	at    time.Time
 	order int64
-	index int // in the heap; -1: not in it
+	index int // index in the heap; -1: not in the heap
 	host  *host
 	addr  *address
 }

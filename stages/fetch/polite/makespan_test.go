@@ -40,7 +40,7 @@ type load struct {
 	slots   int
 	delay   time.Duration
 	service float64                // mean time of a request, in seconds
-	bandOf  func(host, k int) Band // of a host's row k; nil: all rows have one band
+	bandOf  func(host, k int) Band // band of a host's row k; nil: all rows have one band
 	// dead, if set, reports hosts that never answer: a request to them takes 10 s.
 	dead func(host int) bool
 }

@@ -39,7 +39,7 @@ type Scheduler struct {
 	log   *slog.Logger
 	seed  uint64
 	brk   Breaker
-	pause time.Duration // after a first 429 or 503
+	pause time.Duration // pause after a first 429 or 503
 
 	mu        sync.Mutex
 	cfg       Config

@@ -23,7 +23,7 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 		name   string
 		does   func(t *testing.T, s *Scheduler, clock *testClock)
 		reason Reason
-		within [2]time.Duration // from now
+		within [2]time.Duration // range of the wait's end, counted from now
 	}{
 		{"429", func(t *testing.T, s *Scheduler, clock *testClock) {
 			ends(t, s, clock, Result{Class: RateLimited})

@@ -41,7 +41,7 @@ const (
 // Place is where a record lies.
 type Place struct {
 	File           string // key of the WARC file
-	Offset, Length int64  // of its gzip member, bytes
+	Offset, Length int64  // place of its gzip member, in bytes
 }
 
 // ErrPlace means that the place does not lie within the file.

@@ -26,7 +26,7 @@ import (
 // plannedRecord is a planned URL whose response lies in an external archive.
 type plannedRecord struct {
 	schema.PlannedURL
-	Row int32 // in the plan file
+	Row int32 // number of its row in the plan file
 }
 
 // compareRecords orders planned records by file and offset.

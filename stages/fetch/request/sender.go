@@ -44,7 +44,7 @@ type Ask struct {
 	PlannedURL string             // the planned URL that led to this request; "": none
 	Rule       string             // line of robots.txt that allows the request
 	Robots     *robotscache.Rules // the rules in force; nil in a request for robots.txt
-	Attempt    int32              // at this URL, from 1
+	Attempt    int32              // number of the request for this URL, from 1
 	Header     http1.Header
 	Known      *segments.Payload // payload that the URL had; with it, Header may ask for a newer one only
 	OnHead     func(x *wire.Exchange) bool
@@ -109,7 +109,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // until it is written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // kept if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length

@@ -35,8 +35,8 @@ func Sniff(p document.Parser, x *wire.Exchange) string {
 
 // Limits bound the payloads of responses, in bytes.
 type Limits struct {
-	MaxBody    int64 // of any document; default 5 MiB
-	MaxSitemap int64 // of a sitemap, if larger than MaxBody; default 50 MiB
+	MaxBody    int64 // limit for any document; default 5 MiB
+	MaxSitemap int64 // limit for a sitemap, if larger than MaxBody; default 50 MiB
 }
 
 // Longest is the larger of both limits.

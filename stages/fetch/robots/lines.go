@@ -49,7 +49,7 @@ type line struct {
 	key   key
 	value string
 	text  string // the line as written, without comment and surrounding space
-	num   int    // from 1
+	num   int    // number of the line, from 1
 }
 
 // eachLine calls yield for every line of body with a known key. Lines end in LF, CR or

@@ -37,7 +37,7 @@ func (g *group) named(token string) int {
 // agents named since the previous delay lines.
 type delay struct {
 	seconds  float64
-	rate     bool // from Request-rate
+	rate     bool // whether it comes from a Request-rate line
 	from, to int  // range of the group's agents
 }
 

@@ -79,7 +79,7 @@ const (
 // Rules are the rules that apply to an origin, with their evidence. They are immutable.
 type Rules struct {
 	*robots.Group
-	Digest string // of the file; empty if there is none
+	Digest string // digest of the file; empty if there is no file
 	Record Record
 }
 

@@ -85,7 +85,7 @@ type Options struct {
 	Plan      string
 	Epoch     int
 	Scratch   string // local directory
-	Version   string // of crawlbatch, for warcinfo records
+	Version   string // version of crawlbatch, for warcinfo records
 	UserAgent string // for warcinfo records
 	Clock     stages.Clock
 	Follows   func() manifest.Position // position of the last acknowledged checkpoint

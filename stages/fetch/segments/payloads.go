@@ -26,7 +26,7 @@ const (
 
 // Payload is a response's payload and the WARC record that holds it.
 type Payload struct {
-	digest string // as in cc-index
+	digest string // in the form of cc-index
 	url    string // WARC-Target-URI of the record
 	at     int64  // WARC-Date, in milliseconds
 	id     string // WARC-Record-ID; "" if unknown

@@ -30,7 +30,7 @@ import (
 // for the first row of each table.
 type Segment struct {
 	dir           string
-	format        int         // of its tables; 0: the newest
+	format        int         // format of its tables; 0: the newest
 	tables        []tableFile // in the order of their first rows
 	warcs         []*warcFile
 	rows          *roaring.Bitmap // planned rows whose outcome is recorded

@@ -99,7 +99,7 @@ type Client struct {
 	dialer *dial.Dialer
 	idle   *dial.Pool
 	decode chan struct{} // holds one token for each decoding in progress
-	memory *memory       // for bodies
+	memory *memory       // memory for bodies
 }
 
 // New checks the configuration and returns a client. It opens no connection.

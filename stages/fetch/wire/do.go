@@ -62,7 +62,7 @@ type exchanger struct {
 	req      *Request
 	target   http1.Target
 	x        *Exchange
-	deadline time.Time // of the exchange, on the system's clock
+	deadline time.Time // deadline of the exchange, by the system's clock
 	maxBody  int64     // bytes; Request.Allow may raise it
 	retry    bool      // the kept connection was stale
 }

@@ -56,10 +56,10 @@ type Allowance func(x *Exchange, prefix []byte) int64
 
 // Write describes a request that is about to be written.
 type Write struct {
-	At     time.Time      // on the clock Config.Now
+	At     time.Time      // time by Config.Now
 	Addr   netip.AddrPort // the peer
 	Route  dial.Route
-	Reused bool // on a kept connection
+	Reused bool // whether the connection was kept
 	Retry  bool // a kept connection died without a response, so this is the second write
 }
 

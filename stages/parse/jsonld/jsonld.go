@@ -18,7 +18,7 @@ const (
 	maxDepth  = 8        // depth of nodes within nodes
 	maxNodes  = 64       // nodes that are read
 	maxKept   = 64 << 10 // bytes of the texts of nodes
-	maxItems  = 16       // of each: types, authors and steps of a breadcrumb of a node
+	maxItems  = 16       // largest number of types, of authors, and of steps of a breadcrumb of a node
 	maxName   = 256      // bytes of a name or an @id
 	maxURL    = 1 << 10
 	maxDate   = 64

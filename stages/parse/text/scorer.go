@@ -92,7 +92,7 @@ func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 			for _, l := range t.letters[r] {
 				score[l.language] += l.points
 			}
-		case unicode.IsMark(r), r == '\u200C': // within words of Devanagari and Persian
+		case unicode.IsMark(r), r == '\u200C': // occurs within words of Devanagari and Persian
 		default:
 			end()
 			continue

@@ -35,7 +35,7 @@ type Terms struct {
 	ids   []entry
 	pairs []pair
 	slots []int32 // open addressing over ids, by hash; index + 1
-	twos  []int32 // the same for pairs
+	twos  []int32 // the same table for pairs
 	best  []candidate
 	last  int32 // id of the preceding word, or -1 if that word cannot be in a pair
 	end   int   // end of the preceding word

@@ -48,7 +48,7 @@ type Fault struct {
 	// These fields are the result with the default limits (5 redirects, 5 MiB of body), unless
 	// robots.txt or the like causes another result.
 	Outcome   schema.Outcome
-	Status    int    // of the last response; 0 if there was none
+	Status    int    // status of the last response; 0 if there was none
 	Redirects int    // number of redirects followed
 	Truncated string // content_truncated
 	Warning   bool   // the crawler salvages malformed data

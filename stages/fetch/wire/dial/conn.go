@@ -43,7 +43,7 @@ type Conn struct {
 	mu      sync.Mutex
 	aborted bool
 
-	element   *list.Element // in Pool.order
+	element   *list.Element // element of Pool.order
 	idleUntil time.Time
 }
 

@@ -23,7 +23,7 @@ type Reader struct {
 	Replayed  bool      // the bytes come from an archive
 	MaxHeader int       // bytes of a head, including interim heads before it
 	MaxBody   int64     // bytes of a payload; OnPrefix may raise it
-	Deadline  time.Time // of the exchange
+	Deadline  time.Time // deadline of the exchange
 
 	// OnPrefix, if not nil, is called once, when PrefixLen bytes of the payload or the whole
 	// payload have been read. It reports whether to read the rest.
