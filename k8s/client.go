@@ -94,7 +94,7 @@ type kind[T, L any, PT pointer[T], PL pointer[L]] struct {
 	api        rest.Interface
 	parameters runtime.ParameterCodec
 	namespace  string
-	name       string // in the paths of the API
+	name       string // name of the kind in the API's paths
 }
 
 func (k kind[T, L, PT, PL]) Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error) {

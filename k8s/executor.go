@@ -50,7 +50,7 @@ type run struct {
 	plan    *manifest.Plan
 	stage   stages.Stage
 	render  *Renderer
-	open    map[int]stages.Task // by partition: requested tasks that have not ended
+	open    map[int]stages.Task // requested tasks that have not ended, by partition
 	done    func(stages.Task, error)
 	jobs    map[string]*watched
 	trouble *troubles

@@ -22,8 +22,8 @@ const (
 	LabelRound     = "crawlbatch.io/round"         // 0
 	LabelStage     = "crawlbatch.io/stage"         // fetch
 	LabelStore     = "crawlbatch.io/store"         // digest of the store's address, because a cluster may serve several stores
-	LabelPartition = "crawlbatch.io/partition"     // of a pod; the driver sets it
-	LabelAttempt   = "crawlbatch.io/attempt"       // of a pod, from 1; the driver sets it
+	LabelPartition = "crawlbatch.io/partition"     // partition of a pod; the driver sets it
+	LabelAttempt   = "crawlbatch.io/attempt"       // number of a pod's attempt, from 1; the driver sets it
 )
 
 // Annotations of Jobs.

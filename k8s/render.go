@@ -23,7 +23,7 @@ import (
 // or config) is not here, because a crashing Go program also ends with it. In pods, errors that no
 // other attempt can fix end with exitPermanent.
 const (
-	exitTasksFailed = 3  // of a driver: some tasks failed for good
+	exitTasksFailed = 3  // a driver's exit code if some tasks failed for good
 	exitInterrupted = 75 // another attempt continues later; not a failure
 	exitPermanent   = 78 // another try cannot help
 )

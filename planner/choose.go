@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// chooser reads the records in order, merges those of one URL, and writes the URLs that
+// chooser reads the records in order and merges the records of each URL. It writes the URLs that
 // each domain's budget allows to the chosen list.
 type chooser struct {
 	*rules

@@ -44,7 +44,7 @@ type chosenWriter struct {
 	off   int64
 
 	cur   group
-	hosts map[string]*hostCount // of the current group
+	hosts map[string]*hostCount // counts of the current group
 	last  *hostCount
 }
 

@@ -43,8 +43,8 @@ type Plan struct {
 // of what was refused. After a dry run it has no ID and names no files.
 func (p *Plan) Manifest() *manifest.Plan { return &p.manifest }
 
-// Make makes a plan in scratch space. Errors wrap ErrConfig, ErrNothing, or those of
-// package source; the user can correct all of them.
+// Make makes a plan in scratch space. Errors wrap ErrConfig, ErrNothing, or an error of package
+// source; the user can correct all of them.
 func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	r, err := cfg.rules()
 	if err != nil {

@@ -54,11 +54,11 @@ type chaos struct {
 	random *rand.Rand
 	binary string
 	web    *simweb.Web
-	addr   string                // of the web's server
+	addr   string                // address of the web's server
 	stop   func() []simweb.Entry // stops the web's server and returns its log
 	store  string
-	env    []string // of the crawl's processes, added to this process's own
-	flags  []string // of `crawlbatch run`
+	env    []string // environment of the crawl's processes, added to this process's own
+	flags  []string // flags of `crawlbatch run`
 	pace   truth.Pace
 
 	mu          sync.Mutex

@@ -17,7 +17,7 @@ type taskOptions struct {
 	*common
 	task        stages.Task
 	tasks       string // key of a task list
-	index       string // of the task in it
+	index       string // index of the task in that list
 	politeness  string // file to follow
 	termination string // file for one line of why the task failed
 	metrics     metricsOptions

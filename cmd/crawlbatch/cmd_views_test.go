@@ -77,7 +77,7 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 		rounds map[string]int
 		flags  []string
 		head   string // beginning of the SQL
-		note   string // in the SQL and on stderr
+		note   string // note in the SQL and on stderr
 	}{
 		"one":                       {map[string]int{"2026-11": 2}, nil, "rounds 2026-11.0, 2026-11.1.", "2026-11 is opened, the newest crawl with a finished round\n"},
 		"two months":                {map[string]int{"2025-12": 1, "2026-01": 1}, nil, "rounds 2026-01.0.", "2026-01 is opened, the newest crawl with a finished round, of the 2 crawls here. --month opens another, --all-months all of them\n"},

@@ -67,7 +67,7 @@ type hostileFault struct {
 
 // hostileRun is a crawl of a hostile web.
 type hostileRun struct {
-	urls    []string // of the first plan
+	urls    []string // URLs of the first plan
 	rounds  int      // 0 means 1
 	private bool     // private addresses may be connected to
 	rules   []string // rules of connect_to that come before those of the web's ports

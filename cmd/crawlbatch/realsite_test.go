@@ -144,7 +144,7 @@ func serveRealSites(t *testing.T) int {
 // answer is the server's expected answer for a URL, derived from the disk.
 type answer struct {
 	outcome schema.Outcome
-	target  string // of a redirect
+	target  string // target of a redirect
 	file    string
 }
 

@@ -21,7 +21,7 @@ type common struct {
 	store      string
 	config     string
 	logFormat  string
-	flags      config.Config // what flags set; the rest is zero
+	flags      config.Config // the keys that flags set; all others are zero
 	oneMachine bool          // declares that this machine alone uses the store's directory
 	settings   string        // key in the store of the config that a driver elsewhere was given
 
@@ -29,7 +29,7 @@ type common struct {
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
-	errors   *show.LogOutput // where log writes: to err, or above what is redrawn there
+	errors   *show.LogOutput // where log writes: to err, above the redrawn block if there is one
 }
 
 // defaultStore is the store if --store is not given.

@@ -16,7 +16,7 @@ type screen struct {
 	width, height int
 	rows          []screenRow
 	top           int // first visible row
-	row, col      int // of the cursor
+	row, col      int // position of the cursor
 	full          bool
 	odd           []string // unknown sequences
 	wrapped       []string // rows written beyond the right edge

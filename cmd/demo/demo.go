@@ -30,7 +30,7 @@ const agent = "crawlbatch-demo/1.0"
 
 // Web is the served web. Close it.
 type Web struct {
-	Config *config.Config // of a crawl that reaches it
+	Config *config.Config // config of a crawl that reaches the web
 
 	web    *simweb.Web
 	stop   context.CancelFunc

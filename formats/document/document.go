@@ -35,7 +35,7 @@ type Document struct {
 type Parsed struct {
 	// Page has the columns that the document decides. Complete adds the columns of the capture.
 	Page      schema.Page
-	Terms     schema.TermCounts // of the main content
+	Terms     schema.TermCounts // terms of the main content
 	Text      schema.Text
 	Links     []schema.Link
 	NoArchive bool // no copy of the page may be kept, but its rows may (noindex forbids showing them)
@@ -83,7 +83,7 @@ type Origin struct {
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // of the robots.txt that applied; a no there or in the document overrides a yes
+	Signals               directives.Signals // signals of the robots.txt that applied; a no there or in the document overrides a yes
 }
 
 // Complete fills the columns of p that the document does not decide.

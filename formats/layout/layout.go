@@ -30,7 +30,7 @@ func MonthOf(crawl string) (month string, ok bool) {
 	return month, err == nil && ValidCrawl(crawl)
 }
 
-// IsReparse reports whether a crawl's name is that of a reparse, such as 2026-11r1.
+// IsReparse reports whether a crawl's name names a reparse, such as 2026-11r1.
 func IsReparse(crawl string) bool {
 	month, ok := MonthOf(crawl)
 	return ok && month != crawl

@@ -35,7 +35,7 @@ func (*Ledger) kind() string { return "ledger" }
 
 // Entry is one line of a ledger.
 type Entry struct {
-	N          int    `json:"n"` // from 1
+	N          int    `json:"n"` // number of the entry, from 1
 	At         string `json:"at"`
 	What       string `json:"what"`
 	Round      *int   `json:"round,omitempty"`

@@ -206,7 +206,7 @@ func (*Inputs) kind() string { return "inputs" }
 type InputTask struct {
 	Stage     string `json:"stage"`
 	Partition int    `json:"partition"`
-	SHA256    string `json:"sha256"` // of the result document
+	SHA256    string `json:"sha256"` // digest of the result document
 }
 
 // Result is the result of a committed task. It is a pure function of the task's inputs, so

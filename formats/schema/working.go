@@ -79,7 +79,7 @@ type Refused struct {
 
 // RobotsFile is a row of a fetch segment's working file robots: an origin's robots.txt, from a
 // request or from the previous round. The task's next attempt starts with the newest row of each
-// origin, the next round with those that are still valid.
+// origin. The next round starts with the rows that are still valid.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
 	Host    string  `parquet:"host,dict" doc:"host that is paced"`

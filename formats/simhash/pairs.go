@@ -233,8 +233,8 @@ const (
 	compareCost = 0.8 // a comparison, per pair
 )
 
-// chooseBlocks returns the number of blocks of width bits with the least cost. The cost is that of
-// finding the pairs at most k apart among n evenly spread fingerprints.
+// chooseBlocks returns the number of blocks of width bits with the least cost. The cost is the time
+// to find the pairs at most k apart among n evenly spread fingerprints.
 func chooseBlocks(n, width, k int) int {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // binomial coefficient of blocks over (blocks - k)

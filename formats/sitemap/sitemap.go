@@ -64,10 +64,10 @@ type Entry struct {
 	LastMod    int64   // last modified, else published, in milliseconds UTC; 0 if missing or not a date
 	Priority   float64 // 0 to 1; -1 if missing or not a number
 	ChangeFreq string  // daily, weekly …; "" if missing or not in the protocol
-	Title      string  // of feed entries and news
-	Summary    string  // of feed entries: summary, else content, as plain text, at most MaxSummary bytes
-	Base       string  // of feed entries: base of references (xml:base), relative to the file; "" means the file
-	Comments   string  // of feed entries: page with its comments
+	Title      string  // title of a feed entry or a news entry
+	Summary    string  // summary of a feed entry, or else its content, as plain text, at most MaxSummary bytes
+	Base       string  // base of a feed entry's references (xml:base), relative to the file; "" means the file
+	Comments   string  // page with the comments on a feed entry
 	Alternates []Alternate
 	Images     []Ref
 	Videos     []Ref // pages and files of videos: player_loc, content_loc

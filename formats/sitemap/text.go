@@ -74,7 +74,7 @@ func trimRune(p []byte) []byte {
 // maxEntity bounds the name of an entity, in bytes. The longest name in HTML has 31.
 const maxEntity = 32
 
-// entities are those of XML.
+// entities are the entities of XML.
 var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
 // unescape appends p to dst with the entities of XML and HTML resolved. An entity needs its

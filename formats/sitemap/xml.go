@@ -59,8 +59,8 @@ const (
 )
 
 // reader reads the XML kinds as HTML tokens. The HTML tokenizer never fails, and many sitemaps are
-// malformed XML. The reader needs no stack: at most one entry, one compound in it and one field in
-// that are open.
+// malformed XML. The reader needs no stack, because at most one entry, one compound in it and one
+// field in the compound are open.
 type reader struct {
 	z    *html.Tokenizer
 	sum  Summary

@@ -21,7 +21,7 @@ type slow struct {
 
 	mu     sync.Mutex
 	delays []time.Duration
-	errs   map[int]error // by number of the read, from 0
+	errs   map[int]error // error of a read, by the number of the read from 0
 	reads  int
 	ended  int // number of reads
 	closed int // value of ended when closed

@@ -1,5 +1,5 @@
-// Package table reads and writes rows as Parquet files on the store, sorts them
-// outside memory and merges sorted streams.
+// Package table reads and writes rows as Parquet files on the store, sorts them outside memory and
+// merges sorted streams.
 //
 // In: row structs of package schema. Out: streams of rows, and Parquet files that DuckDB,
 // Athena, Spark and pandas open. A file is first written to local scratch space and then

@@ -28,7 +28,7 @@ func Format(version int) WriterOption {
 	}
 }
 
-// fields returns the tags that differ from those of the struct T.
+// fields returns the tags that replace tags of the struct T.
 func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	portable := o.portable()
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {

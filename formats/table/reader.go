@@ -147,7 +147,7 @@ func (r *Reader[T]) extents(group int) []extent {
 // none.
 func (r *Reader[T]) Noted(key string) (string, bool) { return r.file.Lookup(key) }
 
-// Rows returns the number of rows in the object, including those that options leave out.
+// Rows returns the number of rows in the object, including rows that options leave out.
 func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
 
 // Read implements Stream. The rows do not share memory with the reader.

@@ -21,8 +21,8 @@ type Canonicalizer struct {
 }
 
 // New returns a Canonicalizer that strips query parameters whose names match one of the patterns.
-// Letter case does not matter. In a pattern, * stands for any run of characters and ? for one. The
-// error for a bad pattern names it and wraps ErrPattern.
+// Letter case does not matter. In a pattern, * matches any run of characters and ? any one
+// character. The error for a bad pattern quotes the pattern and wraps ErrPattern.
 func New(stripParams []string) (*Canonicalizer, error) {
 	strip, err := newNames(stripParams)
 	if err != nil {

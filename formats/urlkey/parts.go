@@ -113,7 +113,7 @@ func BucketOf(hash uint64, n int) int {
 	return int(hi)
 }
 
-// Parts are the url_* columns of Common Crawl's cc-index. "" stands for null.
+// Parts are the url_* columns of Common Crawl's cc-index. "" means null.
 //
 // Suffixes follow the Public Suffix List with its default rule "*": an unlisted top-level domain
 // counts as a suffix. Common Crawl has null in that case, and has no such URLs. An IP address has

@@ -12,8 +12,7 @@ type names struct {
 	first    [256]bool // first octets of matching names
 }
 
-// newNames checks the patterns. In a pattern, * stands for any run of octets and ? for any one
-// octet.
+// newNames checks the patterns. In a pattern, * matches any run of octets and ? any one octet.
 func newNames(patterns []string) (names, error) {
 	var n names
 	for _, p := range patterns {

@@ -19,9 +19,9 @@ type Capture struct {
 	// MIME is the media type that the server sent, and Detected the one found in the
 	// content; "" if there is none.
 	MIME, Detected string
-	Status         int // of HTTP; 0 if there is none
+	Status         int // HTTP status; 0 if there is none
 	Digest         Digest
-	Filename       string // of the WARC file, as readers resolve it
+	Filename       string // name of the WARC file, as readers resolve it
 	Extent         Extent
 	Charset        string
 	Languages      string // ISO 639-3 codes with commas between
@@ -30,8 +30,8 @@ type Capture struct {
 	Revisit        bool // the payload is elsewhere
 }
 
-// capturedFields is the JSON of a line. The order and the names are those of pywb and
-// Common Crawl's index, which write numbers as strings.
+// capturedFields is the JSON of a line. The order and the names of the keys are the same as in
+// pywb's and Common Crawl's indexes, which write numbers as strings.
 type capturedFields struct {
 	URL       string `json:"url"`
 	MIME      string `json:"mime,omitempty"`

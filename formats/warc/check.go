@@ -96,7 +96,7 @@ func (c *checker) takeHead(p []byte) []byte {
 	return nil
 }
 
-// interim reports whether a head is that of a 1xx response other than 101.
+// interim reports whether a head belongs to a 1xx response other than 101.
 func interim(head []byte) bool {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	fields := bytes.Fields(line)

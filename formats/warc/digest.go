@@ -69,9 +69,9 @@ type Verdict string
 
 // The verdicts.
 const (
-	// Withheld: the record says that it omits its payload, and has none
-	// (WARC-Truncated: unspecified). It has no digest or, in records of early versions
-	// of crawlbatch, that of the omitted payload.
+	// Withheld: the record says that it omits its payload, and has none (WARC-Truncated:
+	// unspecified). It has no digest. Records of early versions of crawlbatch have the digest of
+	// the omitted payload.
 	Withheld Verdict = "withheld"
 	// Unchecked: the digest is missing, its algorithm is unknown, or the digested bytes are in
 	// another record (a revisit's payload).

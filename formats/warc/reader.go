@@ -205,7 +205,7 @@ type Entry struct {
 	Length int64
 
 	reader   *Reader
-	left     int64 // of the block
+	left     int64 // bytes of the block that are not read yet
 	want     int64 // length of the extent, if it was given
 	check    *checker
 	finished bool

@@ -9,14 +9,14 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// source counts the bytes read from the file, for exact offsets, and separates errors
-// of the file from those of its content.
+// source counts the bytes read from the file, for exact offsets, and separates errors of reading
+// the file from faults in its content.
 type source struct {
 	in   io.Reader
 	br   *bufio.Reader // over the source itself
 	read int64         // offset after the bytes in br
 	base int64
-	err  error // of in, except io.EOF
+	err  error // error of in, except io.EOF
 }
 
 func newSource() *source {

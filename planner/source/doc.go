@@ -36,7 +36,7 @@ var (
 
 // Entry is a URL as a source gives it.
 type Entry struct {
-	URL  string // as written; at most MaxURL bytes
+	URL  string // text of the URL as written; at most MaxURL bytes
 	File string // the file that holds it; "frontier" for URLs that the store knows
 	Line int64  // line or row of the file, from 1; 0 where there is none
 

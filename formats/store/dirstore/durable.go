@@ -90,9 +90,9 @@ func (s *Store) syncFolder(folder string) (there bool, err error) {
 	return true, s.fsync(f)
 }
 
-// syncFolders makes the entries of folder durable. It also syncs the entry of folder
-// itself and those of the folders above it, unless this process has done so before.
-// Another process may have created these folders and not yet synced them.
+// syncFolders makes the entries of folder durable. It also syncs the entries of folder itself and
+// of the folders above it, unless this process has done so before. Another process may have created
+// these folders and not yet synced them.
 func (s *Store) syncFolders(folder string) error {
 	_, epoch := s.isKnown(folder)
 	there, err := s.syncFolder(folder)

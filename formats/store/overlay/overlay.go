@@ -1,7 +1,7 @@
-// Package overlay lays a local directory over a store.Bucket. Writes go to the directory, reads of
-// everything else go to the bucket below, which never changes. A task is recomputed on an overlay,
-// without changing the store, to compare its result with the committed one or to rebuild lost
-// parts.
+// Package overlay lays a local directory over a store.Bucket. Writes go to the directory. Reads of
+// objects that were not written go to the bucket below, which never changes. A task is recomputed
+// on an overlay, without changing the store, to compare its result with the committed one or to
+// rebuild lost parts.
 //
 // In: a bucket and an empty local directory, which the caller removes. Out: a bucket that
 // keeps the contract of package store with two exceptions. First, Create checks only what

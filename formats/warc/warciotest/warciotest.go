@@ -34,7 +34,7 @@ type Record struct {
 	File           string
 	Offset, Length int64
 	Type, ID, URI  string
-	Status         string // of a response: the HTTP status
+	Status         string // HTTP status of a response
 	Block, Payload string // whether each digest holds: "ok" or "differs"; "" if read whole, or without a digest
 	Digest         string // WARC-Payload-Digest of the record
 }
