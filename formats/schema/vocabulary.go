@@ -19,7 +19,7 @@ const (
 	ConnectError      Outcome = "connect_error"      // no connection: refused, reset, unreachable
 	TLSError          Outcome = "tls_error"          // no TLS session: certificate, protocol
 	Timeout           Outcome = "timeout"            // no response in time after all retries
-	ProtocolError     Outcome = "protocol_error"     // the answer is not HTTP in any form that could be salvaged
+	ProtocolError     Outcome = "protocol_error"     // the answer cannot be read as HTTP, even leniently
 	RedirectLimit     Outcome = "redirect_limit"     // more redirects than allowed, or a loop
 	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not stored; fetches has the detected type
 	AddressBlocked    Outcome = "address_blocked"    // the address guard refused the connection
