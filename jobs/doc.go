@@ -1,5 +1,5 @@
-// Package jobs drives a round as a graph of tasks: plan, then one stage after the other, each a set
-// of tasks that an Executor runs, until the round is sealed and the next one planned.
+// Package jobs drives a round as a graph of tasks: plan, then one stage after the other, until the
+// round is sealed and the next one is planned; an Executor runs the tasks of each stage.
 //
 // In: a store with a planned crawl. Out: sealed rounds. All state is in the store, and the driver
 // runs the tasks whose results are missing. So a driver may stop at any time, and anyone may start

@@ -101,7 +101,7 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	return err
 }
 
-// ledgers returns what appends to ledgers in the driver's name.
+// ledgers returns a writer that appends to ledgers in the driver's name.
 func (d *Driver) ledgers() ledger.Writer { return ledger.Writer{Version: d.Version, Clock: d.Clock} }
 
 // begin starts a round. `plan --replace` may have changed the config of the crawl's first round since
@@ -128,7 +128,7 @@ func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bo
 	if err != nil || s == nil {
 		return false, err
 	}
-	// The process that sealed it may have died before it recorded that.
+	// The process that sealed the round may have died before it appended the ledger's entry.
 	if err := roundstate.RecordSeal(ctx, d.Bucket, crawl, round, d.ledgers()); err != nil {
 		return false, err
 	}
@@ -179,8 +179,8 @@ func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stag
 	return roundstate.CheckResult(l, missing[0])
 }
 
-// observeStart reports to the observer that a stage begins, with its progress so far: fetch tasks
-// resume from their checkpoints. It ignores an unreadable checkpoint, because the task itself
+// observeStart reports to the observer that a stage begins, with its progress so far, because fetch
+// tasks resume from their checkpoints. It ignores an unreadable checkpoint, because the task itself
 // reports it.
 func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
 	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}

@@ -42,10 +42,10 @@ type PlanRequest struct {
 	Scratch  string // an existing local directory
 	Lookup   func(string) (string, bool)
 
-	driver bool // the request is of a driver: it freezes the clock, and follows another driver's plan
+	driver bool // a driver makes the request: Plan freezes the clock, and follows another driver's plan
 }
 
-// ledgers returns what appends to ledgers in the request's name.
+// ledgers returns a writer that appends to ledgers in the request's name.
 func (r PlanRequest) ledgers() ledger.Writer {
 	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
@@ -79,7 +79,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	}
 	made, err := r.make(ctx, cfg, round, earlier, now, scratch)
 	if errors.Is(err, planner.ErrNothing) && frozen && r.Clock.Now().After(now) {
-		// Nothing was due when a driver looked. It may be by now.
+		// Nothing was due when a driver looked, but some URL may be due by now.
 		if now, err = r.freezeNow(ctx, round, now); err != nil {
 			return nil, false, err
 		}
@@ -104,8 +104,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	return p, same, r.commit(ctx, crawl, made, now)
 }
 
-// now returns the clock that decides which URLs are due. A driver freezes it for a round, so that two
-// drivers make the same plan. frozen reports that it is that one.
+// now returns the time that decides which URLs are due. A driver freezes this time for a round, so
+// that two drivers make the same plan. frozen reports whether the returned time was frozen before.
 func (r PlanRequest) now(ctx context.Context, old *manifest.Crawl, round int) (now time.Time, frozen bool, err error) {
 	if old != nil && len(r.Sources) == 0 {
 		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
@@ -123,8 +123,8 @@ func (r PlanRequest) now(ctx context.Context, old *manifest.Crawl, round int) (n
 	return now, r.driver, err
 }
 
-// freezeNow freezes this process's clock for planning a round, unless another process froze a later
-// one than before. It returns the one that counts. Only drivers freeze it.
+// freezeNow freezes this process's time for planning a round, unless another process has frozen a
+// time later than before. It returns the frozen time. Only drivers freeze a time.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before time.Time) (time.Time, error) {
 	now := r.Clock.Now().UTC()
 	if !r.driver {
@@ -186,9 +186,9 @@ func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, ea
 	})
 }
 
-// commit makes the crawl if there is none, stores the plan, and chooses it. The choice is one swap of
-// the ledger, which fails if the round has started meanwhile, or follows another plan that the request
-// must not replace. A plan that is replaced stays until the round starts: until then, another `plan
+// commit makes the crawl if there is none, stores the plan, and chooses it. The choice is one swap
+// of the ledger, which fails if the round has started meanwhile, or follows another plan that the
+// request must not replace. A replaced plan stays until the round starts, because another `plan
 // --replace` may choose it again.
 func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, now time.Time) error {
 	// Nothing is written yet. First check that the store supports the operations that a crawl
@@ -233,7 +233,8 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	return err
 }
 
-// foundCrawl creates crawl.json if there is none. It returns the stored one and its digest.
+// foundCrawl creates crawl.json if the crawl has none. It returns the stored document and its
+// digest.
 func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manifest.Crawl, string, error) {
 	stored, digest, err := ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 	if !errors.Is(err, roundstate.ErrNoCrawl) {
@@ -249,7 +250,7 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl puts crawl.json there that the ledger names now. The round does not start before.
+// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before that.
 func (r PlanRequest) replaceCrawl(ctx context.Context, c *manifest.Crawl, digest string) error {
 	key := layout.CrawlManifest(c.Crawl)
 	for {
@@ -271,7 +272,8 @@ func (r PlanRequest) replaceCrawl(ctx context.Context, c *manifest.Crawl, digest
 	}
 }
 
-// discard removes a plan that was not chosen, if its round has started: nobody can choose it any more.
+// discard removes a plan that was not chosen if its round has started, because nobody can choose
+// the plan any more.
 func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
 	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
 	if err != nil {
@@ -292,9 +294,8 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// frozen returns the config to plan with. For a new crawl, or one whose plan is replaced, this is
-// the given config. Otherwise it is the frozen config with those changes of the given one that are
-// allowed.
+// frozen returns the config to plan with. If the crawl is new or its plan is replaced, this is the
+// given config. Otherwise it is the frozen config with the allowed changes from the given config.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
@@ -339,8 +340,8 @@ func CheckAgent(c *config.Config) error {
 	return nil
 }
 
-// compare compares a plan with the one that the ledger names. same reports that it is this one. If
-// the request must not replace the other, compare returns ErrPlanned.
+// compare compares a plan with the plan that the ledger names. same reports whether they are equal.
+// If the request must not replace the named plan, compare returns ErrPlanned.
 func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
 	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
 		return false, err

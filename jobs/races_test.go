@@ -31,7 +31,7 @@ type between struct {
 
 func (b *between) step(key string) {
 	if !strings.HasPrefix(key, "crawl") && key != layout.Active() {
-		return // the probe of the store
+		return // a write of store.Probe
 	}
 	if b.n--; b.n == 0 {
 		b.done = true
@@ -54,7 +54,7 @@ func (b *between) Delete(ctx context.Context, key string) error {
 	return b.Bucket.Delete(ctx, key)
 }
 
-// replacing plans round 0 anew, of other URLs and with another config.
+// replacing replaces the plan of round 0 by one with other URLs and another config.
 func (f *fixture) replacing(b store.Bucket) error {
 	name := filepath.Join(f.driver.Scratch, "others.txt")
 	if err := os.WriteFile(name, []byte("http://other.test/"), 0o644); err != nil {
@@ -145,7 +145,7 @@ func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
 }
 
 // TestAReplacementThatIsKilledIsGoneOnWith stops a replacement before each of its writes. The round
-// then starts with the plan of before, or says that the replacement has to be repeated.
+// then starts with the earlier plan, or the error says that the replacement has to be repeated.
 func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 	for n := 1; ; n++ {
 		f := newFixture(t)
@@ -183,8 +183,8 @@ type fixedClock struct {
 
 func (c fixedClock) Now() time.Time { return c.now }
 
-// TestTwoDriversPlanWithOneClock has a driver freeze the clock; a later one plans with it. If nothing
-// was due then, the later one freezes its own, once.
+// TestTwoDriversPlanWithOneClock lets a driver freeze its time; a later driver plans with this
+// time. If nothing was due at that time, the later driver freezes its own time, once.
 func TestTwoDriversPlanWithOneClock(t *testing.T) {
 	f := newFixture(t)
 	f.mustPlan()

@@ -28,11 +28,11 @@ type RebuildRequest struct {
 // AllRounds selects all rounds of a crawl.
 const AllRounds = -1
 
-// Rebuild recreates what the store has lost and what follows from the rest: inputs.json, results and
-// parts of reduce tasks and of the fetch tasks of a reparse, and seals. It works round by round and in
-// the order of stages, because later parts are made from earlier ones. It calls report with the keys
-// that it created for each task; for inputs and seals, the task has partition -1. It stops after a
-// stage in which a task cannot be rebuilt; the error names the first such task.
+// Rebuild recreates lost objects that follow from other objects: inputs.json, results and parts of
+// reduce tasks, those of the fetch tasks of a reparse, and seals. It works round by round and in
+// the order of stages, because later parts are made from earlier ones. It calls report with the
+// keys that it created for each task; for inputs and seals, the task has partition -1. It stops
+// after a stage in which a task cannot be rebuilt; the error names the first such task.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {

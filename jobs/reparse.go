@@ -71,7 +71,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		}
 	}
 	if exists {
-		if err := r.ledgers().Found(ctx, r.Bucket, r.As); err != nil { // its creation may have been interrupted
+		if err := r.ledgers().Found(ctx, r.Bucket, r.As); err != nil { // an earlier process may have created only a part of the crawl
 			return nil, err
 		}
 		p, _, err := roundstate.FindPlan(ctx, r.Bucket, r.As, 0)
@@ -179,7 +179,7 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w l
 	return p, choosePlan(ctx, b, p, w)
 }
 
-// choosePlan makes a reparse's plan the one that its round follows, unless another is.
+// choosePlan makes a plan the one that a reparse's round follows, unless the round follows another.
 func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
 	return roundstate.Choose(ctx, b, p, "", w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan != p.ID {

@@ -15,7 +15,7 @@ import (
 var (
 	// ErrNotStarted means that the round has a plan, but none of its tasks has run yet.
 	ErrNotStarted = errors.New("nothing to retry")
-	// ErrNoPartition: the stage has no such partition.
+	// ErrNoPartition means that the stage has no such partition.
 	ErrNoPartition = errors.New("no such partition")
 )
 

@@ -22,7 +22,7 @@ func (f *fixture) runner() worker.Runner {
 }
 
 func TestGivingUpDefersWhatWasNotFetchedAndAsksNoHost(t *testing.T) {
-	f := newFixture(t) // its hosts do not answer: a request would be a connect_error
+	f := newFixture(t) // its hosts do not answer, so a request would end as connect_error
 	f.begin()
 	f.driver.Runner = f.runner()
 	n, err := f.driver.GiveUp(t.Context(), "2026-11", []int{1})

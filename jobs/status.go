@@ -19,7 +19,7 @@ type Status struct {
 	Crawl  string        `json:"crawl"`
 	Store  string        `json:"store"`
 	Rounds []RoundStatus `json:"rounds"`
-	// Lost is what the ledger or the head names and what is gone or was changed.
+	// Lost lists the objects that the ledger or the head names and that are gone or were changed.
 	Lost []*ledger.Lost `json:"lost,omitempty"`
 }
 
@@ -34,7 +34,7 @@ func (s *Status) Err() error {
 	return fmt.Errorf("%d objects are lost or changed, the first: %w", len(s.Lost), s.Lost[0])
 }
 
-// lose adds the loss that err is. It returns any other error.
+// lose adds err to the losses if it is a ledger.Lost. It returns any other error.
 func (s *Status) lose(err error) error {
 	var lost *ledger.Lost
 	if !errors.As(err, &lost) {
@@ -66,7 +66,7 @@ type StageStatus struct {
 	Running  int              `json:"running"`          // fetch tasks with a lease, even if the attempt is dead; unknown for other stages
 	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
 	Attempts int              `json:"attempts"`         // ended attempts
-	Usage    manifest.Usage   `json:"usage"`            // by the ended attempts
+	Usage    manifest.Usage   `json:"usage"`            // of the ended attempts
 	Counts   []manifest.Count `json:"counts,omitempty"` // summed over the results
 	Recorded int64            `json:"recorded_urls"`    // for fetch: the number of planned URLs with a recorded outcome
 	Fetching []FetchStatus    `json:"fetching,omitempty"`
@@ -137,7 +137,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	}
 }
 
-// losses adds what else the ledger and the head name and what is gone.
+// losses adds all other lost objects that the ledger and the head name.
 func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {

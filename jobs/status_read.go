@@ -61,9 +61,9 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 }
 
 // present returns the partitions of a stage that have a result. It needs one LIST for 1,000
-// results. For fetch it returns nil, which means that the caller must read each result: a
-// listing would contain many segments too. A listing proves nothing, but this one only
-// decides what status shows.
+// results. For fetch it returns nil, which means that the caller must read each result: a listing
+// would contain many segments too. A listing proves nothing, but this listing only decides what
+// status shows.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {
 		return nil, nil

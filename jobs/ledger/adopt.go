@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// assemble puts together the ledger of a crawl of an older format from what is there.
+// assemble makes the ledger of a crawl of an older format from the objects in the store.
 func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, error) {
 	l := &Ledger{Crawl: m.Crawl, doc: manifest.Ledger{Crawl: m.Crawl}}
 	entries, err := there(ctx, b, m.Crawl)
@@ -28,7 +28,7 @@ func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, 
 	return l, l.doc.Append(entries...)
 }
 
-// there lists what the store has of a crawl, as entries.
+// there returns an entry for each object of a crawl that a ledger names.
 func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
 	m, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -43,7 +43,7 @@ func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry,
 	if found {
 		all = append(all, politeness(crawl, p.Revision, digest, p.Format))
 	}
-	// A round that is gone must not hide those after it.
+	// A lost round must not hide the rounds after it.
 	for round, gap := 0, 0; gap < 2; round++ {
 		entries, err := ofRound(ctx, b, crawl, round)
 		if err != nil {
@@ -62,7 +62,8 @@ func politeness(crawl string, revision int, digest string, format int) manifest.
 	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest, Format: format}
 }
 
-// look reads a document that may not be there. One that cannot be read is there, without a digest.
+// look reads a document that may not exist. For a document that cannot be read, found is true and
+// the digest is empty.
 func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) (digest string, found bool, err error) {
 	_, digest, err = manifest.LoadContents(ctx, b, key, d)
 	switch {
@@ -74,7 +75,7 @@ func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) 
 	return digest, err == nil, err
 }
 
-// ofRound lists what the store has of a round, as entries.
+// ofRound returns an entry for each object of a round that a ledger names.
 func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
 	var all []manifest.Entry
 	id, format, err := followed(ctx, b, crawl, round)
@@ -163,12 +164,12 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 }
 
 // Adopt gives crawls of an older format their ledgers and the store its head. alive waits until no
-// process of an older version fetches. After an interruption, and beside others that adopt, Adopt goes
-// on. It does nothing for crawls that have a ledger.
+// process of an older version fetches. Adopt continues an interrupted adoption, and may run in
+// several processes at once. It does nothing for crawls that have a ledger.
 //
-// The order is: active.json and crawl.json get the new format, which older versions refuse; then the
-// ledger; then the name in the head. So crawl.json of the new format, with adopted_from and not in the
-// head, is an interrupted adoption.
+// The order is: active.json and crawl.json get the new format, which older versions refuse; then
+// the ledger; then the name in the head. So an adoption was interrupted if crawl.json has the new
+// format and adopted_from, and the head does not name the crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	head, _, err := LoadHead(ctx, b)
 	if err != nil {
@@ -207,7 +208,8 @@ func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, aliv
 	return old, nil
 }
 
-// adoptActive gives active.json the new format, so that an older version claims nothing more.
+// adoptActive gives active.json the new format, so that an older version can claim no round any
+// more.
 func (w Writer) adoptActive(ctx context.Context, b store.Bucket, alive func(ctx context.Context, a *manifest.Active) error) error {
 	for {
 		var a manifest.Active
@@ -249,7 +251,7 @@ func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) er
 	return w.write(ctx, b, crawl)
 }
 
-// write stores the ledger that the store's objects tell, unless there is one.
+// write stores the ledger that assemble makes, unless the crawl has a ledger.
 func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
 	stands, err := manifest.Exists(ctx, b, layout.Ledger(crawl))
 	if err != nil || stands {
@@ -269,12 +271,12 @@ func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
 	return err
 }
 
-// Rebuild makes a lost ledger, head or active.json anew from what is there, and returns their keys.
-// crawls are those of which the store has objects. What was lost besides cannot be known.
+// Rebuild recreates a lost ledger, head or active.json from the objects in the store, and returns
+// the keys. crawls lists the crawls that have objects. Other losses remain unknown.
 func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string) (made []string, err error) {
 	l, err := Load(ctx, b, crawl)
 	if err == nil && !l.Stored {
-		return nil, nil // its adoption or creation is still to come
+		return nil, nil // the crawl is not adopted or created yet
 	}
 	var lost *Lost
 	if errors.As(err, &lost) && lost.Object == layout.Ledger(crawl) && !lost.Changed {
@@ -315,8 +317,8 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 	return made, nil
 }
 
-// rebuildActive makes a lost active.json anew. It names the round that was being fetched: of the
-// newest crawl with one that is fetching and not sealed.
+// rebuildActive recreates a lost active.json. The document names the newest round that has started
+// and whose fetch stage has not ended.
 func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawls []string) (made bool, err error) {
 	there, err := manifest.Exists(ctx, b, layout.Active())
 	if err != nil || there {
@@ -344,7 +346,7 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawls []stri
 	return err == nil, err
 }
 
-// Planning returns the entry that freezes the clock of a round's planning.
+// Planning returns the entry that freezes the time for planning a round.
 func Planning(round int, now time.Time) manifest.Entry {
 	return manifest.Entry{What: manifest.EntryPlanning, Round: &round, Now: now.UTC().Format(time.RFC3339Nano)}
 }

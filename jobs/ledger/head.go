@@ -24,7 +24,8 @@ func LoadHead(ctx context.Context, b store.Bucket) (*manifest.Crawls, store.Vers
 	return &head, version, nil
 }
 
-// CheckActive returns a Lost if active.json is gone. It is made before the head.
+// CheckActive returns a Lost if the head exists and active.json is gone, because active.json is
+// created before the head.
 func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls) error {
 	if head == nil {
 		return nil
@@ -44,8 +45,8 @@ func lostActive(head *manifest.Crawls) error {
 	return &Lost{Object: layout.Active(), Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
 
-// CheckHead returns a Lost if the head is gone, or an older one was put back: it does not name a
-// crawl whose ledger goes on.
+// CheckHead returns a Lost if the head is gone, or if an older head was put back. An older head
+// does not name the crawl, though the crawl's ledger has later entries.
 func CheckHead(ctx context.Context, b store.Bucket, l *Ledger) error {
 	if !l.Stored || l.fresh() {
 		return nil
@@ -57,8 +58,9 @@ func CheckHead(ctx context.Context, b store.Bucket, l *Ledger) error {
 	return &Lost{Object: layout.Crawls(), Changed: head != nil, Was: "the list of the store's crawls, with " + l.Crawl, Remedy: remake(l.Crawl)}
 }
 
-// Found makes what a crawl has before its first round, in this order: its ledger, active.json, the
-// crawl's name in the head. crawl.json exists. After an interruption, Found goes on.
+// Found creates the documents that a crawl needs before its first round, in this order: its ledger,
+// active.json, its name in the head. crawl.json must exist. Found continues an interrupted
+// creation.
 func (w Writer) Found(ctx context.Context, b store.Bucket, crawl string) error {
 	l, err := w.foundLedger(ctx, b, crawl)
 	if err != nil {
@@ -91,8 +93,8 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 	}
 }
 
-// name writes a crawl's name into the head. Before that it makes active.json, unless the head says
-// that it was there. anew says that a lost head may be made anew.
+// name writes a crawl's name into the head. Before that it creates active.json, unless the head
+// shows that active.json existed. If anew is true, it may recreate a lost head.
 func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
 	for {
 		head, version, err := LoadHead(ctx, b)
@@ -122,8 +124,8 @@ func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted,
 	}
 }
 
-// neverNamed returns a Lost if the store has no head, though a crawl's ledger goes on after the
-// crawl's name was written there.
+// neverNamed returns a Lost if the store has no head, but some crawl's ledger has an entry that is
+// appended only after the head names the crawl.
 func neverNamed(ctx context.Context, b store.Bucket) error {
 	crawls, err := Crawls(ctx, b)
 	if err != nil {

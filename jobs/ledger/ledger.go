@@ -1,5 +1,5 @@
-// Package ledger keeps each crawl's ledger and the store's head: what was begun, decided and sealed,
-// so that what is missing is known to be missing.
+// Package ledger keeps each crawl's ledger and the store's head: what was begun, decided and
+// sealed, so that a loss is noticed.
 //
 // In: a bucket and the name of a crawl. Out: the ledger's entries, appended by swaps of one object and
 // chained by digest, and a Lost error for each object that an entry names and that is gone or has
@@ -10,9 +10,9 @@
 //	for lost, err := range l.Losses(ctx, b) …     // what an entry names and what is not there
 //	for lost, err := range ledger.HeadLosses(ctx, b) … // the head, active.json, crawls
 //
-// Data comes before names: an object is written first, then its entry is appended. Whoever finds the
-// object without its entry appends it. One swap decides between writers: the loser reads the ledger
-// again and decides anew. The package imports stages and formats.
+// Data comes before names: an object is written first, then its entry is appended. A process that
+// finds an object without its entry appends the entry. One swap decides between writers; the loser
+// reads the ledger again and decides again. The package imports stages and formats.
 package ledger
 
 import (
@@ -41,14 +41,14 @@ var (
 // Ledger is a crawl's ledger as it was read. It does not change.
 type Ledger struct {
 	Crawl string
-	// Stored is false for what was put together from a crawl of an older format.
+	// Stored is false if the ledger was made in memory for a crawl of an older format.
 	Stored bool
 
 	doc     manifest.Ledger
 	version store.Version
 }
 
-// Load reads the ledger of a crawl. For a crawl of an older format it puts together the ledger that
+// Load reads the ledger of a crawl. For a crawl of an older format it makes the ledger that
 // adoption would write. The error wraps ErrNoCrawl, ErrLost or manifest.ErrCorrupt.
 func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	l := &Ledger{Crawl: crawl, Stored: true}
@@ -70,8 +70,8 @@ func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	return l, nil
 }
 
-// absent decides what a crawl without ledger.json is: none, one of an older format, one whose
-// creation or adoption was interrupted, or one whose ledger is lost.
+// absent decides why a crawl has no ledger.json. The crawl does not exist or has an older format,
+// its creation or adoption was interrupted, or the ledger is lost.
 func absent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	m, _, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -97,8 +97,8 @@ func absent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) 
 	return &Ledger{Crawl: crawl}, err
 }
 
-// LoadCrawl reads crawl.json and returns its contents' digest. If it is gone, the error says whether
-// the store ever had the crawl.
+// LoadCrawl reads crawl.json and returns the digest of its contents. If crawl.json is gone, the
+// error says whether the store ever had the crawl.
 func LoadCrawl(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawl, string, error) {
 	var m manifest.Crawl
 	key := layout.CrawlManifest(crawl)
@@ -196,7 +196,7 @@ func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 // Started returns the entry with which a round began, or nil.
 func (l *Ledger) Started(round int) *manifest.Entry { return l.Newest(manifest.EntryStarted, round) }
 
-// Now returns the clock that was frozen for planning a round. ok is false if none was.
+// Now returns the time that was frozen for planning a round. ok is false if none was frozen.
 func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	e := l.Newest(manifest.EntryPlanning, round)
 	if e == nil {
@@ -206,7 +206,7 @@ func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	return now, err == nil
 }
 
-// Rounds returns the number of rounds that some entry names: the newest, and all before it.
+// Rounds returns the number of rounds up to the newest one that an entry names.
 func (l *Ledger) Rounds() int {
 	n := 0
 	for _, e := range l.doc.Entries {
@@ -217,19 +217,19 @@ func (l *Ledger) Rounds() int {
 	return n
 }
 
-// fresh reports whether nothing follows the creation of the crawl.
+// fresh reports whether the ledger has only the entries of the crawl's creation.
 func (l *Ledger) fresh() bool {
 	return !slices.ContainsFunc(l.doc.Entries, func(e manifest.Entry) bool { return e.What != manifest.EntryCrawl && !e.Adopted })
 }
 
 // Writer appends to ledgers.
 type Writer struct {
-	Version string // of this program, for written_by
+	Version string // version of this program, for written_by
 	Clock   stages.Clock
 }
 
-// Append appends what decide returns for the ledger as it is, which may be nothing. If another
-// writer was first, it asks again. It returns the ledger after that.
+// Append appends the entries that decide returns for the present ledger, if any. If another writer
+// was first, it calls decide again with the new ledger. It returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	for {
 		l, err := Load(ctx, b, crawl)

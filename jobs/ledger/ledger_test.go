@@ -33,7 +33,7 @@ func newStore(t *testing.T) store.Bucket {
 	return b
 }
 
-// put stores a document as a program of a format wrote it.
+// put stores a document in the given format.
 func put(t *testing.T, b store.Bucket, format int, key string, d manifest.Document) {
 	t.Helper()
 	body, err := manifest.EncodeAs(d, format)
@@ -45,8 +45,8 @@ func put(t *testing.T, b store.Bucket, format int, key string, d manifest.Docume
 	}
 }
 
-// crawled stores what a crawl with one sealed round, a round that is being fetched, and a revision of
-// its politeness has.
+// crawled stores a crawl with one sealed round, a round that is being fetched, and a revision of
+// its politeness.
 func crawled(t *testing.T, b store.Bucket, format int, crawl string) {
 	t.Helper()
 	put(t, b, format, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Config: "user_agent: x\n"})
@@ -61,7 +61,7 @@ func crawled(t *testing.T, b store.Bucket, format int, crawl string) {
 	put(t, b, format, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p0"})
 }
 
-// said is what the entries of a ledger say, without clocks and digests.
+// said describes the entries of a ledger without times and digests.
 func said(l *ledger.Ledger) []string {
 	var all []string
 	for _, e := range l.Entries() {
@@ -90,7 +90,7 @@ var adopted = []string{
 }
 
 // TestAdoptionGoesOnAfterAFailureAtAnyWrite lets each write of an adoption fail in turn, before or
-// after its effect. The next adoption ends as an undisturbed one.
+// after its effect. The next adoption must end like an undisturbed one.
 func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
 	for _, how := range []faultstore.Fault{faultstore.Before, faultstore.After} {
 		for failing := 1; ; failing++ {
@@ -250,8 +250,8 @@ func TestAForkedOrEditedLedgerIsRefused(t *testing.T) {
 func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 	fetched := layout.StageDir(month, 1, string(stages.Fetch))
 	for _, tc := range []struct {
-		key    string // deleted
-		named  string // reported; empty: key
+		key    string // the deleted object
+		named  string // the reported object; empty: key
 		remedy string
 	}{
 		{layout.CrawlManifest(month), "", "restore it from a copy"},

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrLost means that an object is gone, or has other contents, that the ledger or the head names.
+// ErrLost means that an object which the ledger or the head names is gone or has other contents.
 var ErrLost = errors.New("lost")
 
 // Lost is one such object. It wraps ErrLost and stages.ErrPermanent.
@@ -20,8 +20,8 @@ type Lost struct {
 	Object  string `json:"object"`            // its key, or a folder
 	Round   *int   `json:"round,omitempty"`   // nil: of the crawl or the store
 	Was     string `json:"was"`               // what it was, such as "the seal of round 1"
-	Changed bool   `json:"changed,omitempty"` // it is there, with other contents
-	Remedy  string `json:"remedy"`            // what to do, without loss
+	Changed bool   `json:"changed,omitempty"` // the object exists with other contents
+	Remedy  string `json:"remedy"`            // what to do without losing more
 }
 
 // Error names the object, what it was, and the remedy.
@@ -36,10 +36,10 @@ func (l *Lost) Error() string {
 // Unwrap makes every Lost an ErrLost that is permanent.
 func (l *Lost) Unwrap() []error { return []error{ErrLost, stages.ErrPermanent} }
 
-// restore is the remedy for what nothing else tells.
+// restore is the remedy for objects that cannot be recreated.
 const restore = "restore it from a copy, nothing else tells what it held"
 
-// remake is the remedy for what follows from other objects.
+// remake is the remedy for objects that can be recreated from others.
 func remake(crawl string) string {
 	return fmt.Sprintf("restore it from a copy, or make it anew with `crawlbatch retry --month %s --rebuild`", crawl)
 }
@@ -48,7 +48,7 @@ func lostLedger(crawl string) error {
 	return &Lost{Object: layout.Ledger(crawl), Was: "the ledger of crawl " + crawl, Remedy: remake(crawl)}
 }
 
-// Miss returns the Lost of the document that an entry names, and that is gone or was changed.
+// Miss returns the Lost for a document that an entry names and that is gone or was changed.
 func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	lost := &Lost{Object: e.Object, Round: e.Round, Changed: changed, Remedy: remake(l.Crawl)}
 	switch e.What {
@@ -77,8 +77,8 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	return lost
 }
 
-// Check reads the document that an entry names into d. A document that is gone or has other contents
-// is a Lost.
+// Check reads the document that an entry names into d. The error is a Lost if the document is gone
+// or has other contents.
 func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	_, digest, err := manifest.LoadContents(ctx, b, e.Object, d)
 	if errors.Is(err, store.ErrNotFound) {
@@ -90,14 +90,14 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	return err
 }
 
-// Read reports whether Check read the document, though it may have other contents than recorded.
+// Read reports whether Check read the document, even if the contents differ from those recorded.
 func Read(err error) bool {
 	var lost *Lost
 	return err == nil || errors.As(err, &lost) && lost.Changed
 }
 
-// named returns the entries whose objects must be there: for each decision the newest, and for each
-// round only the plan that it follows.
+// named returns the entries whose objects must exist: the newest entry of each decision, and for
+// each round only the plan that the round follows.
 func (l *Ledger) named() []*manifest.Entry {
 	var all []*manifest.Entry
 	add := func(e *manifest.Entry) {
@@ -124,8 +124,8 @@ func (l *Ledger) named() []*manifest.Entry {
 	return all
 }
 
-// Losses yields what the ledger names and what is not there, or has other contents. A document that
-// cannot be read yields its error. A pair with another error is the last.
+// Losses yields the objects that the ledger names and that are gone or have other contents. For a
+// document that cannot be read it yields the error. It stops after any other error.
 func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		for _, e := range l.named() {
@@ -159,7 +159,7 @@ func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry) er
 	case manifest.EntryPoliteness:
 		var p manifest.Politeness
 		err := l.Check(ctx, b, e, &p)
-		if p.Revision > e.Revision { // its publisher has not appended its entry yet
+		if p.Revision > e.Revision { // the publisher has not appended the entry yet
 			return nil
 		}
 		return err
@@ -191,8 +191,8 @@ func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) er
 	return l.Miss(fetching, false)
 }
 
-// CheckUnbegun returns a Lost if a round that the ledger does not call started has objects of its
-// fetch stage: then an older ledger was put back.
+// CheckUnbegun returns a Lost if a round has objects of its fetch stage but no entry `started`,
+// because an older ledger was put back then.
 func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) error {
 	if !l.Stored || l.Started(round) != nil {
 		return nil
@@ -207,8 +207,8 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 	return err
 }
 
-// HeadLosses yields what is lost of the head: the head itself, active.json, and crawls that it names
-// of which crawl.json or ledger.json is gone.
+// HeadLosses yields the losses that the head shows: the head itself, active.json, and each named
+// crawl whose crawl.json or ledger.json is gone.
 func HeadLosses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		head, _, err := LoadHead(ctx, b)

@@ -2,10 +2,10 @@ package model
 
 import "testing"
 
-// This model is the adoption of a store whose crawl X has an older format: commands of this
-// version adopt it, while a driver of the older version may run at any point, and a new `run`
-// wants to fetch another crawl, Y. Each document is swapped, so a swap fails if the document
-// changed since it was read.
+// This model is the adoption of a store whose crawl X has an older format. Commands of this version
+// adopt the store, a driver of the older version may run at any point, and a new `run` wants to
+// fetch another crawl, Y. Every write is a swap, which fails if the document changed since it was
+// read.
 
 // Mutations of the adoption.
 const (
@@ -33,7 +33,7 @@ type adoption struct {
 	mutation string
 }
 
-// oldStep is where the older driver is.
+// oldStep is the step that the older driver has reached.
 type oldStep uint8
 
 const (
@@ -46,45 +46,45 @@ const (
 	oldEnded
 )
 
-// newStep is where a command of this version is.
+// newStep is the step that a command of this version has reached.
 type newStep uint8
 
 const (
 	newLooks newStep = iota
 	newReadsActive
-	newWaits // until no older attempt holds a partition
+	newWaits // waits until no older attempt holds a partition
 	newSwapsActive
 	newSwapsCrawl
 	newSnapshots
 	newWritesLedger
 	newNames
 	newReady
-	newStarts // the round of X, in the ledger
+	newStarts // appends the start of X's round to the ledger
 	newEnded
 )
 
 // active is the content of active.json.
 type active struct {
 	newFormat bool
-	crawl     byte // whose fetch stage runs; 0: none does
+	crawl     byte // the crawl whose fetch stage runs; 0: none
 }
 
 type command struct {
 	step     newStep
 	read     active
-	started  bool // in its snapshot
+	started  bool // the snapshot has the start of the round
 	fetched  bool
-	noLedger bool // when it took the snapshot
+	noLedger bool // there was no ledger at the time of the snapshot
 	dead     bool
 }
 
 type adoptionState struct {
 	active         active
 	crawlNew       bool // crawl.json has the new format
-	start, fetched bool // objects of the round
+	start, fetched bool // the round has such objects
 	ledger         bool
 	knowsStart     bool // the ledger names the start
-	appended       bool // a later entry was appended to it
+	appended       bool // a later entry was appended to the ledger
 	head           bool
 	old            oldStep
 	oldRead        active
@@ -125,7 +125,7 @@ func (m adoption) next(s *adoptionState, emit func(label, *adoptionState)) {
 			}
 		}
 	}
-	// A new run of crawl Y. It adopted nothing itself; it needs active.json of the new format.
+	// A new run of crawl Y adopts nothing itself. It needs active.json in the new format.
 	if s.active == (active{newFormat: true}) || m.mutation == activeKeeps && s.head && s.active.crawl == 0 {
 		n := *s
 		n.active.crawl, n.otherFetches = 'Y', true
@@ -156,7 +156,7 @@ func (m adoption) older(s *adoptionState, emit func(label, *adoptionState)) {
 		do("reads active.json", func(n *adoptionState) {
 			n.old, n.oldRead = oldClaims, n.active
 			if n.active.newFormat || n.active.crawl == 'Y' {
-				n.old = oldEnded // exit 78, or busy
+				n.old = oldEnded // it exits 78, or as busy
 			}
 		})
 	case oldClaims:
@@ -194,7 +194,7 @@ func (m adoption) older(s *adoptionState, emit func(label, *adoptionState)) {
 	}
 }
 
-// command is one of this version: it adopts crawl X, then runs it.
+// command is a command of this version. It adopts crawl X, then runs the crawl.
 func (m adoption) command(s *adoptionState, i int, emit func(label, *adoptionState)) {
 	c := &s.cmd[i]
 	do := func(name string, change func(n *adoptionState, c *command)) {
@@ -249,7 +249,7 @@ func (m adoption) command(s *adoptionState, i int, emit func(label, *adoptionSta
 		do("run: read the ledger", func(n *adoptionState, c *command) {
 			c.step = newStarts
 			if n.fetched && !n.knowsStart {
-				n.fault = neverLost // objects of a round that the ledger does not call started
+				n.fault = neverLost // a round without the entry started has objects
 			}
 		})
 	case newStarts:

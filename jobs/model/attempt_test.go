@@ -1,6 +1,6 @@
 package model
 
-// protocol is what an attempt that runs may do next.
+// protocol emits the next actions of a running attempt.
 func (m partition) protocol(s *partitionState, i int, emit func(label, *partitionState)) {
 	a := &s.att[i]
 	do := func(name string, arg int, change func(n *partitionState, a *attempt)) {
@@ -87,12 +87,12 @@ func (m partition) compare(n *partitionState, i int) {
 	}
 }
 
-// later reports whether an object proves that a checkpoint is not the last one.
+// later reports whether an object proves that a checkpoint is older than the last one.
 func (m partition) later(n *partitionState, c checkpoint) bool {
 	if c.epoch == 0 && n.marked {
 		return true
 	}
-	var next [maxEpoch]int // by epoch: the first number that is not listed
+	var next [maxEpoch]int // by epoch: the number of the first unlisted segment
 	for k := range n.segments {
 		if c.files&(1<<k) != 0 {
 			next[k/perEpoch] = k%perEpoch + 1
@@ -130,7 +130,7 @@ func (m partition) take(s *partitionState, i int, do doer) {
 	})
 }
 
-// send sends a swap. A holder whose lock was removed takes it again before.
+// send sends a swap. A holder whose lock was removed first takes the lock again.
 func (m partition) send(n *partitionState, i int, c checkpoint) {
 	m.reclaim(n, i)
 	a := &n.att[i]
@@ -146,8 +146,7 @@ func (m partition) reclaim(n *partitionState, i int) {
 	}
 }
 
-// settle learns what became of the last swap: its answer arrives, or the attempt reads the
-// checkpoint back.
+// settle ends the last swap: the answer arrives, or the attempt reads the checkpoint back.
 func (m partition) settle(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	switch a.net {
@@ -204,14 +203,14 @@ func (m partition) acknowledged(n *partitionState, i int) {
 		a.phase, a.epoch, a.age = marking, a.seen.epoch, 0
 	case a.seen.complete:
 		a.phase = finished
-	case a.seen.released && a.flight > 0: // only under releaseInFlight
+	case a.seen.released && a.flight > 0: // possible only under the mutation releaseInFlight
 	case a.seen.released:
 		m.unlock(n, i)
 		end(n, i)
 	}
 }
 
-// conflict: a lost lease is lost for good.
+// conflict ends an attempt whose swap lost, because a lost lease is lost for good.
 func (m partition) conflict(n *partitionState, i int) {
 	a := &n.att[i]
 	switch {
@@ -228,7 +227,7 @@ func (m partition) conflict(n *partitionState, i int) {
 	}
 }
 
-// hold is what a holder may do: ask, record, upload, swap, sweep.
+// hold emits the actions of a holder: ask, record, upload, swap, sweep.
 func (m partition) hold(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	for u := 0; u < m.urls; u++ {
@@ -266,7 +265,7 @@ func (m partition) hold(s *partitionState, i int, do doer) {
 	}
 }
 
-// uploaded is the next segment that a checkpoint may list; -1 if there is none.
+// uploaded returns the next segment that a checkpoint may list, or -1 if there is none.
 func (m partition) uploaded(s *partitionState, i int) int {
 	a := &s.att[i]
 	for n := a.listed; n < a.cut; n++ {
@@ -282,7 +281,7 @@ func (m partition) uploaded(s *partitionState, i int) int {
 	return -1
 }
 
-// swaps are the swaps of a holder.
+// swaps emits the swaps of a holder.
 func (m partition) swaps(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	swap := func(name string, change func(c *checkpoint, a *attempt)) {

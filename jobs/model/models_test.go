@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mutations of the partition's protocol, the promise that each breaks, and bounds within
-// which it does.
+// mutations lists the mutations of the partition's protocol, the promise that each breaks, and
+// bounds that suffice to break it.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition
@@ -54,8 +54,8 @@ func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 }
 
 // TestPartitionKeepsItsPromises visits the nearest states of two attempts at a partition of one
-// URL. `make model` lets more happen and visits all states of two attempts, and as many of three
-// as fit.
+// URL. `make model` has wider bounds. It visits all states of two attempts, and as many states of
+// three attempts as memory allows.
 func TestPartitionKeepsItsPromises(t *testing.T) {
 	models := map[string]struct {
 		m    partition
@@ -101,7 +101,7 @@ func TestPartitionKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// TestPartitionReachesItsEnds requires that the model is not void: what should happen does.
+// TestPartitionReachesItsEnds requires that the search reaches each end that an attempt may have.
 func TestPartitionReachesItsEnds(t *testing.T) {
 	reached := map[string]bool{}
 	see := func(what string, did bool) { reached[what] = reached[what] || did }
@@ -124,7 +124,7 @@ func TestPartitionReachesItsEnds(t *testing.T) {
 	requireAll(t, reached, 7)
 }
 
-// thorough reports whether the whole models are wanted: `make model`.
+// thorough reports whether `make model` runs the tests, which wants the whole models.
 func thorough() bool { return os.Getenv("CRAWLBATCH_MODEL") != "" }
 
 // most bounds the states of a search, and so its memory: a state takes 16 to 30 bytes, and 250
@@ -135,7 +135,8 @@ const (
 	reaching    = 30_000
 )
 
-// requireAll requires that a search reached each of the things, so that it is not void.
+// requireAll requires that a search reached everything in want, so that the search proves
+// something.
 func requireAll(t *testing.T, reached map[string]bool, want int) {
 	t.Helper()
 	n := 0

@@ -1,12 +1,12 @@
 package model
 
-// This model is a partition under "A partition's checkpoint": attempts take, renew, mark,
-// checkpoint, release and complete it, fetch its URLs, upload and sweep files. The store is
-// linearizable, but a request may take effect late and its answer may be lost. Time passes
-// in ticks, also for a process that is paused.
+// This model is one partition, as in "A partition's checkpoint". Attempts take, renew, mark,
+// checkpoint, release and complete the partition, fetch its URLs, upload and sweep files. The store
+// is linearizable, but a request may take effect late and its answer may be lost. Time passes in
+// ticks, even while a process is paused.
 
 const (
-	leaseTicks   = 2 // a lease; a request takes up to one tick (timeout.total)
+	leaseTicks   = 2 // length of a lease; a request takes up to one tick (timeout.total)
 	standTicks   = leaseTicks + 1
 	maxAttempts  = 3
 	maxEpoch     = 3 // an attempt whose take has no answer may take twice
@@ -58,7 +58,7 @@ const (
 
 var promises = []string{oneFetches, withRight, flightsEnd, nothingListed, nothingTwice, neverRecurs, sumsAgree, oneResult, refusedForLoss, traceRefuses}
 
-// What an outsider does, once.
+// What an outsider may do once.
 const (
 	nobody = iota
 	putsBack
@@ -69,21 +69,21 @@ const (
 type partition struct {
 	attempts, urls            int
 	renewals, pauses, crashes uint8
-	locks                     bool // a directory store: a lock instead of the wait for the lease
+	locks                     bool // the store is a directory: a newcomer waits for the lock, not for the lease
 	removals                  uint8
 	outsider                  int
 	mutation                  string
 }
 
-// checkpoint is a state of checkpoint.json. Its version is its content, so two are equal if
-// and only if their versions are. Epoch 0: there is none.
+// checkpoint is a state of checkpoint.json. Its content is its version. Epoch 0 means that there is
+// no checkpoint.
 type checkpoint struct {
 	epoch, counter, holder uint8
 	files, rows            uint8 // sets of segments and URLs
 	released, complete     bool
 }
 
-// phase of an attempt.
+// phase is the phase of an attempt.
 type phase uint8
 
 const (
@@ -101,7 +101,7 @@ const (
 	gone
 )
 
-// The state of the last swap's request.
+// The states of the request of the last swap.
 const (
 	quiet = iota
 	underway
@@ -109,7 +109,7 @@ const (
 	answeredNo
 )
 
-// The state of the store's lock, as an attempt holds it.
+// The states of an attempt's hold on the store's lock.
 const (
 	unlocked = iota
 	stands
@@ -118,27 +118,27 @@ const (
 
 type attempt struct {
 	phase     phase
-	seen      checkpoint // the last that was read or acknowledged
+	seen      checkpoint // the last checkpoint that was read or acknowledged
 	age       uint8      // ticks since seen was first seen
-	right     uint8      // ticks of the right to fetch that are left, and one; 0: none
-	sent      checkpoint // unsettled
-	sentAge   uint8      // ticks since it was sent first
+	right     uint8      // 1 + the ticks left of the right to fetch; 0: no right
+	sent      checkpoint // the unsettled swap
+	sentAge   uint8      // ticks since sent was first sent
 	net       uint8
-	body      checkpoint // what the request holds
-	flight    uint8      // URL being asked, and one
+	body      checkpoint // content of the request
+	flight    uint8      // 1 + the URL that is being requested; 0: none
 	flightAge uint8
 	mem       uint8 // URLs with an outcome in no segment
 	cut       uint8 // segments made
 	listed    uint8 // segments listed
 	epoch     uint8
 	lock      uint8
-	armed     uint8 // URL whose request was checked before the process froze, and one
+	armed     uint8 // 1 + the URL whose request was checked before the process froze; 0: none
 	paused    bool
-	raced     bool // an outsider acted since its comparison, and it cannot know before its next swap
+	raced     bool // an outsider acted after the attempt's comparison; the attempt cannot notice before its next swap
 	renewed   uint8
 }
 
-// segment states.
+// The states of a segment.
 const (
 	absent = iota
 	onDisk
@@ -160,7 +160,7 @@ type partitionState struct {
 	pauses, crashes, removals uint8
 	copied                    checkpoint
 	tampered, tamperedLive    bool
-	blind                     bool // an outsider left no trace: nothing is promised any more
+	blind                     bool // an outsider left no trace, so nothing is promised any more
 
 	known              uint8 // URLs that an effective or acknowledged checkpoint recorded
 	topEpoch, topCount uint8
@@ -179,7 +179,7 @@ func (m partition) machine() machine[partitionState] {
 	return machine[partitionState]{next: m.next, broken: m.broken}
 }
 
-// broken names the promise that a state breaks.
+// broken returns the promise that a state breaks.
 func (m partition) broken(s *partitionState) string {
 	if s.blind {
 		return ""
@@ -222,7 +222,7 @@ func (m partition) broken(s *partitionState) string {
 	return ""
 }
 
-// mayWrite is whether a request that is written now ends within the right.
+// mayWrite reports whether a request that is written now ends within the right to fetch.
 func (m partition) mayWrite(a *attempt) bool {
 	least := uint8(2)
 	if m.mutation == lateRequests {
@@ -285,7 +285,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 }
 
 func (m partition) begin(s *partitionState, i int, emit func(label, *partitionState)) {
-	// Attempts are alike: the next one begins only after the one before it.
+	// Attempts are alike, so each begins only after the one with the lower number.
 	if i > 0 && s.att[i-1].phase == idle || s.result.epoch > 0 {
 		return
 	}
@@ -333,7 +333,7 @@ func (n *partitionState) locked() bool {
 	return false
 }
 
-// end ends an attempt for good. What its last request does stays open.
+// end ends an attempt for good. Its last request may still take effect.
 func end(n *partitionState, i int) {
 	a := &n.att[i]
 	for k := range n.segments {
@@ -384,7 +384,7 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 		if m.mayWrite(a) {
 			m.write(&n, i, arg)
 		} else {
-			a.mem |= 1 << arg // the one exception
+			a.mem |= 1 << arg // exception 4 of the protocol: the frozen request is sent
 		}
 		a.armed = 0
 	}
@@ -424,7 +424,7 @@ func (m partition) write(n *partitionState, i, u int) {
 	n.att[i].flight, n.att[i].flightAge = uint8(u+1), 0
 }
 
-// environment is the clock, uploads under way, and outsiders.
+// environment emits the actions of the clock, of uploads under way and of outsiders.
 func (m partition) environment(s *partitionState, emit func(label, *partitionState)) {
 	m.tick(s, emit)
 	for k := range s.segments {
@@ -483,7 +483,7 @@ func (m partition) tick(s *partitionState, emit func(label, *partitionState)) {
 		a := &n.att[i]
 		if !a.paused && a.flight > 0 {
 			if a.flightAge == 1 {
-				return // timeout.total: it ends first
+				return // the request ends first, by timeout.total
 			}
 			a.flightAge++
 		}

@@ -2,9 +2,9 @@ package model
 
 import "testing"
 
-// This model is the choice of a round's plan: two drivers that plan a round at about the time
-// at which URLs become due, and users of `plan --replace`, all by swaps of the ledger. Plan ID
-// 1 and 2 is what the clocks 1 and 2 make, since the ID of a plan is a digest of its content.
+// This model is the choice of a round's plan. Two drivers plan a round at about the time at which
+// URLs become due, and users run `plan --replace`; all of them swap the ledger. The plan with ID 1
+// or 2 is the one that the clock 1 or 2 makes, because a plan's ID is a digest of its content.
 
 // Mutations of the choice of a plan.
 const (
@@ -35,29 +35,29 @@ type planning struct {
 	mutation       string
 }
 
-// kinds of entries.
+// The kinds of entries.
 const (
 	planningEntry = iota + 1
 	planEntry
 	startedEntry
 )
 
-type entry struct{ what, plan uint8 } // of a planning entry, plan is the clock
+type entry struct{ what, plan uint8 } // in a planning entry, plan is the clock
 
 const (
 	mostEntries = 8
 	mostActors  = 4
 )
 
-// steps of a process.
+// step is the step that a process has reached.
 type step uint8
 
 const (
 	loads step = iota // reads the ledger and decides
 	makes             // stores the plan
 	appends
-	lists   // the plans to delete
-	removes // one after the other
+	lists   // lists the plans to delete
+	removes // deletes them one after the other
 	follows
 	refusedLate
 	dead
@@ -65,13 +65,13 @@ const (
 
 type actor struct {
 	step  step
-	made  uint8 // plan that it stored
-	to    uint8 // plan that it makes
-	view  uint8 // entries of the ledger that it read
-	what  entry // to append
+	made  uint8 // plan that the process stored
+	to    uint8 // plan that the process makes
+	view  uint8 // number of ledger entries that the process read
+	what  entry // entry to append
 	net   uint8
 	trash uint8 // set of plans to delete
-	plan  uint8 // that it follows
+	plan  uint8 // plan that the process follows
 }
 
 type planState struct {
@@ -87,8 +87,8 @@ func (m planning) machine() machine[planState] {
 	return machine[planState]{next: m.next, broken: m.broken}
 }
 
-// newest is the newest plan that a ledger of n entries names, and the one that the round
-// started with.
+// newest returns the newest clock and plan that the first n entries name, and the plan that the
+// round started with.
 func (s *planState) newest(n uint8) (clock, plan, started uint8) {
 	for _, e := range s.ledger[:n] {
 		switch e.what {
@@ -210,12 +210,12 @@ func (m planning) store(n *planState, a *actor, i int) {
 	}
 }
 
-// wants appends an entry.
+// wants makes an entry the next one that a process appends.
 func wants(a *actor, what, plan uint8) {
 	a.what, a.step, a.net = entry{what, plan}, appends, underway
 }
 
-// decide is what a process does about the ledger that it read.
+// decide chooses the next step of a process from the ledger that the process read.
 func (m planning) decide(n *planState, a *actor, i int) {
 	clock, plan, started := n.newest(a.view)
 	if i >= m.drivers {
@@ -249,7 +249,7 @@ func (m planning) decide(n *planState, a *actor, i int) {
 	}
 }
 
-// replace is `plan --replace` with a plan of its own.
+// replace is decide for `plan --replace` with a plan of its own.
 func (m planning) replace(a *actor, plan, started, own uint8) {
 	if m.mutation == replaceUnchecked {
 		started = 0
@@ -273,7 +273,7 @@ func (m planning) replace(a *actor, plan, started, own uint8) {
 	}
 }
 
-// settle learns what became of a swap: from its answer, or by reading the ledger back.
+// settle ends a swap: the answer arrives, or the process reads the ledger back.
 func (m planning) settle(s *planState, a *actor, i int, do func(string, int, func(*planState, *actor))) {
 	mine := s.n > a.view && s.ledger[a.view] == a.what && m.mutation != blindAppend
 	switch {
@@ -295,7 +295,7 @@ func (m planning) appended(n *planState, a *actor, i int) {
 	switch {
 	case i < m.drivers && a.what.what == startedEntry:
 		a.plan, a.to, a.step = a.what.plan, 0, lists
-		if m.mutation == startDeletes { // it deleted them before
+		if m.mutation == startDeletes { // the plans were deleted before
 			a.step = follows
 		}
 	case i >= m.drivers && m.mutation == replaceAll:

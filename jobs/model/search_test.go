@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// label is an action: who does what. Its name is the one in jobs/README.md.
+// label is an action and who does it. name is the action's name in jobs/README.md.
 type label struct {
 	name string
 	who  int // attempt or process; -1: the network, the clock or an outsider
@@ -27,18 +27,18 @@ func (l label) String() string {
 	return b.String()
 }
 
-// machine is a model: a first state, the actions that are possible in a state, and what
-// promise a state breaks.
+// machine is a model: a first state, the possible actions in a state, and the promise that a state
+// breaks.
 type machine[S comparable] struct {
 	start  S
 	next   func(s *S, emit func(label, *S))
-	broken func(s *S) string // "" if it breaks none
+	broken func(s *S) string // "" if the state breaks no promise
 }
 
 // outcome is what a search found.
 type outcome[S comparable] struct {
 	states  int
-	depth   int    // actions from the start to the last states
+	depth   int    // number of actions from the start to the last states
 	whole   bool   // every reachable state was seen
 	broken  string // the first broken promise
 	trace   []label
@@ -53,7 +53,7 @@ func (o *outcome[S]) String() string {
 	return fmt.Sprintf("%d states, %s, up to %d actions, %v", o.states, reach, o.depth, o.elapsed.Round(10*time.Millisecond))
 }
 
-// story is the trace to the broken promise, an action a line.
+// story returns the trace to the broken promise, one action on each line.
 func (o *outcome[S]) story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s after %d actions:\n", o.broken, len(o.trace))
@@ -63,17 +63,17 @@ func (o *outcome[S]) story() string {
 	return b.String()
 }
 
-// found is how a state was reached: which action of which state. It is 8 bytes, since there
-// are millions.
+// found says which action of which state led to a state. It has only 8 bytes, because there are
+// millions of states.
 type found struct {
 	from   uint32
 	choice uint32
 }
 
-// search visits the states of a model, nearest first, until a promise is broken or it has
-// seen most states. seen is told of each state; it may be nil. The set of visited states
-// keeps 64 bits of each: two of ten million states collide in one of 300,000 searches, and
-// the hash differs each time.
+// search visits the states of a model, nearest first, until a promise is broken or it has seen most
+// states. It calls seen for each state unless seen is nil. The set of visited states keeps a 64-bit
+// hash of each. Among ten million states, two collide in one of 300,000 searches; the hash differs
+// in each search.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()
@@ -176,7 +176,7 @@ func (s *set) add(h uint64) bool {
 	return true
 }
 
-// place is where a hash is, or would be.
+// place returns the index at which a hash is, or would be.
 func (s *set) place(h uint64) uint64 {
 	mask := uint64(len(s.table) - 1)
 	for at := h & mask; ; at = (at + 1) & mask {
@@ -208,7 +208,7 @@ func breaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Log(o.story())
 }
 
-// enough bounds the search for what a mutation breaks: far more than it takes.
+// enough bounds the search for the promise that a mutation breaks. Searches need far fewer states.
 const enough = 2_000_000
 
 func TestSearchFindsTheShortestTrace(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// look is the time between two looks at checkpoints of an older version.
+// look is the time between two reads of a checkpoint that an older version holds.
 const look = time.Second
 
 // Ready prepares a store for a command that writes. The first such command adopts every crawl of an
-// older format, and logs that; later ones adopt only the crawl that they are for. Ready returns a
+// older format, and logs that; later commands adopt only their own crawl. Ready returns a
 // ledger.Lost if the store's head, active.json or the crawl's ledger is gone. A crawl that does not
 // exist yet is no error.
 func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) error {
@@ -62,7 +62,8 @@ func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, l
 	return err
 }
 
-// known reports whether the store has a crawl. A crawl that it has lost is a ledger.Lost.
+// known reports whether the store has a crawl. The error is a ledger.Lost if the crawl's documents
+// are lost.
 func known(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	_, _, err := ledger.LoadCrawl(ctx, b, crawl)
 	if errors.Is(err, ErrNoCrawl) {
@@ -71,8 +72,8 @@ func known(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// ended waits until no attempt holds a partition of the round that active.json names. It calls waits
-// when it has to wait.
+// ended waits until no attempt holds a partition of the round that active.json names. It calls
+// waits before it waits.
 func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
@@ -89,8 +90,8 @@ func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages
 	return nil
 }
 
-// released waits until no attempt holds a partition: its checkpoint is released, complete or absent,
-// the store's lock on it is free, or it has not changed for its lease and a tenth.
+// released waits until no attempt holds a partition. This is so if the checkpoint is released,
+// complete or absent, if its lock is free, or if it has not changed for its lease plus a tenth.
 func released(ctx context.Context, b store.Bucket, key string, clock stages.Clock, waits func()) error {
 	locker, locks := store.As[store.Locker](b)
 	var seen store.Version

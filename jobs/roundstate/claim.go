@@ -20,8 +20,8 @@ var ErrBusy = errors.New("another fetch stage runs in this store")
 
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
 // politeness applies only within a round. Drivers and tasks claim before they request anything. The
-// error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json is gone, or
-// what the round fetched.
+// error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json or the
+// round's fetched data is gone.
 func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
 	l, err := ledger.Load(ctx, b, p.Crawl)
 	if err == nil {
@@ -65,8 +65,8 @@ func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Write
 	}
 }
 
-// fetched reports whether a round that active.json names has nothing left to fetch: a task may claim
-// the round once more while its last result is committed.
+// fetched reports whether a round that active.json names has nothing left to fetch. A task may
+// claim such a round again while the round's last result is committed.
 func fetched(ctx context.Context, b store.Bucket, crawl string, round int) (bool, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -96,9 +96,9 @@ func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
 	return fmt.Sprintf("%s-%s-%d-%s", what, p.Crawl, p.Round, clock.Now().UTC().Format(time.RFC3339Nano))
 }
 
-// Fetching wraps the bucket of a fetch task. Before an attempt writes that it took its partition
-// (fetch/taken/), and so before its first request, the ledger gets the entry that the round has
-// checkpoints.
+// Fetching wraps the bucket of a fetch task. Before an attempt creates its partition's object under
+// fetch/taken/, and so before its first request, the wrapper appends the entry `fetching` to the
+// ledger.
 func Fetching(b store.Bucket, p *manifest.Plan, w ledger.Writer) store.Bucket {
 	return &fetching{b, p, w}
 }
@@ -129,8 +129,8 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
-// CheckResult returns a ledger.Lost if a task without a result had one: a later stage froze its
-// digest, or the round is sealed.
+// CheckResult returns a ledger.Lost if a task without a result once had a result. It had one if a
+// later stage froze its inputs, or if the round is sealed.
 func CheckResult(l *ledger.Ledger, t stages.Task) error {
 	had := l.Newest(manifest.EntrySealed, t.Round)
 	for _, later := range stages.Order {

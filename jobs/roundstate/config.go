@@ -14,9 +14,9 @@ import (
 
 // ConfigInForce returns two configs: the one that a crawl froze, and the one that a process
 // continues with before it applies its own --config and flags. If settings is not empty, it is the
-// key under which a driver stored a config for its pods, and the second config is that one. Otherwise
-// the second is the frozen one. In both cases it has the crawl's newest politeness. If that is
-// lost, the configs come with a ledger.Lost, and the second has the frozen politeness.
+// key of a config that a driver stored for its pods, and the second config is that one. Otherwise
+// the second is the frozen config. In both cases the second has the crawl's newest politeness. If
+// the newest politeness is lost, the second has the frozen one, and the error is a ledger.Lost.
 func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
 	if err != nil {

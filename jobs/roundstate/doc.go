@@ -1,11 +1,11 @@
 // Package roundstate reads and creates the documents that hold a round's state in the store: crawl,
 // plan, inputs, results, attempts, seal and politeness.
 //
-// In: a bucket and the name of a crawl, a round or a task. Out: documents whose identity matches
-// their key, and that the crawl's ledger names; or a ledger.Lost. Every document except the
-// politeness is created once and never changed, and what is decided is one swap of the ledger. So any
-// number of processes may call all functions at any time, and may repeat them. It imports jobs/ledger,
-// jobs/config, stages, stages/publish and formats.
+// In: a bucket and the name of a crawl, a round or a task. Out: documents that match their key and
+// that the crawl's ledger names, or a ledger.Lost. Every document except the politeness is created
+// once and never changed, and each decision is one swap of the ledger. So any number of processes
+// may call all functions at any time, and may repeat them. It imports jobs/ledger, jobs/config,
+// stages, stages/publish and formats.
 package roundstate
 
 import (
@@ -21,13 +21,13 @@ import (
 var (
 	// ErrNoCrawl means that the store has no crawl of that name.
 	ErrNoCrawl = ledger.ErrNoCrawl
-	// ErrNoPlan: the round has no plan.
+	// ErrNoPlan means that the round has no plan.
 	ErrNoPlan = errors.New("no plan")
-	// ErrNotReady: a task of an earlier stage has no result yet.
+	// ErrNotReady means that a task of an earlier stage has no result yet.
 	ErrNotReady = errors.New("the stage before is not done")
 )
 
-// misplaced returns the error for a document whose content and key name different owners.
+// misplaced returns the error for a document that belongs under another key.
 func misplaced(key, owner, want string) error {
 	return fmt.Errorf("%q belongs to %s, not to %s: restore the right document; a copy made by mistake can be removed: %w", key, owner, want, manifest.ErrCorrupt)
 }

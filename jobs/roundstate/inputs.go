@@ -97,8 +97,9 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 	return digests, err
 }
 
-// freeze returns inputs.json of a stage. If there is none and the ledger names none, it creates it
-// with the tasks that collect returns. It appends the ledger's entry unless it is there.
+// freeze returns inputs.json of a stage. If the document does not exist and the ledger names none,
+// freeze creates it with the tasks that collect returns. It also appends the ledger's entry if that
+// is missing.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	l, err := ledger.Load(ctx, b, p.Crawl)
@@ -140,7 +141,8 @@ func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.
 	return &in, err
 }
 
-// frozenFor checks that inputs.json was read, and that it belongs to the plan's stage.
+// frozenFor checks that inputs.json was read, and that the document belongs to this stage of the
+// plan.
 func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err error) error {
 	if ledger.Read(err) && (in.Stage != string(stage) || in.Plan != p.ID) {
 		key := layout.Inputs(p.Crawl, p.Round, string(stage))
@@ -194,7 +196,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 
 // FrozenFormats returns the format in which each stage of a round was frozen. The stage wrote its
 // parts in the same format. If inputs.json is lost, the format is 1, because a newer crawlbatch may
-// have sealed what an older one wrote.
+// have sealed parts that an older one wrote.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // fetch freezes nothing

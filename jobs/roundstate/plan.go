@@ -43,7 +43,7 @@ func PlanIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (p
 	return p, started, nil
 }
 
-// noPlan is the error for a round of which the ledger names no plan.
+// noPlan returns the error for a round whose plan the ledger does not name.
 func noPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if !l.Stored {
 		ids, err := Plans(ctx, b, l.Crawl, round)
@@ -85,8 +85,8 @@ func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool
 	return format >= 2, err
 }
 
-// Begin starts a round: the plan that the ledger names now is the plan that the round follows for
-// good. It returns that plan. The attempt that starts the round deletes the plans that were replaced.
+// Begin starts a round and returns its plan. From then on the round follows the plan that the
+// ledger names now. The process that starts the round deletes the replaced plans.
 func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledger.Writer) (*manifest.Plan, error) {
 	var p *manifest.Plan
 	first := false
@@ -109,14 +109,14 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledge
 		return nil, err
 	}
 	if first {
-		// They take room and do no harm, so their removal is not repeated if it fails.
+		// Replaced plans take room and do no harm, so a failed removal is not repeated.
 		_ = removeReplaced(ctx, b, p)
 	}
 	return p, nil
 }
 
-// settled returns ErrReplacing if crawl.json is not the one that the ledger names: `plan --replace`
-// names the new one, then puts it there.
+// settled returns ErrReplacing if the ledger names another crawl.json than the stored one, because
+// `plan --replace` first names the new document and then stores it.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	named := l.Of(manifest.EntryCrawl)
 	if round > 0 || named == nil {
@@ -141,8 +141,8 @@ func removeReplaced(ctx context.Context, b store.Bucket, p *manifest.Plan) error
 	return err
 }
 
-// RemovePlan deletes a plan that a started round does not follow. It deletes plan.json first, so that
-// what an interrupted removal leaves behind is not a plan.
+// RemovePlan deletes a plan that a started round does not follow. It deletes plan.json first, so
+// that the remains of an interrupted removal are not a plan.
 func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
 	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
 		return fmt.Errorf("remove plan %s: %w", id, err)
@@ -162,8 +162,9 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 	return nil
 }
 
-// Choose makes a committed plan the one that its round will follow, with what crawl.json is to be. It
-// asks allow first, with the ledger as it is; if another writer was first, it asks again.
+// Choose makes a committed plan the one that its round will follow, and names the crawl.json for
+// that plan. It first calls allow with the present ledger. If another writer changes the ledger
+// meanwhile, it calls allow again.
 func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)
 	var stored manifest.Plan

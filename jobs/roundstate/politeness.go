@@ -13,8 +13,8 @@ import (
 )
 
 // NewestPoliteness reads the newest revision of a crawl's politeness. If none was ever published,
-// it returns revision 0, and the frozen politeness applies. If the revision that the ledger names is
-// gone, the error is a ledger.Lost: what was stopped must not be requested.
+// it returns revision 0, and the frozen politeness applies. If the revision that the ledger names
+// is gone, the error is a ledger.Lost, because stopped domains must not be requested.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
 	named, err := namedPoliteness(ctx, b, crawl)
 	if err != nil {
@@ -46,8 +46,8 @@ func namedPoliteness(ctx context.Context, b store.Bucket, crawl string) (*namedR
 	return &namedRevision{l, e}, nil
 }
 
-// check returns a ledger.Lost unless a stored revision is the named one, or newer: its publisher may
-// not have appended its entry yet.
+// check returns a ledger.Lost unless the stored revision is the named one or a newer one. The
+// publisher of a newer revision may not have appended its entry yet.
 func (n *namedRevision) check(revision int, digest string) error {
 	switch {
 	case revision < n.entry.Revision:
@@ -76,8 +76,8 @@ func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config
 }
 
 // PublishPoliteness makes p the newest revision of a crawl's politeness, unless it already is, and
-// returns its number. Every task that starts later follows it, whatever the task's own config says. A
-// lost revision is replaced: the new one has a higher number.
+// returns its number. Every task that starts later follows it, whatever the task's own config says.
+// If the newest revision is lost, the new one gets a higher number.
 func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p config.Politeness, w ledger.Writer) (int, error) {
 	text, err := p.YAML()
 	if err != nil {

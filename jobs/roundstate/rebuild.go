@@ -12,9 +12,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// RebuildInputs makes lost or changed inputs.json of a stage anew, with the contents that the ledger
-// recorded, and returns its key. It returns "" if nothing is lost. The results that feed the stage
-// must exist.
+// RebuildInputs recreates a lost or changed inputs.json of a stage and returns its key, or "" if
+// nothing is lost. The document must come out with the digest in the ledger. The results that feed
+// the stage must exist.
 func RebuildInputs(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, l *ledger.Ledger, w ledger.Writer) (string, error) {
 	e := l.Frozen(p.Round, stage)
 	if e == nil {
@@ -44,7 +44,8 @@ func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages
 	return digestsOfSource(ctx, b, of, p)
 }
 
-// RebuildSeal makes a lost or changed seal anew, as RebuildInputs does. All results must exist.
+// RebuildSeal recreates a lost or changed seal, as RebuildInputs recreates inputs. All results must
+// exist.
 func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledger.Ledger, w ledger.Writer) (string, error) {
 	e := l.Newest(manifest.EntrySealed, p.Round)
 	if e == nil {
@@ -66,7 +67,7 @@ func broken(err error) bool {
 	return errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt)
 }
 
-// anew stores a document that was made again, if it has the contents that the entry recorded.
+// anew stores a recreated document if it has the digest that the entry recorded.
 func anew(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	format := e.Format
 	if format == 0 {
@@ -98,7 +99,7 @@ func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stage
 			var in manifest.Inputs
 			_, _, err := manifest.Load(ctx, b, layout.Inputs(t.Crawl, t.Round, string(later)), &in)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // made anew later, and compared then
+				continue // is recreated later, and compared then
 			}
 			if err != nil {
 				return "", err

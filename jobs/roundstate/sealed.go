@@ -30,7 +30,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
 }
 
-// sealOf makes the seal that the results of a round give.
+// sealOf makes the seal of a round from the round's results.
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) (*manifest.Sealed, error) {
 	results := map[stages.Stage][]*manifest.Result{}
 	for _, stage := range stages.Order {
@@ -46,7 +46,7 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 	return s, err
 }
 
-// RecordSeal appends the entry of a seal that exists, unless the ledger has it.
+// RecordSeal appends the entry of an existing seal, unless the ledger has the entry.
 func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w ledger.Writer) error {
 	_, err := w.Append(ctx, b, crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if l.Newest(manifest.EntrySealed, round) != nil {
@@ -99,8 +99,8 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	return sealedBefore(ctx, b, crawl, math.MaxInt)
 }
 
-// sealedBefore returns the sealed rounds of a crawl before a round. It reads those after it too: a seal
-// that is damaged or of another crawl stops every task.
+// sealedBefore returns the sealed rounds of a crawl before a round. It also reads the seals of
+// later rounds, because a seal that is damaged or of another crawl stops every task.
 func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -110,7 +110,7 @@ func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int)
 	for {
 		s, err := SealIn(ctx, b, l, len(all))
 		if len(all) >= before && errors.Is(err, ledger.ErrLost) {
-			err = nil // it is being made anew
+			err = nil // a rebuild recreates it
 		}
 		if err != nil || s == nil {
 			return all[:min(before, len(all))], err
