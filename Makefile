@@ -56,9 +56,9 @@ KILLS ?= 100
 RUNS  ?= 1
 SEED  ?=
 
-test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root also fill disks)
+test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawls (KILLS=100 RUNS=1 SEED=n; as root also fill disks)
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS=1 CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
-		$(GO) test -count=$(RUNS) -v -timeout $$((15 * $(RUNS)))m -parallel 7 -run TestChaos ./cmd/crawlbatch
+		$(GO) test -count=$(RUNS) -v -timeout $$((25 * $(RUNS)))m -parallel 9 -run TestChaos ./cmd/crawlbatch
 
 model: ## walk through every order of events that the protocol must stand (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model

@@ -52,8 +52,12 @@ func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 			continue
 		}
 		repeats++
+		most := lostAtMost
+		if before.Status/100 == 3 {
+			most *= 3 // a chain of redirects is recorded at its end, and each hop waits for its host
+		}
 		explained := slices.ContainsFunc(c.blows, func(b blow) bool {
-			return !b.to.Before(before.Time) && !b.from.After(e.Time) && b.from.Sub(before.Time) <= lostAtMost
+			return (b.hosts == nil || b.hosts[e.Host]) && !b.to.Before(before.Time) && !b.from.After(e.Time) && b.from.Sub(before.Time) <= most
 		})
 		if !explained {
 			c.t.Errorf("http://%s was fetched at %s and again at %s, and no interruption explains it", url,

@@ -69,7 +69,10 @@ type chaos struct {
 
 // blow is the time during which something was done to a process. The process ran at least
 // until from.
-type blow struct{ from, to time.Time }
+type blow struct {
+	from, to time.Time
+	hosts    map[string]bool // it explains requests to these; nil: to all
+}
 
 // chaosRun is what all crawls of one run of the suite share.
 type chaosRun struct {
@@ -139,7 +142,7 @@ func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
 	t.Helper()
 	c := &chaos{t: t, random: rand.New(rand.NewPCG(r.seed, p.salt)), binary: r.binary, web: p.web, store: p.store, env: p.env,
 		pace: truth.Pace{Delay: chaosDelay, Slack: chaosSlack}}
-	c.addr = c.serve(r.listen)
+	c.addr = c.serve(net.JoinHostPort(r.listen, "0"))
 	dir := t.TempDir()
 	seeds, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
 	if err := p.web.WriteSeeds(t.Context(), seeds, true); err != nil {
@@ -170,11 +173,11 @@ func webOf(t *testing.T, hosts, pages int) *simweb.Web {
 	return w
 }
 
-// serve starts the web's server.
-func (c *chaos) serve(ip string) (addr string) {
+// serve starts the web's server on an address.
+func (c *chaos) serve(listen string) (addr string) {
 	t := c.t
 	logFile := filepath.Join(t.TempDir(), "log.jsonl")
-	server := exec.Command(c.binary, "simweb", "--listen", net.JoinHostPort(ip, "0"),
+	server := exec.Command(c.binary, "simweb", "--listen", listen,
 		"--hosts", strconv.Itoa(c.web.Config().Hosts), "--pages", strconv.Itoa(c.web.Config().PagesPerHost),
 		"--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s", "--log", logFile)
 	out, err := server.StdoutPipe()
@@ -217,12 +220,18 @@ type process struct {
 // start runs a command on the crawl.
 func (c *chaos) start(command string, args ...string) *process {
 	c.t.Helper()
+	cmd := exec.Command(c.binary, append([]string{command, "--month", demo.Crawl, "--store", c.store}, args...)...)
+	return c.launch(cmd, command)
+}
+
+// launch starts a process of the crawl.
+func (c *chaos) launch(cmd *exec.Cmd, command string) *process {
+	c.t.Helper()
 	said, err := os.CreateTemp(c.t.TempDir(), command)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cmd := exec.Command(c.binary, append([]string{command, "--month", demo.Crawl, "--store", c.store}, args...)...)
-	cmd.Env = append(os.Environ(), c.env...)
+	cmd.Env = append(cmd.Environ(), c.env...)
 	cmd.Stdout, cmd.Stderr = said, said
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)

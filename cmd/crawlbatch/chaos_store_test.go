@@ -18,11 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/faultstore"
-	"crawlbatch.io/crawlbatch/jobs"
-	"crawlbatch.io/crawlbatch/jobs/jobstest"
-	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
-	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -152,12 +148,8 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		}
 		_ = said.Close()
 	})
-	clock, log := stages.SystemClock{}, slog.New(slog.NewTextHandler(said, nil))
-	try := worker.Runner{Bucket: bucket, Config: cfg, Version: version, Scratch: t.TempDir(), Clock: clock, Log: log, Progress: stages.NoProgress{}}
-	d := &jobs.Driver{
-		Bucket: bucket, Observer: jobstest.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: version, Scratch: t.TempDir(), Lookup: os.LookupEnv,
-		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 3, Pause: 100 * time.Millisecond, Clock: clock, Log: log},
-	}
+	log := slog.New(slog.NewTextHandler(said, nil))
+	d := driverIn(bucket, cfg, stages.SystemClock{}, log, t.TempDir())
 	timer := time.AfterFunc(c.between(time.Second, 10*time.Second), func() { failing.AwayFor(awayFor) })
 	defer timer.Stop()
 	for tries := 0; ; tries++ {

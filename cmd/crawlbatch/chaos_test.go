@@ -33,6 +33,10 @@ func TestChaos(t *testing.T) {
 		{"the store fails, directory", failingDirectory},
 		{"the disk is full", fullDisks},
 		{"a paused process wakes up, S3", pausedInS3},
+		{"lock files are removed, directory", locksRemoved},
+		{"older checkpoints are put back, directory", oldCheckpoints},
+		{"two drivers plan, directory", driversInADirectory},
+		{"two drivers plan, S3", driversInS3},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +163,7 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		time.Sleep(c.between(chaosLease*5/4, 3*chaosLease))
 		wakings = append(wakings, time.Now())
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
-		c.blows = append(c.blows, blow{from, time.Now()})
+		c.blows = append(c.blows, blow{from: from, to: time.Now()})
 	}
 	for _, p := range processes {
 		if code, out := p.wait(); code != 0 {
@@ -211,7 +215,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 		empty := fill(t, dir)
 		p.lives(c.between(500*time.Millisecond, 4*time.Second))
 		empty()
-		c.blows = append(c.blows, blow{from, time.Now()})
+		c.blows = append(c.blows, blow{from: from, to: time.Now()})
 	}
 	c.check(r, openDir(t, c.store), nil)
 }

@@ -293,6 +293,6 @@ func (c *clusterCrawl) struck(from time.Time, p podProcess) {
 	until(c.t, "the end of a process", time.Minute, p.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.blows = append(c.blows, blow{from, time.Now()})
+	c.blows = append(c.blows, blow{from: from, to: time.Now()})
 	c.killed++
 }

@@ -1,0 +1,340 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/cmd/demo"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages/simweb/truth"
+)
+
+// These scenarios change the store from outside while a crawl runs, or between its runs.
+
+// dealt records a blow.
+func (c *chaos) dealt(b blow) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.blows = append(c.blows, b)
+}
+
+// chance draws true once in n times.
+func (c *chaos) chance(n int) bool { return c.below(n) == 0 }
+
+// below draws a number from 0 to n-1.
+func (c *chaos) below(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.random.IntN(n)
+}
+
+// removeLocks removes the lock files of a directory store, or all of the store's own folder.
+func (c *chaos) removeLocks() {
+	own := filepath.Join(c.store, store.Reserved)
+	b := blow{from: time.Now()}
+	if c.chance(2) {
+		_ = os.RemoveAll(own) // fails if a process writes a file there meanwhile
+	} else {
+		locks, _ := filepath.Glob(filepath.Join(own, "locks", "*"))
+		for _, name := range locks {
+			_ = os.Remove(name) // its holder may have removed it
+		}
+	}
+	b.to = time.Now()
+	c.dealt(b)
+}
+
+// untilDone runs the crawl again and again until a run succeeds. A run may be killed by
+// disturb, or be interrupted because somebody removed a file of the store while it planned or
+// probed: those calls are not repeated.
+func (c *chaos) untilDone(disturb func(*process)) {
+	for {
+		p := c.run()
+		disturb(p)
+		switch code, out := p.wait(); code {
+		case 0:
+			return
+		case -1: // killed
+		case exitInterrupted:
+			if !strings.Contains(out, "somebody removed") {
+				c.t.Errorf("run: exit %d\n%s", code, out)
+				return
+			}
+		default:
+			c.t.Errorf("run: exit %d\n%s", code, out)
+			return
+		}
+	}
+}
+
+// locksRemoved removes lock files at random instants, while two processes crawl together and
+// one of them is killed now and then.
+func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
+	for removed := 0; removed < r.kills; salt++ {
+		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
+		var left atomic.Int32
+		left.Store(2)
+		work := func(first time.Duration, mortal bool) {
+			defer left.Add(-1)
+			time.Sleep(first)
+			c.untilDone(func(p *process) {
+				if mortal && p.lives(c.between(2*time.Second, 8*time.Second)) {
+					c.kill(p)
+				}
+			})
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { work(0, false) })
+		wg.Go(func() { work(c.between(0, 2*time.Second), true) })
+		here := 0
+		// This pauses after each 5 removals, so that attempts get on: after each removal,
+		// hosts wait for an extra delay.
+		for ; left.Load() == 2; here++ {
+			time.Sleep(c.between(20*time.Millisecond, 1500*time.Millisecond))
+			if here%5 == 4 {
+				time.Sleep(5 * time.Second)
+			}
+			c.removeLocks()
+		}
+		wg.Wait()
+		removed += here
+		t.Logf("lock files were removed %d times", here)
+		c.check(r, openDir(t, c.store), nil)
+	}
+}
+
+// copies are the states that checkpoints of a directory store had.
+type copies struct {
+	root string
+	of   map[string][]state // by key, oldest first
+}
+
+type state struct {
+	seen time.Time
+	body []byte
+	doc  manifest.Checkpoint
+}
+
+// look keeps the checkpoints that changed since the last look.
+func (k *copies) look(t *testing.T) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(k.root, "crawl="+demo.Crawl, "round=*", "fetch", "part-*", "checkpoint.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		key, err := filepath.Rel(k.root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := state{seen: time.Now()}
+		if s.body, err = os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+		if had := k.of[key]; len(had) > 0 && bytes.Equal(had[len(had)-1].body, s.body) {
+			continue
+		}
+		if err := manifest.Decode(key, s.body, &s.doc); err != nil {
+			t.Fatal(err)
+		}
+		k.of[key] = append(k.of[key], s)
+	}
+}
+
+// watch looks until the process ends or d is over. It reports whether the process still runs.
+func (k *copies) watch(t *testing.T, p *process, d time.Duration) bool {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		if !p.lives(min(30*time.Millisecond, time.Until(end))) {
+			return false
+		}
+		k.look(t)
+	}
+	return true
+}
+
+// put writes a checkpoint as an outsider does who restores a copy.
+func (k *copies) put(t *testing.T, key string, body []byte) {
+	t.Helper()
+	name := filepath.Join(k.root, key)
+	write(t, name+".copy", string(body))
+	if err := os.Rename(name+".copy", name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// choose draws an unfinished partition and an older state of its checkpoint. ok is false if
+// no partition has one. Half of the states are among the last four: those may leave no trace.
+func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(k.of)) {
+		if had := k.of[key]; len(had) > 1 && !had[len(had)-1].doc.Complete {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return "", 0, false
+	}
+	key = keys[c.below(len(keys))]
+	last := len(k.of[key]) - 1
+	if c.chance(2) {
+		return key, max(0, last-1-c.below(4)), true
+	}
+	return key, c.below(last), true
+}
+
+// segmentsBetween counts the segments that one checkpoint lists and an older one does not.
+func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
+	for _, f := range newer.Files {
+		if f.Dataset == "fetches" && !slices.ContainsFunc(older.Files, func(o manifest.File) bool { return o.Key == f.Key }) {
+			n++
+		}
+	}
+	return n
+}
+
+// oldCheckpoints kills a crawl at random instants and puts an older copy of a checkpoint back.
+// Either the next attempt refuses it and changes nothing, or the copy lacks no more than a
+// crash may lose: one segment.
+func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
+	refused, taken := 0, 0
+	for n := 0; n < r.kills; salt++ {
+		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
+		k := &copies{c.store, map[string][]state{}}
+		for {
+			p := c.run()
+			// Each life is long enough for a checkpoint: the crawl must not enter serial mode.
+			if n >= r.kills || !k.watch(t, p, c.between(1500*time.Millisecond, 3500*time.Millisecond)) {
+				if code, out := p.wait(); code != 0 {
+					t.Fatalf("run: exit %d\n%s", code, out)
+				}
+				break
+			}
+			c.kill(p)
+			k.look(t)
+			if key, older, ok := k.choose(c); ok {
+				n++
+				if c.putBack(k, key, older) {
+					taken++
+				} else {
+					refused++
+				}
+			}
+		}
+		c.check(r, openDir(t, c.store), nil)
+	}
+	t.Logf("%d older checkpoints were put back: %d were refused or not reached, %d lacked nothing that left a trace", refused+taken, refused, taken)
+	if refused == 0 {
+		t.Error("no older checkpoint was refused")
+	}
+}
+
+// putBack puts an older checkpoint back, makes an attempt, and restores the last one if the
+// attempt did not take the older one. It reports whether the attempt took it.
+func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
+	t := c.t
+	t.Helper()
+	had := k.of[key]
+	old, last := had[older], had[len(had)-1]
+	killed := time.Now()
+	k.put(t, key, old.body)
+	var round, partition int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(key, layout.CrawlDir(demo.Crawl)), "round=%d/fetch/part-%05d", &round, &partition); err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	p := c.start("task", "fetch", "--round", strconv.Itoa(round), "--partition", strconv.Itoa(partition))
+	ended := !k.watch(t, p, c.between(1500*time.Millisecond, 3*time.Second))
+	if !ended {
+		c.kill(p)
+	}
+	now, err := os.ReadFile(filepath.Join(k.root, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := !bytes.Equal(now, old.body)
+	what := fmt.Sprintf("%s, put back from %v to %v", key, last.doc.Position(), old.doc.Position())
+	code, out := p.wait()
+	switch {
+	case ended && code == exitPermanent:
+		if !strings.Contains(out, key) || !strings.Contains(out, "put back") {
+			t.Errorf("%s: the refusal does not name the object and the cause:\n%s", what, out)
+		}
+		if changed {
+			t.Errorf("%s: it was refused, and changed", what)
+		}
+	case ended && (code != 0 || !changed):
+		t.Fatalf("%s: task: exit %d, the checkpoint changed: %t\n%s", what, code, changed, out)
+	}
+	if !changed {
+		k.put(t, key, last.body)
+		k.look(t)
+		return false
+	}
+	if n := segmentsBetween(&old.doc, &last.doc); n > 1 {
+		t.Errorf("%s: it lacks %d segments and was taken", what, n)
+	}
+	// The partition's hosts may be asked again for what was recorded since.
+	hosts := map[string]bool{}
+	for _, s := range had {
+		for _, h := range s.doc.Hosts {
+			hosts[h.Host] = true
+		}
+	}
+	c.dealt(blow{from: old.seen, to: killed, hosts: hosts})
+	k.of[key] = slices.Clone(had[:older+1]) // the others are not states of what follows
+	k.look(t)
+	return true
+}
+
+// TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved crawls with two processes on one
+// directory, whose .tmp is removed again and again. Each removal frees every lock.
+func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	r := &chaosRun{listen: "127.0.0.1", seed: uint64(time.Now().UnixNano()) % 1_000_000, binary: "crawlbatch"}
+	t.Logf("%s=%d", chaosSeed, r.seed)
+	c := r.plan(t, chaosPlan{
+		store: filepath.Join(t.TempDir(), "store"), web: webOf(t, 8, 16),
+		config: fmt.Sprintf(chaosConfig, chaosDelay, chaosEvery, chaosLease),
+	})
+	var wg sync.WaitGroup
+	var left atomic.Int32
+	for range 2 {
+		left.Add(1)
+		wg.Go(func() {
+			defer left.Add(-1)
+			c.untilDone(func(*process) {})
+		})
+	}
+	removed := 0
+	// This ends after 10 removals: after each, hosts wait for an extra delay.
+	for ; removed < 10 && left.Load() == 2; removed++ {
+		time.Sleep(c.between(100*time.Millisecond, 900*time.Millisecond))
+		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // fails if a process writes a file there meanwhile
+	}
+	wg.Wait()
+	if removed < 5 {
+		t.Errorf("the folder was removed %d times only", removed)
+	}
+	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
+		t.Errorf("verify: exit %d\n%s", code, out)
+	}
+	entries := c.stop()
+	t.Logf("%d removals, %d requests", removed, len(entries))
+	for _, v := range truth.CheckLog(c.web, entries, c.pace) {
+		t.Errorf("the server saw: %s", v)
+	}
+}
