@@ -56,6 +56,20 @@ func (c *chaos) removeLocks() {
 	c.dealt(b)
 }
 
+// recorded reports whether at most one attempt in a row recorded nothing, at each unfinished
+// partition of a directory store. Blows wait for it: after three such attempts a crawl enters
+// serial mode, which ends in quarantine if the blows go on.
+func (c *chaos) recorded() bool {
+	k := &copies{c.store, map[string][]state{}}
+	k.look(c.t)
+	for _, had := range k.of {
+		if d := had[len(had)-1].doc; !d.Complete && d.Stalled > 1 {
+			return false
+		}
+	}
+	return true
+}
+
 // untilDone runs the crawl again and again until a run succeeds. A run may be killed by
 // disturb, or be interrupted because somebody removed a file of the store while it planned or
 // probed: those calls are not repeated.
@@ -90,7 +104,11 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 			defer left.Add(-1)
 			time.Sleep(first)
 			c.untilDone(func(p *process) {
-				if mortal && p.lives(c.between(2*time.Second, 8*time.Second)) {
+				alive := mortal && p.lives(c.between(2*time.Second, 8*time.Second))
+				for alive && !c.recorded() {
+					alive = p.lives(50 * time.Millisecond)
+				}
+				if alive {
 					c.kill(p)
 				}
 			})
@@ -105,6 +123,9 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 			time.Sleep(c.between(20*time.Millisecond, 1500*time.Millisecond))
 			if here%5 == 4 {
 				time.Sleep(5 * time.Second)
+			}
+			for left.Load() == 2 && !c.recorded() {
+				time.Sleep(50 * time.Millisecond)
 			}
 			c.removeLocks()
 		}
@@ -153,11 +174,13 @@ func (k *copies) look(t *testing.T) {
 	}
 }
 
-// watch looks until the process ends or d is over. It reports whether the process still runs.
-func (k *copies) watch(t *testing.T, p *process, d time.Duration) bool {
+// watch looks until the process ends, or d is over and attempts have recorded something. It
+// reports whether the process still runs.
+func (k *copies) watch(c *chaos, p *process, d time.Duration) bool {
+	t := c.t
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); {
-		if !p.lives(min(30*time.Millisecond, time.Until(end))) {
+	for end := time.Now().Add(d); time.Now().Before(end) || !c.recorded(); {
+		if !p.lives(30 * time.Millisecond) {
 			return false
 		}
 		k.look(t)
@@ -215,8 +238,7 @@ func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 		k := &copies{c.store, map[string][]state{}}
 		for {
 			p := c.run()
-			// Each life is long enough for a checkpoint: the crawl must not enter serial mode.
-			if n >= r.kills || !k.watch(t, p, c.between(1500*time.Millisecond, 3500*time.Millisecond)) {
+			if n >= r.kills || !k.watch(c, p, c.between(1500*time.Millisecond, 3500*time.Millisecond)) {
 				if code, out := p.wait(); code != 0 {
 					t.Fatalf("run: exit %d\n%s", code, out)
 				}
@@ -255,7 +277,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 		t.Fatalf("%s: %v", key, err)
 	}
 	p := c.start("task", "fetch", "--round", strconv.Itoa(round), "--partition", strconv.Itoa(partition))
-	ended := !k.watch(t, p, c.between(1500*time.Millisecond, 3*time.Second))
+	ended := !k.watch(c, p, c.between(1500*time.Millisecond, 3*time.Second))
 	if !ended {
 		c.kill(p)
 	}
