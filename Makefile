@@ -33,14 +33,14 @@ image: ## build the container image bin/crawlbatch-image.tar, no Docker needed (
 demo: build ## crawl two rounds of the built-in synthetic web into ./crawl-data
 	@$(BIN)/crawlbatch demo
 
-# tested runs go test with the flags given, and ends with the tests that were skipped and why.
+# tested runs go test with the given flags, then lists the skipped tests with the reasons.
 define tested
 @mkdir -p $(CACHE)
 @$(GO) tool gotestsum --format standard-quiet --hide-summary=skipped --jsonfile $(CACHE)/test.json -- $(1) ./...; \
 	status=$$?; testdata/skipped/list $(CACHE)/test.json; exit $$status
 endef
 
-test: ## run the unit tests with the race detector, list what was skipped and why
+test: ## run the unit tests with the race detector, list the skipped tests with the reasons
 	$(call tested,-race -short -vet=off -timeout 20m)
 
 test-crawl: ## run all tests without the race detector, whole crawls and long tests too
@@ -60,7 +60,7 @@ test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawl
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_CHAOS=1 CRAWLBATCH_CHAOS_KILLS=$(KILLS) CRAWLBATCH_CHAOS_SEED=$(SEED) \
 		$(GO) test -count=$(RUNS) -v -timeout $$((25 * $(RUNS)))m -parallel 9 -run TestChaos ./cmd/crawlbatch
 
-model: ## walk through every order of events that the protocol must stand (minutes, 3 GiB)
+model: ## search the models of the protocol for an order of events that breaks a promise (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
@@ -95,7 +95,7 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 
-vuln: ## find known vulnerabilities in what the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
+vuln: ## find known vulnerabilities in the code that the binary calls (needs vuln.go.dev, or VULNDB=file:///dir)
 	$(GO) tool govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...
 
 FUZZTIME ?= 15s
@@ -105,7 +105,7 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=15s)
 		for target in $$(grep -ho '^func Fuzz[A-Za-z0-9_]*' $$dir/*_test.go | cut -c6-); do \
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$dir || exit 1; done; done
 
-bench: ## print the figures that matter, each beside its floor where it has one
+bench: ## print the figures that matter, each with its floor if it has one
 	$(GO) test -run '^$$' -skip one_template -bench 'Map|Checkpoint|Resume|Parse|Makespan|Pairs|Plan|FindClusters|Canonical|Do$$|Write|Hasher|Verify' ./...
 
 clean: ## remove what was built; keep the crawl's data
