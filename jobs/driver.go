@@ -38,8 +38,12 @@ type Driver struct {
 // roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
+	l, err := ledger.Load(ctx, d.Bucket, crawl) // read once: it grows with rounds
+	if err != nil {
+		return err
+	}
 	for round := 0; rounds == 0 || round < rounds; round++ {
-		done, err := d.observeSealed(ctx, crawl, round)
+		done, err := d.observeSealedIn(ctx, l, round)
 		if err != nil {
 			return err
 		}
@@ -124,13 +128,24 @@ func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.
 // observeSealed reports a round to the observer if it is sealed. It returns whether the round is
 // sealed.
 func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
-	s, err := roundstate.SealedRound(ctx, d.Bucket, crawl, round)
+	l, err := ledger.Load(ctx, d.Bucket, crawl)
+	if err != nil {
+		return false, err
+	}
+	return d.observeSealedIn(ctx, l, round)
+}
+
+// observeSealedIn is observeSealed with a ledger that was read before.
+func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round int) (bool, error) {
+	s, err := roundstate.SealIn(ctx, d.Bucket, l, round)
 	if err != nil || s == nil {
 		return false, err
 	}
-	// The process that sealed the round may have died before it appended the ledger's entry.
-	if err := roundstate.RecordSeal(ctx, d.Bucket, crawl, round, d.ledgers()); err != nil {
-		return false, err
+	if l.Newest(manifest.EntrySealed, round) == nil {
+		// The process that sealed it may have died before it recorded that.
+		if err := roundstate.RecordSeal(ctx, d.Bucket, l.Crawl, round, d.ledgers()); err != nil {
+			return false, err
+		}
 	}
 	d.Observer.RoundDone(s)
 	return true, nil

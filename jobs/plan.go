@@ -73,18 +73,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	now, frozen, err := r.now(ctx, old, round)
-	if err != nil {
-		return nil, false, err
-	}
-	made, err := r.make(ctx, cfg, round, earlier, now, scratch)
-	if errors.Is(err, planner.ErrNothing) && frozen && r.Clock.Now().After(now) {
-		// Nothing was due when a driver looked, but some URL may be due by now.
-		if now, err = r.freezeNow(ctx, round, now); err != nil {
-			return nil, false, err
-		}
-		made, err = r.make(ctx, cfg, round, earlier, now, scratch)
-	}
+	made, now, err := r.makeOnce(ctx, cfg, old, round, earlier, scratch)
 	if err != nil {
 		return nil, false, err
 	}
@@ -104,32 +93,41 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	return p, same, r.commit(ctx, crawl, made, now)
 }
 
-// now returns the time that decides which URLs are due. A driver freezes this time for a round, so
-// that two drivers make the same plan. frozen reports whether the returned time was frozen before.
-func (r PlanRequest) now(ctx context.Context, old *manifest.Crawl, round int) (now time.Time, frozen bool, err error) {
+// makeOnce makes a plan, and returns the clock that decided which URLs are due. A driver freezes that
+// clock for the round once something is due, so that two drivers make the same plan. A driver that
+// finds nothing writes nothing: the ledger does not grow with the number of looks.
+func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *manifest.Crawl, round int, earlier []*manifest.Sealed, scratch string) (made *planner.Plan, now time.Time, err error) {
+	var before time.Time
+	frozen := false
 	if old != nil && len(r.Sources) == 0 {
 		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
 		if err != nil {
-			return now, false, err
+			return nil, now, err
 		}
-		if now, ok := l.Now(round); ok {
-			return now, true, nil
+		before, frozen = l.Now(round)
+	}
+	if frozen {
+		made, err = r.make(ctx, cfg, round, earlier, before, scratch)
+		if !errors.Is(err, planner.ErrNothing) || !r.Clock.Now().After(before) {
+			return made, before, err
 		}
+		// Nothing was due then. It may be by now.
 	}
-	now = r.Clock.Now()
-	if r.driver {
-		now, err = r.freezeNow(ctx, round, time.Time{})
+	now = r.Clock.Now().UTC()
+	made, err = r.make(ctx, cfg, round, earlier, now, scratch)
+	if err != nil || !r.driver {
+		return made, now, err
 	}
-	return now, r.driver, err
+	counts, err := r.freezeNow(ctx, round, before, now)
+	if err == nil && !counts.Equal(now) { // another driver was first
+		made, err = r.make(ctx, cfg, round, earlier, counts, scratch)
+	}
+	return made, counts, err
 }
 
-// freezeNow freezes this process's time for planning a round, unless another process has frozen a
-// time later than before. It returns the frozen time. Only drivers freeze a time.
-func (r PlanRequest) freezeNow(ctx context.Context, round int, before time.Time) (time.Time, error) {
-	now := r.Clock.Now().UTC()
-	if !r.driver {
-		return now, nil
-	}
+// freezeNow freezes now as the clock for planning a round, unless another process froze a later one
+// than before. It returns the one that counts.
+func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
 			now = others

@@ -176,41 +176,50 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 }
 
 // fixedClock is a clock that stands still.
-type fixedClock struct {
-	stages.SystemClock
-	now time.Time
-}
-
-func (c fixedClock) Now() time.Time { return c.now }
-
-// TestTwoDriversPlanWithOneClock lets a driver freeze its time; a later driver plans with this
-// time. If nothing was due at that time, the later driver freezes its own time, once.
+// TestTwoDriversPlanWithOneClock has a driver freeze the clock; a later one plans with it. If nothing
+// was due then, the later one freezes its own, once.
 func TestTwoDriversPlanWithOneClock(t *testing.T) {
 	f := newFixture(t)
 	f.mustPlan()
-	crawl, _, err := ledger.LoadCrawl(t.Context(), f.bucket, "2026-11")
-	if err != nil {
+	due := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	r := PlanRequest{Bucket: f.bucket, Crawl: "2026-11", Clock: stages.SystemClock{}, Version: "test", driver: true}
+	early, late, latest := due.Add(-time.Second), due.Add(time.Second), due.Add(time.Hour)
+	for _, at := range []time.Time{early, late, early} {
+		if now, err := r.freezeNow(t.Context(), 1, time.Time{}, at); err != nil || !now.Equal(early) {
+			t.Errorf("a driver at %s plans with %s, %v", at, now, err)
+		}
+	}
+	for _, at := range []time.Time{late, latest, late} { // nothing was due for the first
+		if now, err := r.freezeNow(t.Context(), 1, early, at); err != nil || !now.Equal(late) {
+			t.Errorf("a driver at %s plans again with %s, %v", at, now, err)
+		}
+	}
+}
+
+// TestADriverThatFindsNothingDueWritesNothing looks for a next round again and again, as a CronJob
+// does after the last round.
+func TestADriverThatFindsNothingDueWritesNothing(t *testing.T) {
+	f := newFixture(t)
+	f.mustPlan()
+	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
 		t.Fatal(err)
 	}
-	due := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	of := func(at time.Time) PlanRequest {
-		return PlanRequest{Bucket: f.bucket, Crawl: "2026-11", Clock: fixedClock{now: at}, Version: "test", driver: true}
+	entries := func() int {
+		t.Helper()
+		l, err := ledger.Load(t.Context(), f.bucket, "2026-11")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(l.Entries())
 	}
-	early, late, latest := of(due.Add(-time.Second)), of(due.Add(time.Second)), of(due.Add(time.Hour))
-	for _, r := range []PlanRequest{early, late, early} {
-		if now, frozen, err := r.now(t.Context(), crawl, 1); err != nil || !frozen || !now.Equal(early.Clock.Now()) {
-			t.Errorf("a driver at %s plans with %s, frozen %t, %v", r.Clock.Now(), now, frozen, err)
+	before := entries()
+	for range 3 {
+		if more, err := f.driver.planNext(t.Context(), "2026-11", 1); err != nil || more {
+			t.Fatalf("%t, %v", more, err)
 		}
 	}
-	for _, r := range []PlanRequest{late, latest, late} { // nothing was due for the first
-		if now, err := r.freezeNow(t.Context(), 1, early.Clock.Now()); err != nil || !now.Equal(late.Clock.Now()) {
-			t.Errorf("a driver at %s plans again with %s, %v", r.Clock.Now(), now, err)
-		}
-	}
-	user := latest
-	user.driver = false
-	if now, frozen, err := user.now(t.Context(), crawl, 1); err != nil || !frozen || !now.Equal(late.Clock.Now()) {
-		t.Errorf("`plan` plans with %s, frozen %t, %v", now, frozen, err)
+	if after := entries(); after != before {
+		t.Errorf("the ledger has %d entries, before it had %d", after, before)
 	}
 }
 

@@ -82,44 +82,22 @@ func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages
 	if err != nil {
 		return err
 	}
+	// Leases run out at the same time: one look at all partitions costs as long as one at a single one.
+	held := map[string]*sighting{}
 	for n := range p.Partitions {
-		if err := released(ctx, b, layout.Checkpoint(a.Crawl, a.Round, n), clock, waits); err != nil {
-			return err
-		}
+		held[layout.Checkpoint(a.Crawl, a.Round, n)] = &sighting{}
 	}
-	return nil
-}
-
-// released waits until no attempt holds a partition. This is so if the checkpoint is released,
-// complete or absent, if its lock is free, or if it has not changed for its lease plus a tenth.
-func released(ctx context.Context, b store.Bucket, key string, clock stages.Clock, waits func()) error {
-	locker, locks := store.As[store.Locker](b)
-	var seen store.Version
-	var since time.Time
 	for {
-		var c manifest.Checkpoint
-		version, _, err := manifest.Load(ctx, b, key, &c)
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, manifest.ErrCorrupt) {
-			return nil
-		}
-		if err != nil || c.Released || c.Complete {
-			return err
-		}
-		if locks {
-			lock, ok, err := locker.Lock(key)
+		for key, seen := range held {
+			free, err := released(ctx, b, key, seen, clock)
 			if err != nil {
 				return err
 			}
-			if ok {
-				lock.Release()
-				return nil
+			if free {
+				delete(held, key)
 			}
 		}
-		lease := time.Duration(c.LeaseMS) * time.Millisecond
-		switch now := clock.Now(); {
-		case version != seen:
-			seen, since = version, now
-		case !locks && now.Sub(since) >= lease+lease/10:
+		if len(held) == 0 {
 			return nil
 		}
 		waits()
@@ -127,4 +105,35 @@ func released(ctx context.Context, b store.Bucket, key string, clock stages.Cloc
 			return stages.ErrInterrupted
 		}
 	}
+}
+
+// sighting is the version of a checkpoint that was seen last, and since when.
+type sighting struct {
+	version store.Version
+	since   time.Time
+}
+
+// released reports whether no attempt holds a partition: its checkpoint is released, complete or absent,
+// the store's lock on it is free, or it has not changed for its lease and a tenth.
+func released(ctx context.Context, b store.Bucket, key string, seen *sighting, clock stages.Clock) (bool, error) {
+	var c manifest.Checkpoint
+	version, _, err := manifest.Load(ctx, b, key, &c)
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, manifest.ErrCorrupt) {
+		return true, nil
+	}
+	if err != nil || c.Released || c.Complete {
+		return err == nil, err
+	}
+	if locker, locks := store.As[store.Locker](b); locks {
+		lock, ok, err := locker.Lock(key)
+		if ok && err == nil {
+			lock.Release()
+		}
+		return ok, err
+	}
+	lease, now := time.Duration(c.LeaseMS)*time.Millisecond, clock.Now()
+	if version != seen.version {
+		seen.version, seen.since = version, now
+	}
+	return now.Sub(seen.since) >= lease+lease/10, nil
 }
