@@ -128,13 +128,27 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 }
 
 // followed returns the plan that a round follows and, if it has started, the format in which it began.
-// start.json says both for a round of an older format. Without it, a round with fetched data follows
-// its only plan.
+// start.json says both for a round of an older format. Otherwise what was made of a plan names it, or
+// there is only one.
 func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
-	if err == nil || !errors.Is(err, store.ErrNotFound) {
-		return s.Plan, s.Format, err
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return "", 0, err
+	}
+	if err == nil {
+		if there, err := manifest.Exists(ctx, b, layout.PlanManifest(crawl, round, s.Plan)); err != nil || there {
+			return s.Plan, s.Format, err
+		}
+	}
+	made, err := madeOf(ctx, b, crawl, round)
+	switch {
+	case err != nil:
+		return "", 0, err
+	case s.Plan != "" && (made == "" || made == s.Plan):
+		return s.Plan, s.Format, nil
+	case made != "":
+		return made, schema.FormatVersion, nil
 	}
 	ids, err := Plans(ctx, b, crawl, round)
 	if err != nil || len(ids) != 1 {
@@ -145,6 +159,31 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 		format = schema.FormatVersion
 	}
 	return ids[0], format, err
+}
+
+// madeOf returns the plan of which a round's seal, inputs or checkpoints were made, or "". A start that
+// was killed leaves the plans that it replaced, and an older driver beside an adoption its start.json.
+func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
+	var sealed manifest.Sealed
+	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {
+		return sealed.Plan, err
+	}
+	for _, stage := range stages.Order {
+		var in manifest.Inputs
+		if _, found, err := look(ctx, b, layout.Inputs(crawl, round, string(stage)), &in); err != nil || found && in.Plan != "" {
+			return in.Plan, err
+		}
+	}
+	for o, err := range b.List(ctx, layout.StageDir(crawl, round, string(stages.Fetch))+"taken/") {
+		if err != nil {
+			return "", fmt.Errorf("list what was taken of %s.%d: %w", crawl, round, err)
+		}
+		var t manifest.Taken
+		if _, found, err := look(ctx, b, o.Key, &t); err != nil || found && t.Plan != "" {
+			return t.Plan, err
+		}
+	}
+	return "", nil
 }
 
 // Plans lists the IDs of a round's complete plans.

@@ -376,3 +376,20 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 		}
 	}
 }
+
+// TestALedgerMadeAnewFollowsThePlanThatWasFetched loses the ledger of a crawl whose start was killed
+// before it removed the plans that it replaced.
+func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
+	b := newStore(t)
+	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+	for _, id := range []string{"p0", "p1"} {
+		put(t, b, 3, layout.PlanManifest(month, 0, id), &manifest.Plan{ID: id, Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+	}
+	put(t, b, 3, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p1", Epoch: 1})
+	put(t, b, 3, layout.Taken(month, 0, 0), &manifest.Taken{Plan: "p1"})
+	ledgertest.Make(t, b, month)
+	choice, started := load(t, b, month).Plan(0)
+	if choice == nil || choice.Plan != "p1" || !started {
+		t.Errorf("%+v, started %t", choice, started)
+	}
+}
