@@ -23,11 +23,7 @@ var ErrBusy = errors.New("another fetch stage runs in this store")
 // error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json or the
 // round's fetched data is gone.
 func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
-	l, err := ledger.Load(ctx, b, p.Crawl)
-	if err == nil {
-		err = l.CheckFetched(ctx, b, p.Round)
-	}
-	if err != nil {
+	if err := CheckFetched(ctx, b, p); err != nil {
 		return err
 	}
 	for {
@@ -65,8 +61,17 @@ func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Write
 	}
 }
 
-// fetched reports whether a round that active.json names has nothing left to fetch. A task may
-// claim such a round again while the round's last result is committed.
+// CheckFetched returns a ledger.Lost if what a round fetched is gone.
+func CheckFetched(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
+	l, err := ledger.Load(ctx, b, p.Crawl)
+	if err != nil {
+		return err
+	}
+	return l.CheckFetched(ctx, b, p.Round)
+}
+
+// fetched reports whether a round that active.json names has nothing left to fetch: a task may claim
+// the round once more while its last result is committed.
 func fetched(ctx context.Context, b store.Bucket, crawl string, round int) (bool, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {

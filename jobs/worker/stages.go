@@ -40,10 +40,13 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if !r.GiveUp {
-		if err := roundstate.Claim(ctx, r.Bucket, p, r.ledgers()); err != nil {
-			return nil, err
-		}
+	if r.GiveUp { // it requests nothing, but a result without what was fetched would hide the loss
+		err = roundstate.CheckFetched(ctx, r.Bucket, p)
+	} else {
+		err = roundstate.Claim(ctx, r.Bucket, p, r.ledgers())
+	}
+	if err != nil {
+		return nil, err
 	}
 	env.Bucket = roundstate.Fetching(env.Bucket, p, r.ledgers())
 	before, err := r.roundBefore(ctx, p, t)
