@@ -189,7 +189,7 @@ func TestTwoDriversPlanWithOneClock(t *testing.T) {
 			t.Errorf("a driver at %s plans with %s, %v", at, now, err)
 		}
 	}
-	for _, at := range []time.Time{late, latest, late} { // nothing was due for the first
+	for _, at := range []time.Time{late, latest, late} { // the driver with the early clock found nothing due
 		if now, err := r.freezeNow(t.Context(), 1, early, at); err != nil || !now.Equal(late) {
 			t.Errorf("a driver at %s plans again with %s, %v", at, now, err)
 		}

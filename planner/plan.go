@@ -281,7 +281,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 // partitionWriter writes the files of one partition.
 type partitionWriter struct {
 	scratch string
-	memory  int64 // bytes of memory of one sort
+	memory  int64 // for one sort, in bytes
 	from    *picked
 	part    *partition
 }

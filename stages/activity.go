@@ -32,8 +32,8 @@ type Wait struct {
 type Failure struct {
 	Class string // an outcome
 	N     int64
-	Host  string // host of the newest one
-	Text  string // text of the newest one
+	Host  string // host of the newest failed request
+	Text  string // text of the newest failure
 	At    time.Time
 }
 

@@ -67,8 +67,8 @@ type chaos struct {
 	interrupted bool // some processes got a signal to end
 }
 
-// blow is the time during which something was done to a process. The process ran at least
-// until from.
+// blow is the time during which something was done to a process. At the time from, the process
+// still ran.
 type blow struct {
 	from, to time.Time
 	hosts    map[string]bool // it explains requests to these; nil: to all

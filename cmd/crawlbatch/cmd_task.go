@@ -19,7 +19,7 @@ type taskOptions struct {
 	tasks       string // key of a task list
 	index       string // index of the task in that list
 	politeness  string // file to follow
-	termination string // file for one line of why the task failed
+	termination string // file for one line that says why the task failed
 	metrics     metricsOptions
 }
 

@@ -66,7 +66,7 @@ run meanwhile.`,
 	outputFlag(cmd, &o.output, "table", "json")
 	cmd.Flags().BoolVar(&o.oneClock, "one-clock", false, "all tasks ran on one machine: compare times across restarts too")
 	cmd.Flags().BoolVar(&o.quarantine, "quarantine", false, "list the objects that nothing accounts for, and what --yes would do with them")
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --quarantine: move them to quarantine/")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --quarantine: move the listed objects to quarantine/")
 	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one per CPU")
 	return cmd
 }

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// made returns the script of a dialect that refused nothing.
+// made returns a function that returns a dialect's script, or ends the test if there is an error.
 func made(t *testing.T) func(*catalog.Script, error) *catalog.Script {
 	return func(s *catalog.Script, err error) *catalog.Script {
 		t.Helper()

@@ -139,7 +139,7 @@ func (d *Robots) one(item string, known bool) {
 		d.NoFollow = true
 	case "none":
 		d.NoIndex, d.NoFollow = true, true
-	case "noarchive", "nocache": // other search engines call noarchive nocache
+	case "noarchive", "nocache": // some search engines write "nocache" for "noarchive"
 		d.NoArchive = true
 	}
 	if !slices.Contains(d.list, item) && (known || len(d.list) < maxOthers) {

@@ -183,7 +183,7 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 		if width := bits.OnesCount64(free); width > s.k+1 {
 			n := chooseBlocks(len(run), width, s.k)
 			if s.pays(run, free, n) {
-				// The level above sorts run again.
+				// split reorders run. This is harmless: the level above sorts again for its next choice.
 				s.split(run, free, n, levels)
 				return
 			}

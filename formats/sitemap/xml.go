@@ -181,8 +181,8 @@ scan:
 // roots are the root elements.
 var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
 
-// root reads a tag before the root element. It skips elements that programs format warnings with.
-// Any other element is an error.
+// root reads a tag before the root element. It skips the HTML elements that programs put
+// around warnings. Any other element is an error.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
 	x.sum.Kind, x.known = roots[string(x.tag.local)]

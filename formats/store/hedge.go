@@ -116,7 +116,7 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls ask once, and a second time if the first call takes long. ask must not
+// hedged makes one call of ask, and a second one if the first takes long. ask must not
 // touch data of the caller. drop receives the value of the request that lost.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
 	wait, may := h.begin(class)

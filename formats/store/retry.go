@@ -46,7 +46,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // Retry says how often WithRetry repeats a read.
 type Retry struct {
-	Tries   int // in total; zero means 8, about a minute with the zero Backoff
+	Tries   int // counts the first one too; zero means 8 tries, which take about a minute with the zero Backoff
 	Backoff Backoff
 	// Burst and Share are the budget of retries after a short pause: Burst at once, then
 	// Share of the calls. Retries beyond the budget wait for the longest pause of Backoff.

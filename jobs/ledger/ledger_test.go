@@ -308,7 +308,7 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 		b := newStore(t)
 		crawled(t, b, 3, month)
 		ledgertest.Make(t, b, month)
-		// What follows an adoption tells a lost head from one that was never written.
+		// An entry after the adoption shows that a missing head was lost, not that it was never written.
 		w := ledgertest.Writer()
 		if _, err := w.Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) {
 			return []manifest.Entry{ledger.Planning(2, w.Clock.Now())}, nil

@@ -18,7 +18,7 @@ import (
 // Intervals of the display.
 const (
 	frameEvery = 500 * time.Millisecond // between frames on a terminal
-	lookEvery  = time.Second            // between checks whether a line is due
+	lookEvery  = time.Second            // between two checks whether a line is due
 	frameLeast = 50 * time.Millisecond  // the shortest pause between frames, however many lines come
 
 	soon       = 10 * time.Second // between lines until often, and when the reasons of a wait change

@@ -19,7 +19,7 @@ type inputs struct {
 	sizes map[string]int64 // bytes, by key
 }
 
-// expect wraps b for a task that reads the input in.
+// expect wraps b for a task with the given input.
 func expect(b store.Bucket, in *stages.Input) store.Bucket {
 	sizes := map[string]int64{}
 	add := func(files []manifest.File) {

@@ -54,9 +54,9 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 	return cp, nil
 }
 
-// withheld reports whether a response asks crawlbatch to keep no copy (noarchive). A
-// document can also ask it in meta elements. A robots.txt is always kept, because it proves
-// what was allowed.
+// withheld reports whether a response asks crawlbatch to keep no copy (noarchive). The
+// meta elements of a document can ask for the same. A robots.txt is always kept, because it
+// proves what was allowed.
 func (f *fetcher) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
 	switch {
 	case subset == schema.SubsetRobots || len(x.Payload) == 0:

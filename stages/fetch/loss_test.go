@@ -222,7 +222,8 @@ func TestNoCrashIsTakenForALoss(t *testing.T) {
 	}
 }
 
-// survives has an attempt killed at a write, and reports whether it makes fewer.
+// survives kills an attempt at the given write, and reports whether the attempt ended before that
+// write.
 func survives(t *testing.T, at int, takes bool) bool {
 	l := newLab(t, noRobots(page), urls("a.com", 8)...)
 	l.cfg.Checkpoint.Every = 9 * time.Second

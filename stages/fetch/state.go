@@ -52,8 +52,8 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 }
 
 // maxChains bounds the redirect chains in a checkpoint, in bytes. Chains of many hosts may
-// wait at once, and readers of checkpoints refuse long ones. JSON may escape one byte as
-// six.
+// wait at once, and readers refuse a checkpoint that is too long. JSON may escape one byte
+// as six.
 const maxChains = 4 << 20
 
 // forget drops the chains beyond maxChains. The next attempt begins them again.

@@ -181,7 +181,7 @@ func (i *inputs) partitionKeys(dataset, subset string) []string {
 }
 
 // response is the outcome of a planned URL, with the key of the URL that responded in its
-// place. FinalURL is the planned URL.
+// place. The two URLs are exchanged: URL is the one that responded, FinalURL the planned one.
 type response outcome
 
 // addResponses adds the URLs that responded in place of planned ones. Redirects are

@@ -119,9 +119,9 @@ type conditional struct {
 // settle sends a conditional write until its outcome is definite or ctx ends. After no
 // response, 409, 412 or 5xx it reads back the object. If it finds its own bytes, it has
 // won: a response was lost, or another sender sent the same bytes. If it finds another
-// writer's bytes, it has lost, even if its request arrives late, because its condition
-// cannot become true again. If it finds neither, it sends the same bytes again, never
-// others.
+// writer's bytes, it has lost: a request of its own that arrives later has no effect, because
+// the condition of that request cannot become true again. If it finds neither, it sends the
+// same bytes again, never others.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
 	// final returns the error that ends the write, or nil if the outcome of a call is open.
 	final := func(call string, err error, sent int) error {

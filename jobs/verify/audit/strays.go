@@ -131,7 +131,7 @@ func (l *lister) prefixes() []string {
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
 
-// judge says in Why that nothing accounts for an object. Why is empty if something accounts for it.
+// judge describes an object as a Stray. Its Why is empty if something accounts for the object.
 func (l *lister) judge(o store.Info) Stray {
 	s := Stray{Info: o, Round: -1}
 	if _, ok := l.listed[xxh3.HashString(o.Key)]; ok {

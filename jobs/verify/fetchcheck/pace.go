@@ -111,7 +111,7 @@ func (p *pacing) gap(before, q *paced) {
 	}
 }
 
-// flight counts the requests of the epoch that had not ended when this one began.
+// flight counts the epoch's requests, q included, that were in flight when q began.
 func (p *pacing) flight(e *epochPace, q *paced) {
 	e.ends = slices.DeleteFunc(e.ends, func(end int64) bool { return end <= q.Start })
 	e.ends = append(e.ends, q.Start+q.TotalMS)

@@ -27,8 +27,8 @@ func (b *between) Swap(ctx context.Context, key string, body []byte, old store.V
 	return b.Bucket.Swap(ctx, key, body, old)
 }
 
-// TestAConflictTellsARenewalFromACheckpointThatWasPutBack has a newcomer or a holder find
-// other states than the one it knows.
+// TestAConflictTellsARenewalFromACheckpointThatWasPutBack lets a newcomer or a holder find
+// a state that differs from the one it knows.
 func TestAConflictTellsARenewalFromACheckpointThatWasPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		found *manifest.Checkpoint // nil: none

@@ -42,8 +42,8 @@ func Millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseco
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// pace is when the host's delay and pauses allow the next request. It ignores when items
-// are due.
+// pace is when the host's delay and pauses allow the next request. It does not depend on
+// when the host's items are due.
 func (h *host) pace() time.Time {
 	at := h.notBefore
 	if !h.paced.IsZero() {

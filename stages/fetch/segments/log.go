@@ -234,7 +234,7 @@ func (l *Log) Uploaded(g *Segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting -= g.bytes
-	_ = os.RemoveAll(g.dir) // the rest goes with the scratch directory
+	_ = os.RemoveAll(g.dir) // what is left is removed with the scratch directory
 }
 
 // Abort drops the current segment.

@@ -64,7 +64,7 @@ type Reader struct {
 	pushed    bool      // whether the last start tag's element is on the stack
 	xml       bool      // whether the document is XHTML, in which "/>" ends any element
 	collect   collector // what happens to the text of the open raw text element
-	linkDepth int       // number of open elements when the open a element began
+	linkDepth int       // number of open elements when the open <a> element began
 }
 
 // collector says what happens to the text of the open raw text element.

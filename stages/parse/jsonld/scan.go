@@ -76,7 +76,7 @@ func (z *scanner) gap() {
 	}
 }
 
-// mark skips the line mark at i, if there is one.
+// mark skips the CDATA or comment mark at i, if there is one.
 func (z *scanner) mark(i int) bool {
 	for _, m := range lineMarks {
 		if bytes.HasPrefix(z.src[i:], m) {

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// writings are the scripts that text is written in. Several languages use the first four. Each
+// writings are the scripts that text is written in. Several languages use the first four. Every
 // other script has the name of the language that it implies. Of scripts with equal counts, the
 // earlier one wins.
 var writings = [...]string{"Latn", "Cyrl", "Arab", "Deva", "zho", "jpn", "bod", "ell", "hye", "heb", "ben", "pan", "guj", "ori", "tam", "tel",
@@ -51,7 +51,7 @@ func writtenIn(s string) (language string) {
 	}
 	switch {
 	case best == "bod" && (strings.Contains(s, "ཨིན") || strings.Contains(s, "འབད")):
-		return "dzo" // the words "is" and "do" of Dzongkha
+		return "dzo" // these words mean "is" and "do" in Dzongkha
 	case slices.Contains(writings[:4], best):
 		return ""
 	}

@@ -21,7 +21,7 @@ type source struct {
 	in         io.Reader
 	buf        []byte
 	start, end int   // buf[start:end] is unread
-	n          int64 // bytes read from in
+	n          int64 // bytes read from the stream so far
 	err        error // the error that ended the stream
 }
 
