@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-k8s model test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ test-chaos: $(CACHE)/bin/versitygw ## kill, pause, starve, rob and mislead crawl
 
 model: ## search the models of the protocol for an order of events that breaks a promise (minutes, 3 GiB)
 	CRAWLBATCH_MODEL=1 GOMEMLIMIT=3GiB $(GO) test -count=1 -v -timeout 60m ./jobs/model
+
+test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way, on both stores (UPDATE=1 rewrites the table)
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_DAMAGE=1 $(GO) test -count=1 -v -timeout 120m -run TestDamage ./cmd/crawlbatch $(if $(UPDATE),-update)
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
 	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch

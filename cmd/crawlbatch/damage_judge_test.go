@@ -1,0 +1,395 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/verify"
+)
+
+// judgement is what came of a cell of the table.
+type judgement struct {
+	verify, status, views, run, retry int
+
+	outcome string // in a few words
+	loss    string // "": nothing was lost or asked for again
+	silent  bool   // no command said anything, and the damage stayed
+	says    string // the first finding, or the error
+	named   bool   // some command names the object
+}
+
+// String returns the cell without what is said.
+func (j *judgement) String() string {
+	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
+}
+
+// harmed is a copy of a state's store in which something is damaged.
+type harmed struct {
+	l       *damageLab
+	s       *damageState
+	t       *target
+	touched string // the key that was damaged or added
+
+	address string
+	b       store.Bucket
+}
+
+// judge harms copies of a store and says what the commands make of them. place makes a
+// store of a directory.
+func (l *damageLab) judge(ctx context.Context, s *damageState, t *target, how string) (*judgement, error) {
+	dir, err := os.MkdirTemp(l.t.TempDir(), "cell")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the test's folder is removed anyway
+	one, two, three := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "three")
+	if err := linkStore(s.dir, one); err != nil {
+		return nil, err
+	}
+	touched, err := s.damage(one, t, how)
+	if err == nil {
+		err = errors.Join(linkStore(one, two), linkStore(one, three))
+	}
+	if err != nil {
+		return nil, err
+	}
+	j := &judgement{}
+	place := l.place
+	if place == nil {
+		place = placeInDirectory
+	}
+	first := &harmed{l: l, s: s, t: t, touched: touched}
+	if first.address, first.b, err = place(ctx, one); err != nil {
+		return nil, err
+	}
+	told, err := first.carryOn(ctx, j)
+	if err != nil || j.loss != "" {
+		return j, err
+	}
+	second := &harmed{l: l, s: s, t: t, touched: touched}
+	if second.address, second.b, err = place(ctx, two); err != nil {
+		return nil, err
+	}
+	if err := second.retry(ctx, j, told); err != nil || j.loss != "" || !strings.Contains(told, "--quarantine") {
+		return j, err
+	}
+	third := &harmed{l: l, s: s, t: t, touched: touched}
+	if third.address, third.b, err = place(ctx, three); err == nil {
+		third.quarantine(ctx, j)
+	}
+	return j, err
+}
+
+func placeInDirectory(_ context.Context, dir string) (string, store.Bucket, error) {
+	b, err := openDirectory(dir)
+	return dir, b, err
+}
+
+func (h *harmed) say(ctx context.Context, command string, args ...string) spoken {
+	return commanded(ctx, append([]string{command, "--month", h.t.crawl, "--store", h.address}, args...)...)
+}
+
+func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Report) {
+	// A single round is what harms in it show in, and takes half the time.
+	if round := placeOf(h.touched).round; len(h.t.keys) == 1 && strings.Contains(h.touched, "/round=") {
+		args = append(args, "--round", strconv.Itoa(round))
+	}
+	a := h.say(ctx, "verify", append(args, "-o", "json")...)
+	var r verify.Report
+	if err := json.NewDecoder(strings.NewReader(a.text)).Decode(&r); err != nil {
+		return a, nil
+	}
+	return a, &r
+}
+
+// carryOn asks the reading commands, then runs on. If run refuses, or leaves something that
+// is not as promised, it follows the advice: it puts the object back and runs on again. It
+// returns what the commands said.
+func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err error) {
+	audit, report := h.audit(ctx)
+	status, views := h.say(ctx, "status"), h.say(ctx, "views")
+	was := h.content(ctx, h.touched)
+	before, err := h.objects(ctx)
+	if err != nil {
+		return "", err
+	}
+	web := serveLogged(h.l.t, h.l.web)
+	run := commanded(ctx, runArgs(h.address, h.t.crawl, web.addr)...)
+	j.verify, j.status, j.views, j.run = audit.code, status.code, views.code, run.code
+	h.hear(j, report, audit, run, status, views)
+	told = audit.text + run.text + status.text + views.text
+
+	if again := h.s.repeated(web); again > 0 {
+		j.outcome, j.loss = "asks again", fmt.Sprintf("run asks for %d pages again", again)
+		return told, nil
+	}
+	after, err := h.objects(ctx)
+	if err != nil {
+		return "", err
+	}
+	moved := !slices.Equal(before, after)
+	if run.code == exitDone && moved {
+		again, report := h.audit(ctx)
+		if again.code != exitDone && audit.code == exitDone {
+			h.hear(j, report, again)
+		}
+		audit = again
+	}
+	if run.code != exitDone || audit.code != exitDone {
+		j.outcome, j.loss = "restored", h.restored(ctx, web)
+		switch {
+		case j.loss != "":
+			j.outcome = "not restored"
+		case j.verify == exitDone && j.status == exitDone && run.code == exitDone:
+			j.outcome, j.silent = "restored late", true
+		}
+		return told, nil
+	}
+	if j.loss = h.differs(ctx); j.loss != "" {
+		j.outcome = "loses rows"
+		return told, nil
+	}
+	now := h.content(ctx, h.touched)
+	switch {
+	case bytes.Equal(now, was) && !bytes.Equal(fileContent(h.s.reached, h.touched), was):
+		j.outcome, j.silent = "stays", j.verify == exitDone && j.status == exitDone
+	default:
+		j.outcome = "mended"
+	}
+	return told, nil
+}
+
+// retry runs on with retry instead, and with retry --rebuild if a command advised it.
+func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
+	web := serveLogged(h.l.t, h.l.web)
+	j.retry = h.say(ctx, "retry", "--connect-to", "::"+web.addr).code
+	if again := h.s.repeated(web); again > 0 {
+		j.outcome, j.loss = "asks again", fmt.Sprintf("retry asks for %d pages again", again)
+		return nil
+	}
+	if !strings.Contains(told, "--rebuild") {
+		return nil
+	}
+	if made := h.say(ctx, "retry", "--rebuild"); made.code != exitDone {
+		j.outcome += fmt.Sprintf(", rebuild %d", made.code)
+		return nil
+	}
+	if h.comes(ctx, web) == "" {
+		j.outcome += ", rebuilt"
+		return nil
+	}
+	// The advice says to put back what no task made.
+	j.outcome += ", not rebuilt"
+	if j.loss = h.restored(ctx, web); j.loss != "" {
+		j.outcome = "not restored"
+	}
+	return nil
+}
+
+// restored puts the objects back from the copy that was kept and runs on. It returns what is
+// not as it would have been.
+func (h *harmed) restored(ctx context.Context, web *loggedWeb) (loss string) {
+	if err := h.putBack(ctx); err != nil {
+		return err.Error()
+	}
+	return h.comes(ctx, web)
+}
+
+func (h *harmed) putBack(ctx context.Context) error {
+	keys := h.t.keys
+	if !slices.Contains(keys, h.touched) {
+		return h.b.Delete(ctx, h.touched)
+	}
+	for _, key := range keys {
+		body, err := os.ReadFile(filepath.Join(h.s.dir, filepath.FromSlash(key)))
+		if err != nil {
+			return err
+		}
+		now, _, err := h.b.Get(ctx, key, math.MaxInt64)
+		if err == nil && bytes.Equal(now, body) {
+			continue
+		}
+		if err == nil {
+			err = h.b.Delete(ctx, key)
+		}
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if _, err := h.b.Create(ctx, key, bytes.NewReader(body), int64(len(body))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comes runs the crawl to its end, and says what is not as in the unharmed crawl. A store
+// that is the state's own again, but for records of attempts, needs no run: the laboratory
+// made one.
+func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
+	if now, err := h.objects(ctx); err == nil && slices.Equal(now, h.s.objects) {
+		return ""
+	}
+	run := commanded(ctx, runArgs(h.address, h.t.crawl, web.addr)...)
+	if run.code != exitDone {
+		return fmt.Sprintf("run: exit %d %s", run.code, unfolded(run.text))
+	}
+	if again := h.s.repeated(web); again > 0 {
+		return fmt.Sprintf("run asks for %d pages again", again)
+	}
+	audit, report := h.audit(ctx)
+	if audit.code != exitDone && strings.Contains(audit.text, "--rebuild") {
+		h.say(ctx, "retry", "--rebuild")
+		audit, report = h.audit(ctx)
+	}
+	if audit.code != exitDone {
+		return fmt.Sprintf("verify: exit %d %s", audit.code, firstFinding(audit, report))
+	}
+	return h.differs(ctx)
+}
+
+// quarantine follows the advice to move strays away. What was lost can still be put back then.
+func (h *harmed) quarantine(ctx context.Context, j *judgement) {
+	if moved := h.say(ctx, "verify", "--quarantine", "--yes"); moved.code != exitDone {
+		j.outcome += fmt.Sprintf(", quarantine %d", moved.code)
+		return
+	}
+	if slices.Contains(h.t.keys, h.touched) {
+		if err := h.putBack(ctx); err != nil {
+			j.loss = err.Error()
+			return
+		}
+	}
+	if j.loss = h.comes(ctx, serveLogged(h.l.t, h.l.web)); j.loss != "" {
+		j.outcome = "harmed by quarantine"
+		return
+	}
+	j.outcome += ", moved"
+}
+
+// differs compares the published rows with those of the unharmed crawl.
+func (h *harmed) differs(ctx context.Context) string {
+	rows, err := storedRows(ctx, h.b, h.t.crawl)
+	if err != nil {
+		return err.Error()
+	}
+	for dataset, want := range h.s.rows[h.t.crawl] {
+		if !slices.Equal(want, rows[dataset]) {
+			return fmt.Sprintf("%s: %d rows of %d, or others", dataset, len(rows[dataset]), len(want))
+		}
+	}
+	return ""
+}
+
+// objects lists the store without records of attempts, which decide nothing.
+func (h *harmed) objects(ctx context.Context) (all []string, err error) {
+	return listed(ctx, h.b)
+}
+
+func listed(ctx context.Context, b store.Bucket) (all []string, err error) {
+	for o, err := range b.List(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if strings.Contains(o.Key, "/attempts/") {
+			continue
+		}
+		_, version, err := b.Get(ctx, o.Key, math.MaxInt64)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o.Key+" "+string(version))
+	}
+	return all, nil
+}
+
+func (h *harmed) content(ctx context.Context, key string) []byte {
+	body, _, err := h.b.Get(ctx, key, math.MaxInt64)
+	if err != nil {
+		return nil
+	}
+	return append([]byte("there: "), body...)
+}
+
+func fileContent(dir, key string) []byte {
+	body, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(key)))
+	if err != nil {
+		return nil
+	}
+	return append([]byte("there: "), body...)
+}
+
+// repeated counts the pages that were asked for once more than in the unharmed crawl.
+func (s *damageState) repeated(web *loggedWeb) (n int) {
+	for page, times := range web.asked() {
+		if excused := s.again[page]; s.asked[page] > 0 && times > excused || times > max(1, excused) {
+			n++
+		}
+	}
+	return n
+}
+
+// hear takes the first finding or error, and whether the object is named.
+func (h *harmed) hear(j *judgement, report *verify.Report, answers ...spoken) {
+	for _, a := range answers {
+		if a.code == exitDone {
+			continue
+		}
+		if j.says == "" {
+			j.says = h.normal(firstFinding(a, report))
+		}
+		text := unfolded(a.text)
+		for _, k := range append([]string{h.touched}, h.t.keys...) {
+			j.named = j.named || strings.Contains(text, k) || len(h.t.keys) > 1 && strings.Contains(text, filepath.Dir(k)+"/")
+		}
+	}
+}
+
+func unfolded(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// firstFinding returns an audit's first finding, else the error in a command's last line.
+func firstFinding(a spoken, report *verify.Report) string {
+	if report != nil && len(report.Violations) > 0 && a.code == exitViolation {
+		v := report.Violations[0]
+		return fmt.Sprintf("%s: %s: %s", v.Check, v.Object, v.Problem)
+	}
+	_, last, found := strings.Cut(a.text, "crawlbatch: ")
+	if !found {
+		last = a.text
+	}
+	return unfolded(last)
+}
+
+var normalForms = []struct {
+	of *regexp.Regexp
+	by string
+}{
+	{regexp.MustCompile(`"?(?:crawl|tables|warc)[=/][^\s":]+"?`), "KEY"},
+	{regexp.MustCompile(`\b[0-9a-f]{8,}\b`), "DIGEST"},
+	{regexp.MustCompile(`\b2026-1[0-2](r1)?(\.\d)?\b`), "CRAWL"},
+	{regexp.MustCompile(`\b\d+\b`), "N"},
+	{regexp.MustCompile(`\be\d+\b`), "eN"},
+	{regexp.MustCompile(`^"N"$`), "N"},
+}
+
+// normal replaces what differs from run to run.
+func (h *harmed) normal(text string) string {
+	text = strings.ReplaceAll(text, h.address, "STORE")
+	for _, f := range normalForms {
+		text = f.of.ReplaceAllString(text, f.by)
+	}
+	if r := []rune(text); len(r) > 220 {
+		text = string(r[:220]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/catalog"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// place is what a key says of its object.
+type place struct {
+	crawl, plan, dataset, digest string
+	round, part, epoch, number   int
+}
+
+var placePatterns = []struct {
+	pattern *regexp.Regexp
+	set     func(*place, string)
+}{
+	{regexp.MustCompile(`crawl=([^/]+)/`), func(p *place, s string) { p.crawl = s }},
+	{regexp.MustCompile(`/round=(\d+)/`), func(p *place, s string) { p.round, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`plan-([^/]+)/`), func(p *place, s string) { p.plan = s }},
+	{regexp.MustCompile(`/segments/([^/]+?)-e\d+-`), func(p *place, s string) { p.plan = s }},
+	{regexp.MustCompile(`/[^/]+-r\d+-([^/]+?)-part-`), func(p *place, s string) { p.plan = s }},
+	{regexp.MustCompile(`(?:part|spellings)-(\d+)`), func(p *place, s string) { p.part, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`-e(\d+)[-.]`), func(p *place, s string) { p.epoch, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`-e\d+-(\d+)`), func(p *place, s string) { p.number, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *place, s string) { p.dataset = s }},
+	{regexp.MustCompile(`/work/([a-z]+)/`), func(p *place, s string) { p.dataset = s }},
+	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *place, s string) { p.digest = s }},
+}
+
+func placeOf(key string) (p place) {
+	for _, one := range placePatterns {
+		if m := one.pattern.FindStringSubmatch(key); m != nil {
+			one.set(&p, m[1])
+		}
+	}
+	return p
+}
+
+// kindOf returns the kind of the object with a key, or "" if no row of the table is about
+// it. It asks formats/layout for the key of each kind at that place.
+func kindOf(key string) string {
+	p := placeOf(key)
+	is := func(k string) bool { return k == key }
+	for name, k := range map[string]string{
+		"active.json": layout.Active(), "crawls.json": layout.Crawls(), "ledger.json": layout.Ledger(p.crawl), "crawl.json": layout.CrawlManifest(p.crawl), "politeness.json": layout.Politeness(p.crawl),
+		"settings": layout.Settings(p.crawl, p.digest), "start.json": layout.Start(p.crawl, p.round), "sealed.json": layout.Sealed(p.crawl, p.round),
+		"plan: plan.json": layout.PlanManifest(p.crawl, p.round, p.plan), "plan: URLs": layout.PlanPart(p.crawl, p.round, p.plan, p.part),
+		"plan: spellings": layout.PlanSpellings(p.crawl, p.round, p.plan, p.part), "plan: refused": layout.PlanRefused(p.crawl, p.round, p.plan),
+		"fetch: checkpoint": layout.Checkpoint(p.crawl, p.round, p.part), "fetch: taken": layout.Taken(p.crawl, p.round, p.part), "WARC file": layout.WARC(p.crawl, p.round, p.plan, p.part, p.epoch, p.number),
+		"CDXJ index": layout.CDXJ(layout.WARC(p.crawl, p.round, p.plan, p.part, p.epoch, p.number)), "frontier: work/known": layout.URLFilter(p.crawl, p.round, p.part),
+		"fetch: segment of " + p.dataset: layout.Segment(p.crawl, p.round, p.plan, p.part, p.epoch, p.number, p.dataset),
+	} {
+		if is(k) {
+			return name
+		}
+	}
+	for _, stage := range stages.Order {
+		s := string(stage)
+		for name, k := range map[string]string{
+			"inputs.json": layout.Inputs(p.crawl, p.round, s), "task list": layout.TaskList(p.crawl, p.round, s, p.digest),
+			"result": layout.Result(p.crawl, p.round, s, p.part), "attempt": layout.Attempt(p.crawl, p.round, s, p.part, p.epoch),
+			"work/" + p.dataset: layout.Working(p.crawl, p.round, s, p.dataset, p.part),
+		} {
+			if is(k) {
+				return s + ": " + name
+			}
+		}
+	}
+	for _, d := range catalog.Datasets() {
+		if is(layout.Table(d.Name, p.crawl, p.round, p.part)) {
+			return "table: " + d.Name
+		}
+	}
+	for _, subset := range schema.Subsets {
+		if is(layout.Captures(p.crawl, string(subset), p.round, p.part)) {
+			return "table: captures"
+		}
+	}
+	return ""
+}
+
+// A target is what a row of the table harms in a store.
+type target struct {
+	crawl  string
+	keys   []string // one, or those of a folder
+	others map[string]string
+}
+
+// The damages, in the order of the table's rows.
+const (
+	isDeleted   = "deleted"
+	isEmptied   = "emptied"
+	isTruncated = "truncated"
+	isChanged   = "one byte changed"
+	isOlder     = "older version"
+	isOtherPart = "another partition's"
+	isOtherOne  = "another crawl's"
+	isCopied    = "stray copy"
+)
+
+var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder, isOtherPart, isOtherOne, isCopied}
+
+// folders are rows that harm many objects at once; they are only deleted.
+var folders = map[string]func(p place, key string) bool{
+	"folder: every round of the month":                    func(p place, key string) bool { return inHarmed(key, p.crawl, "round=") },
+	"folder: the newest round":                            func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/") },
+	"folder: the newest round, its tables and WARC files": func(p place, key string) bool { return p.crawl == harmedMonth && strings.Contains(key, "round=1/") },
+	"folder: the first round":                             func(p place, key string) bool { return inHarmed(key, p.crawl, "round=0/") },
+	"folder: the month (crawl=…)":                         func(p place, key string) bool { return inHarmed(key, p.crawl, "") },
+	"folder: the newest round's fetch":                    func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/fetch/") },
+	"folder: the newest round's fetch, and its WARC files": func(p place, key string) bool {
+		return inHarmed(key, p.crawl, "round=1/fetch/") || strings.HasPrefix(key, "warc/crawl="+harmedMonth+"/round=1/")
+	},
+	"folder: one partition's fetch": func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/fetch/part-00000/") },
+	"folder: one partition's fetch, and its WARC files": func(p place, key string) bool {
+		return inHarmed(key, p.crawl, "round=1/fetch/part-00000/") || p.part == 0 && strings.HasPrefix(key, "warc/crawl="+harmedMonth+"/round=1/")
+	},
+	"folder: the newest round's plan":       func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/plan-") },
+	"folder: the newest round's WARC files": func(p place, key string) bool { return strings.HasPrefix(key, "warc/crawl="+harmedMonth+"/round=1/") },
+	"folder: the newest round's tables": func(p place, key string) bool {
+		return p.crawl == harmedMonth && p.round == 1 && strings.HasPrefix(key, "tables/")
+	},
+	"folder: the newest seal and all results of the reduces": func(p place, key string) bool {
+		return inHarmed(key, p.crawl, "round=1/") && !inHarmed(key, p.crawl, "round=1/fetch/") && !inHarmed(key, p.crawl, "round=1/plan-") && !inHarmed(key, p.crawl, "round=1/start.json")
+	},
+}
+
+func inHarmed(key, crawl, rest string) bool {
+	return crawl == harmedMonth && strings.HasPrefix(key, layout.CrawlDir(harmedMonth)+rest)
+}
+
+// targets finds what each row harms in a store: of each kind the object of the newest round
+// and the lowest partition.
+func targets(keys []string) (map[string]*target, error) {
+	found, of := map[string]*target{}, map[string]map[string][]string{}
+	for _, key := range keys {
+		p := placeOf(key)
+		kind := kindOf(key)
+		if kind == "" {
+			return nil, fmt.Errorf("%s: no row of the table is about such an object", key)
+		}
+		if of[kind] == nil {
+			of[kind] = map[string][]string{}
+		}
+		of[kind][p.crawl] = append(of[kind][p.crawl], key)
+		for name, fits := range folders {
+			if fits(p, key) {
+				if found[name] == nil {
+					found[name] = &target{crawl: harmedMonth}
+				}
+				found[name].keys = append(found[name].keys, key)
+			}
+		}
+	}
+	for kind, crawls := range of {
+		for crawl, prefix := range map[string]string{harmedMonth: "", harmedAgain: "reparse, "} {
+			if t := choose(crawls[crawl], crawls[earlierMonth]); t != nil {
+				t.crawl = crawl
+				found[prefix+kind] = t
+			}
+		}
+		if all := crawls[""]; len(all) > 0 {
+			found[kind] = &target{crawl: harmedMonth, keys: all[:1]}
+		}
+	}
+	return found, nil
+}
+
+func choose(keys, elsewhere []string) *target {
+	if len(keys) == 0 {
+		return nil
+	}
+	newest := slices.MaxFunc(keys, func(a, b string) int { return placeOf(a).round - placeOf(b).round })
+	round := placeOf(newest).round
+	keys = slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return placeOf(k).round != round })
+	slices.Sort(keys)
+	t := &target{keys: keys[:1], others: map[string]string{}}
+	for _, k := range keys {
+		if placeOf(k).part != placeOf(keys[0]).part && t.others[isOtherPart] == "" {
+			t.others[isOtherPart] = k
+		}
+	}
+	if len(elsewhere) > 0 {
+		t.others[isOtherOne] = slices.Min(elsewhere)
+	}
+	return t
+}
+
+// errNoSuchDamage means that a damage cannot be done to an object, for the reason it says.
+var errNoSuchDamage = errors.New("")
+
+func noDamage(why string) error { return fmt.Errorf("%s%w", why, errNoSuchDamage) }
+
+// damage harms the target in dir, a copy of the state's store. It returns the key that it
+// touched.
+func (s *damageState) damage(dir string, t *target, how string) (string, error) {
+	key := t.keys[0]
+	file := filepath.Join(dir, filepath.FromSlash(key))
+	if len(t.keys) > 1 && how != isDeleted {
+		return "", noDamage("a folder")
+	}
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	var now []byte
+	switch how {
+	case isDeleted:
+		for _, k := range t.keys {
+			if err := os.Remove(filepath.Join(dir, filepath.FromSlash(k))); err != nil {
+				return "", err
+			}
+		}
+		return key, removeEmpty(dir)
+	case isEmptied:
+	case isTruncated:
+		now = body[:len(body)/2]
+	case isChanged:
+		now = changed(key, body)
+	case isOlder:
+		for _, older := range s.older {
+			was, err := os.ReadFile(filepath.Join(older, filepath.FromSlash(key)))
+			if err == nil && !bytes.Equal(was, body) {
+				now = was
+				break
+			}
+		}
+		if now == nil {
+			return "", noDamage("it never had another version")
+		}
+	case isOtherPart, isOtherOne:
+		other := t.others[how]
+		if other == "" {
+			return "", noDamage("there is no other")
+		}
+		if now, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(other))); err != nil {
+			return "", err
+		}
+	case isCopied:
+		key = strayName(key)
+		return key, put(dir, key, body)
+	}
+	if bytes.Equal(now, body) {
+		return "", noDamage("the same bytes")
+	}
+	if err := os.Remove(file); err != nil {
+		return "", err
+	}
+	return key, put(dir, key, now)
+}
+
+func put(dir, key string, body []byte) error {
+	file := filepath.Join(dir, filepath.FromSlash(key))
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(file, body, 0o644)
+}
+
+// changed changes one byte in the middle. In a text it makes another digit of the last digit
+// before, so that the text can still be read.
+func changed(key string, body []byte) []byte {
+	now := slices.Clone(body)
+	if strings.HasSuffix(key, ".json") || strings.HasSuffix(key, ".cdxj") {
+		if i := bytes.LastIndexAny(now[:len(now)/2], "0123456789"); i >= 0 {
+			now[i] = '0' + (now[i]-'0'+1)%10
+			return now
+		}
+	}
+	if len(now) > 0 {
+		now[len(now)/2] ^= 0x10
+	}
+	return now
+}
+
+var (
+	epochName = regexp.MustCompile(`-e\d+([-.])`)
+	partName  = regexp.MustCompile(`part-\d+`)
+)
+
+// strayName is where a stray copy of an object lies: where its readers look, if they list.
+func strayName(key string) string {
+	name := filepath.Base(key)
+	for _, n := range []string{epochName.ReplaceAllString(name, "-e99$1"), partName.ReplaceAllString(name, "part-00099"), strings.Replace(name, ".", "-copy.", 1)} {
+		if n != name {
+			return strings.TrimSuffix(key, name) + n
+		}
+	}
+	return key + "-copy"
+}
+
+func removeEmpty(dir string) error {
+	var dirs []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != dir {
+			dirs = append(dirs, path)
+		}
+		return err
+	})
+	for _, d := range slices.Backward(dirs) {
+		_ = os.Remove(d) // fails if it is not empty
+	}
+	return err
+}

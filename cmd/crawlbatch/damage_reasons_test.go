@@ -1,0 +1,20 @@
+package main
+
+import "regexp"
+
+// damageReasons say why a cell cannot be told. Those that begin with "open" are known
+// failures; only these may excuse a loss. The first that matches counts.
+var damageReasons = []damageReason{
+	{why: "harmless: no document names the copy, and SQL engines do not read its folder; *moved*: `verify` lists it all the same",
+		cells: regexp.MustCompile(`/[a-z-]+\.json/stray copy$|: (plan\.json|inputs\.json|checkpoint|taken|result|attempt|URLs|refused|spellings|work/[a-z]+|segment of [a-z-]+)/stray copy$`)},
+	{why: "harmless: only its presence counts: it says that the partition was taken",
+		cells: regexp.MustCompile(`/fetch: taken/`)},
+	{why: "harmless: records of attempts decide nothing; `status` reads them and says if one cannot be read",
+		cells: regexp.MustCompile(`: attempt/`)},
+	{why: "harmless: no round is being fetched; the next fetch stage reads it, refuses one that it cannot read, and replaces one that it can",
+		cells: regexp.MustCompile(`^(sealed|reducing)/active\.json/`)},
+	{why: "open: the head may name other crawls than it did; each crawl's own ledger still tells what is lost of it",
+		cells: regexp.MustCompile(`/crawls\.json/(older version|one byte changed)$`)},
+	{why: "open: the reduces read a damaged segment or result without a look at its digest, and the round is sealed over it; `verify` says so before and after",
+		cells: regexp.MustCompile(`/fetch: segment of [a-z-]+/|^reducing/[a-z]+: result/`)},
+}

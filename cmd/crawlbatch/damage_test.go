@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// damageTable is the golden table.
+const damageTable = "testdata/damage.md"
+
+// These environment variables configure the damage suite.
+const (
+	damageSwitch = "CRAWLBATCH_DAMAGE"      // unless set, only a pick of the cells is judged
+	damageOnly   = "CRAWLBATCH_DAMAGE_ONLY" // a pattern of state/kind/damage
+)
+
+var damageStates = []string{"sealed", "reducing", "fetching", "killed"}
+
+// damageCell is a cell of the table.
+type damageCell struct {
+	state     *damageState
+	kind, how string
+	target    *target
+	judged    *judgement
+	none      bool // there is no such damage
+	err       error
+}
+
+func (c *damageCell) name() string { return c.state.name + "/" + c.kind + "/" + c.how }
+
+// short tells whether make test judges the cell.
+func (c *damageCell) short() bool {
+	return shortCells.MatchString(c.name())
+}
+
+var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|another crawl's)|folder: the newest round's plan/deleted)$|^sealed/(table: fetches/one byte changed|WARC file/deleted|sealed.json/emptied)$`)
+
+// lesser are kinds whose rows differ from another kind's in nothing but the name: what
+// checks the one checks the other. They are harmed in two ways only.
+var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt)$|^reparse, `)
+
+// elsewhere tells whether another column has the cell: the finished crawls and rounds are the
+// same in all stores.
+func (c *damageCell) elsewhere() bool {
+	key := c.target.keys[0]
+	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json"
+	return finished && c.state.name != "sealed"
+}
+
+var lesserDamages = []string{isDeleted, isChanged}
+
+func (l *damageLab) cells(fits func(*damageCell) bool) (cells []*damageCell) {
+	l.t.Helper()
+	for _, s := range l.states {
+		all, err := targets(storedKeys(s.dir))
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		for kind, t := range all {
+			for _, how := range damageKinds {
+				c := &damageCell{state: s, kind: kind, how: how, target: t}
+				if fits(c) && !c.elsewhere() && !(lesser.MatchString(kind) && !slices.Contains(lesserDamages, how)) {
+					cells = append(cells, c)
+				}
+			}
+		}
+	}
+	slices.SortFunc(cells, func(a, b *damageCell) int { return strings.Compare(a.name(), b.name()) })
+	return cells
+}
+
+// judgeAll judges cells side by side.
+func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
+	for _, c := range cells {
+		l.finish(c.state)
+	}
+	var wg sync.WaitGroup
+	todo := make(chan *damageCell)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for c := range todo {
+				c.judged, c.err = l.judge(ctx, c.state, c.target, c.how)
+				if errors.Is(c.err, errNoSuchDamage) {
+					c.none, c.err = true, nil
+				}
+				if os.Getenv(damageOnly) != "" && c.judged != nil {
+					fmt.Printf("%s | %s silent=%t named=%t loss=%q says %s\n", c.name(), c.judged, c.judged.silent, c.judged.named, c.judged.loss, c.judged.says)
+				}
+			}
+		})
+	}
+	for _, c := range cells {
+		todo <- c
+	}
+	close(todo)
+	wg.Wait()
+}
+
+// damageReason excuses cells in which nothing is said, or something is lost.
+type damageReason struct {
+	why   string
+	cells *regexp.Regexp // state/kind/damage
+	used  bool
+}
+
+// reasonOf returns the number of the reason of a cell, from 1; 0 for none.
+func reasonOf(c *damageCell) int {
+	for i := range damageReasons {
+		r := &damageReasons[i]
+		if r.cells.MatchString(c.name()) && (c.judged.loss == "" || strings.HasPrefix(r.why, "open")) {
+			r.used = true
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// text returns the cell as the table has it, and what is wrong with it.
+func (c *damageCell) text() (text, wrong string) {
+	j := c.judged
+	text = j.String()
+	if !j.silent && j.loss == "" {
+		if j.says != "" && !j.named {
+			text += " (unnamed)"
+		}
+		return text, ""
+	}
+	n := reasonOf(c)
+	if n == 0 {
+		if j.loss != "" {
+			return text, j.loss
+		}
+		return text, "no command says anything before it is too late"
+	}
+	return fmt.Sprintf("%s (%c)", text, 'a'+n-1), ""
+}
+
+// TestDamage harms stores in every way and compares what the commands make of it with the
+// golden table. Unless CRAWLBATCH_DAMAGE is set, it judges a pick of the cells.
+func TestDamage(t *testing.T) {
+	all := os.Getenv(damageSwitch) != ""
+	only := regexp.MustCompile(os.Getenv(damageOnly))
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // it makes much garbage and keeps little
+	l := newDamageLab(t)
+	cells := l.cells(func(c *damageCell) bool {
+		return only.MatchString(c.name()) && (all || c.short())
+	})
+	l.judgeAll(t.Context(), cells)
+	golden := readDamage(t)
+	for _, c := range cells {
+		if c.err != nil {
+			t.Errorf("%s: %v", c.name(), c.err)
+			continue
+		}
+		now, wrong := c.entry()
+		if wrong != "" {
+			t.Errorf("%s: %s: %s", c.name(), now.text, wrong)
+		}
+		if was := golden[c.name()]; *update {
+			golden[c.name()] = now
+		} else if was.text != now.text {
+			t.Errorf("%s: %q, the table has %q; %s", c.name(), now.text, was.text, now.says)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(damageTable, []byte(damageDocument(golden)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !all || os.Getenv(damageOnly) != "" {
+		return
+	}
+	for _, r := range damageReasons {
+		if !r.used {
+			t.Errorf("no cell needs the reason %q for %s", r.why, r.cells)
+		}
+	}
+	open := 0
+	for _, c := range cells {
+		if n := reasonOf(c); n > 0 && strings.HasPrefix(damageReasons[n-1].why, "open") {
+			open++
+		}
+	}
+	t.Logf("%d cells, %d open", len(cells), open)
+	for name := range golden {
+		if !slices.ContainsFunc(cells, func(c *damageCell) bool { return c.name() == name }) {
+			t.Errorf("the table has the cell %s, which is not judged any more", name)
+		}
+	}
+}
+
+// damageEntry is a cell as the table has it.
+type damageEntry struct{ text, says string }
+
+// entry returns the cell as the table has it, and what is wrong with it.
+func (c *damageCell) entry() (e damageEntry, wrong string) {
+	if c.none {
+		return damageEntry{text: "–"}, ""
+	}
+	e.says = c.judged.says
+	e.text, wrong = c.text()
+	return e, wrong
+}
+
+var saysNumber = regexp.MustCompile(` \[(\d+)\]$`)
+
+// readDamage reads the table.
+func readDamage(t *testing.T) map[string]damageEntry {
+	t.Helper()
+	body, err := os.ReadFile(damageTable)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	cells, texts := map[string]damageEntry{}, map[string]string{}
+	for line := range strings.Lines(string(body)) {
+		line = strings.TrimSuffix(line, "\n")
+		if number, text, ok := strings.Cut(line, ". "); ok && !strings.HasPrefix(line, "|") {
+			texts[number] = strings.ReplaceAll(text, "\\|", "|")
+		}
+		columns := strings.Split(strings.TrimSuffix(line, " |"), " | ")
+		if len(columns) != len(damageStates)+2 || strings.HasPrefix(line, "| object") {
+			continue
+		}
+		kind, how := strings.TrimPrefix(columns[0], "| "), columns[1]
+		for i, state := range damageStates {
+			e := damageEntry{text: strings.TrimSpace(columns[i+2])}
+			if m := saysNumber.FindStringSubmatch(e.text); m != nil {
+				e.text, e.says = strings.TrimSuffix(e.text, m[0]), m[1]
+			}
+			if e.text != "" {
+				cells[state+"/"+kind+"/"+how] = e
+			}
+		}
+	}
+	for name, e := range cells {
+		e.says = texts[e.says]
+		cells[name] = e
+	}
+	return cells
+}
+
+const damageHead = `# What the commands say of damage
+
+Generated: ` + "`make test-damage UPDATE=1`" + `. Each row damages an object of one kind in a copy of a store; each column is the state
+of the store's newest round: sealed, stopped between two reduces, stopped while it is fetched, killed while it is fetched.
+A cell holds the exit codes of ` + "`verify`, `status`, `views`, `run` and `retry`" + `, in this order, and what comes of it:
+
+- *restored*: a command says it. With the object put back from a copy, the crawl comes to its end: the same rows, no page
+  asked for twice.
+- *mended*: ` + "`run`" + ` goes on, and all is as in an undamaged crawl. *rebuilt*: ` + "`retry --rebuild`, as advised, makes the object again" + `.
+  *not rebuilt*: a message names ` + "`retry --rebuild`" + ` beside the copy, and no task can make this object; *rebuild N*: it refuses
+  with exit code N. Put back from a copy, the object is whole again.
+- *restored late*: as restored, but only ` + "`verify`" + ` after ` + "`run`" + ` says it. The letter is the reason.
+- *moved*: ` + "`verify --quarantine --yes`" + `, as advised, moves the stray away, and nothing is lost. *quarantine N*: it refuses.
+- *stays*: no command says anything, and the damage stays. The letter is the reason.
+- – : there is no such damage. A blank cell: the store has no such object then. *(unnamed)*: no command names the object.
+
+The number is what is said first, below the table. Kinds that the same code checks as another kind's are harmed in two ways only.
+
+`
+
+// damageDocument writes the table.
+func damageDocument(cells map[string]damageEntry) string {
+	var b strings.Builder
+	b.WriteString(damageHead)
+	b.WriteString("| object | damage | " + strings.Join(damageStates, " | ") + " |\n|---|---|" + strings.Repeat("---|", len(damageStates)) + "\n")
+	kinds := map[string]bool{}
+	for name := range cells {
+		kinds[kindOfCell(name)] = true
+	}
+	numbers, texts := map[string]int{}, []string{}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		for _, how := range damageKinds {
+			row, judged := "| "+kind+" | "+how, false
+			for _, state := range damageStates {
+				e := cells[state+"/"+kind+"/"+how]
+				row += " | " + e.text
+				judged = judged || e.text != "" && e.text != "–"
+				if e.says == "" {
+					continue
+				}
+				if numbers[e.says] == 0 {
+					texts = append(texts, e.says)
+					numbers[e.says] = len(texts)
+				}
+				row += fmt.Sprintf(" [%d]", numbers[e.says])
+			}
+			if judged {
+				b.WriteString(row + " |\n")
+			}
+		}
+	}
+	b.WriteString("\n## Reasons\n\n")
+	for i, r := range damageReasons {
+		fmt.Fprintf(&b, "- (%c) %s\n", 'a'+i, r.why)
+	}
+	b.WriteString("\n## What is said\n\n")
+	for i, text := range texts {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, strings.ReplaceAll(text, "|", "\\|"))
+	}
+	return b.String()
+}
+
+// kindOfCell returns the kind in a cell's name, state/kind/damage. A kind may contain slashes.
+func kindOfCell(name string) string {
+	_, rest, _ := strings.Cut(name, "/")
+	return rest[:strings.LastIndexByte(rest, '/')]
+}
