@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
@@ -175,7 +176,7 @@ func reduceAgain(t *testing.T, from string, run func(to string)) {
 	copied := 0
 	for _, key := range keysBelow(t, from) {
 		rest, inRound := strings.CutPrefix(key, round)
-		if key == "crawl="+demo.Crawl+"/crawl.json" || inRound && (strings.HasPrefix(rest, "plan-") || rest == "start.json" || strings.HasPrefix(rest, "fetch/")) {
+		if key == "crawl="+demo.Crawl+"/crawl.json" || inRound && (strings.HasPrefix(rest, "plan-") || strings.HasPrefix(rest, "fetch/")) {
 			body, err := os.ReadFile(filepath.Join(from, key))
 			if err != nil {
 				t.Fatal(err)
@@ -187,6 +188,7 @@ func reduceAgain(t *testing.T, from string, run func(to string)) {
 			copied++
 		}
 	}
+	ledgertest.Make(t, openDir(t, to), demo.Crawl)
 	run(to)
 	made := 0
 	for _, key := range keysBelow(t, to) {
@@ -221,8 +223,9 @@ func keysBelow(t *testing.T, dir string) []string {
 			return err
 		}
 		key, err := filepath.Rel(dir, path)
-		// Attempt records contain times and costs.
-		if key != "active.json" && !strings.Contains(filepath.ToSlash(key), "/attempts/") {
+		// These documents and the records of attempts contain times and costs.
+		volatile := []string{"active.json", "crawls.json", "ledger.json"}
+		if !slices.Contains(volatile, d.Name()) && !strings.Contains(filepath.ToSlash(key), "/attempts/") {
 			keys = append(keys, filepath.ToSlash(key))
 		}
 		return err
