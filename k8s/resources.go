@@ -109,8 +109,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return n
 }
 
-// inProportion returns the CPU of a reduce task in millicores: most for reduceURLs URLs or more,
-// less in proportion for fewer.
+// inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs URLs or more gets
+// most; a smaller task gets a share in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a hard limit. The rest is for stacks, the

@@ -263,8 +263,8 @@ func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// putBack puts an older checkpoint back, makes an attempt, and restores the last one if the
-// attempt did not take the older one. It reports whether the attempt took it.
+// putBack puts an older checkpoint back and makes an attempt. It reports whether the attempt took
+// the older checkpoint. If not, putBack restores the newest one.
 func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	t := c.t
 	t.Helper()

@@ -60,8 +60,8 @@ func (s *Signals) set(name string, yes, replace bool) {
 	}
 }
 
-// signalNameBytes are the bytes of a name in its original case. The check comes before ToLower,
-// which turns the Kelvin sign into an ASCII k.
+// signalNameBytes are the bytes that a signal's name may have. The check comes before ToLower,
+// because ToLower turns the Kelvin sign into an ASCII k.
 const signalNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 func isSignalName(name string) bool {

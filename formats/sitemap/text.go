@@ -42,7 +42,7 @@ func words(p []byte) string {
 		return string(p)
 	}
 	if whole := trimRune(p); utf8.Valid(whole) {
-		return string(whole) // a bound cut the last rune
+		return string(whole) // the text was cut at its size limit, within its last rune
 	}
 	if out, err := charmap.Windows1252.NewDecoder().Bytes(p); err == nil {
 		p = out

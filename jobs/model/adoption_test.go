@@ -38,11 +38,11 @@ type oldStep uint8
 
 const (
 	oldAway    oldStep = iota // not begun
-	oldBegins                 // it read crawl.json
-	oldReads                  // start.json is there; it looks at active.json
-	oldClaims                 // it read active.json
+	oldBegins                 // the older driver has read crawl.json
+	oldReads                  // start.json exists, and the older driver is about to read active.json
+	oldClaims                 // the older driver has read active.json
 	oldFetches                // active.json names its round
-	oldHolds                  // it holds a partition
+	oldHolds                  // the older driver holds a partition
 	oldEnded
 )
 

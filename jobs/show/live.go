@@ -21,9 +21,9 @@ const (
 	lookEvery  = time.Second            // between two checks whether a line is due
 	frameLeast = 50 * time.Millisecond  // the shortest pause between frames, however many lines come
 
-	soon       = 10 * time.Second // between lines until often, and when the reasons of a wait change
+	soon       = 10 * time.Second // time between two lines until often, and when the reasons of a wait change
 	often      = 2 * time.Minute  // age of the stage at which lines become rarer
-	atLeast    = time.Minute      // between lines from then on
+	atLeast    = time.Minute      // time between two lines after often
 	adviseFrom = time.Minute      // the shortest wait for which advice is shown
 )
 

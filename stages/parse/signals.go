@@ -45,7 +45,8 @@ func (s *state) language(declared, sample string) string {
 	return lang
 }
 
-// counts writes the counts of words, by script and of stop words, and the terms.
+// counts writes the number of words, the number of words of each script, the number of stop words,
+// and the terms.
 func (s *state) counts(p *Parser, r *Result) {
 	pg := &r.Page
 	pg.WordCount = s.terms.Words()

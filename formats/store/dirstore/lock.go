@@ -60,7 +60,8 @@ func (l *lock) Stands() bool {
 }
 
 // Release implements store.Lock. It removes the file while it holds the lock, so that lock
-// files do not pile up. A process that has already opened the file finds out from stands.
+// files do not pile up. A process that opened the file before its removal
+// learns of the removal by Stands.
 func (l *lock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {

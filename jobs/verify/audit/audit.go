@@ -37,7 +37,7 @@ type Options struct {
 	Sample   float64        // share of partitions, records and tasks to check, chosen by a hash of their names; 1 means all
 	// Archive opens the store with external WARC files, for a reparse of such files.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
-	Version  string // of this crawlbatch; empty means the version that made the crawl
+	Version  string // version of this crawlbatch; empty means the version that made the crawl
 	OneClock bool   // all tasks ran on one machine, so times of different epochs may be compared
 }
 
@@ -114,7 +114,7 @@ type Audit struct {
 	Reparse   *manifest.Reparse // what the crawl parses again; nil if it fetches
 	External  store.Bucket      // the store of the external WARC files that the crawl parses; nil if there are none
 	Ledger    *ledger.Ledger    // of the crawl; nil if it is lost or damaged
-	last      int               // the number after that of the crawl's last round
+	last      int               // number of the crawl's last round, plus one
 	lost      map[string]bool   // objects that were reported as lost or changed; only Load uses it
 
 	mu       sync.Mutex

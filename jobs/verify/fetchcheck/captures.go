@@ -153,7 +153,7 @@ type archive struct {
 	window window
 	index  *index // index of the file; nil if it cannot be read; that was reported
 	other  bool   // the file belongs to another task, and revisits here have their payloads in it
-	tried  bool   // the other task's file was opened, or could not be opened; that was reported
+	tried  bool   // verify has tried to open the file of the other task, and reported a failure
 
 	read, pointed, lines int64
 }

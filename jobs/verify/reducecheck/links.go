@@ -281,7 +281,7 @@ type gathered struct {
 	skip      *skipRow
 	outcome   *outcomeRow
 	key       string      // key of the file with the outcome
-	target    *linkTarget // the first target from a link that is followed
+	target    *linkTarget // target of the first followed link to this URL
 }
 
 func (c *urlChecker) add(f *fact) {

@@ -169,8 +169,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. seen is when this attempt first saw the version that l has; it
-// is zero if l has none.
+// look loads the checkpoint. l may have a version of the checkpoint from an earlier look: then seen
+// is when this attempt first saw that version. Otherwise seen is zero.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)

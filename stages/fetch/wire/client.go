@@ -55,8 +55,8 @@ type Config struct {
 	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	MaxIdle        int // idle connections kept in total; 256
-	MaxIdlePerHost int // idle connections kept for one scheme, host and port; 1
+	MaxIdle        int // most idle connections in total; zero means 256
+	MaxIdlePerHost int // most idle connections of one scheme, host and port; zero means 1
 
 	// Memory bounds the bytes that the payloads and bodies of all unreleased exchanges hold
 	// together; 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a

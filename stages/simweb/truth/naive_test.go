@@ -28,7 +28,7 @@ type naive struct {
 	client *http.Client
 	robots map[string]func(path string) (allowed bool, rule string) // by host; a nil function means that robots.txt is unreachable
 
-	unanswered string // redirect hop of the last outcome that was not requested or not answered; "" if there is none
+	unanswered string // URL of the redirect hop that the walk could not request or that got no answer; "" if there is no such hop
 	strip      *regexp.Regexp
 }
 
