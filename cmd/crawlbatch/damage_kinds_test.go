@@ -37,7 +37,7 @@ var placePatterns = []struct {
 	{regexp.MustCompile(`-e(\d+)[-.]`), func(p *place, s string) { p.epoch, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`-e\d+-(\d+)`), func(p *place, s string) { p.number, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *place, s string) { p.dataset = s }},
-	{regexp.MustCompile(`/work/([a-z]+)/`), func(p *place, s string) { p.dataset = s }},
+	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|bloom)$`), func(p *place, s string) { p.dataset = s }},
 	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *place, s string) { p.digest = s }},
 }
 

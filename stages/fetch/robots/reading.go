@@ -17,7 +17,7 @@ const (
 	Google
 )
 
-// ReadingOf returns the reading of a round from the schema.FormatVersion of its start.json.
+// ReadingOf returns the reading of a round from the schema.FormatVersion in which the round started.
 func ReadingOf(format int) Reading {
 	if format < 2 {
 		return Google
