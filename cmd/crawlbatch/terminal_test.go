@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -77,22 +78,29 @@ const patience = time.Minute
 // waitFor waits until the screen shows any of the texts; rows may be folded.
 func (s *session) waitFor(texts ...string) {
 	s.t.Helper()
+	for i, text := range texts {
+		texts[i] = regexp.QuoteMeta(text)
+	}
+	s.waitForMatch(regexp.MustCompile(strings.Join(texts, "|")))
+}
+
+// waitForMatch waits until the screen shows a text that matches; rows may be folded.
+func (s *session) waitForMatch(wanted *regexp.Regexp) {
+	s.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		shown := strings.Join(strings.Fields(s.text()), " ")
-		for _, text := range texts {
-			if strings.Contains(shown, text) {
-				return
-			}
+		if wanted.MatchString(shown) {
+			return
 		}
 		select {
 		case <-s.gone:
 			if shown == strings.Join(strings.Fields(s.text()), " ") {
-				s.t.Fatalf("it ended without showing %q:\n%s", texts, s.text())
+				s.t.Fatalf("it ended without showing %q:\n%s", wanted, s.text())
 			}
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	s.t.Fatalf("it does not show %q:\n%s", texts, s.text())
+	s.t.Fatalf("it does not show %q:\n%s", wanted, s.text())
 }
 
 // types presses keys.
