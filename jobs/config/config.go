@@ -26,7 +26,7 @@ type Config struct {
 
 	references []unexpanded      // values that hold ${VAR} in the file
 	older      []string          // keys that did not exist when the config was frozen
-	from       map[string]string // source of a key's value; a default has no entry
+	from       map[string]string // sources of values, by key; a key at its default has no entry
 }
 
 // Politeness limits the requests to each host.
@@ -153,7 +153,7 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl with this config may reach public hosts. It may unless a
+// Public reports whether a crawl with this config may reach public hosts. A crawl may not if a
 // connect_to rule covers every host.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {

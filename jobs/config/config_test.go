@@ -108,7 +108,7 @@ func TestTheKindsOfLinksThatAreFollowedAreThoseOfTheFile(t *testing.T) {
 		if d := cmp.Diff(tt.want, read(t, frozen).FollowedKinds()); d != "" {
 			t.Errorf("%q, frozen (-want +got):\n%s", tt.text, d)
 		}
-		// Another list would crawl other URLs, so a planned crawl refuses it.
+		// Another list of kinds would crawl other URLs, so a planned crawl refuses another list.
 		if err := c.Adopt(read(t, "frontier: {follow: "+c.Frontier.Follow+", kinds: [area]}")); err == nil || !strings.Contains(err.Error(), "frontier.kinds differs") {
 			t.Errorf("%q: %v", tt.text, err)
 		}
@@ -164,7 +164,7 @@ fetch: {proxy: "http://user:${SECRET}@127.0.0.1:3128"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	later.UserAgent = "b/1.0 (+https://example.org)" // as a flag sets it
+	later.UserAgent = "b/1.0 (+https://example.org)" // as a flag does
 	text, err := later.YAML()
 	if err != nil {
 		t.Fatal(err)
@@ -201,8 +201,8 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 	}
 }
 
-// A crawl continues with the settings of its start. A key missing in crawl.json keeps its
-// old meaning, and leaving it unset later changes nothing.
+// A crawl continues with the settings of its start. A key that crawl.json lacks keeps its old
+// meaning. A later config that leaves the key unset changes nothing.
 func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 	now, err := Default().YAML()
 	if err != nil {
@@ -227,7 +227,7 @@ func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 	if d := cmp.Diff(want, frozen, cmpopts.IgnoreUnexported(Config{})); d != "" {
 		t.Errorf("an older config (-want +got):\n%s", d)
 	}
-	again, err := frozen.YAML() // as a driver passes it to its pods
+	again, err := frozen.YAML() // a driver passes the config to its pods in this form
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 // Setting is one key of a config, with its value and the source of the value.
 type Setting struct {
 	Key   string `json:"key"`
-	Value any    `json:"value"` // ${VAR} stays as it is; *** replaces secrets
-	From  string `json:"from"`  // "default", FILE:LINE, --FLAG, or the document that froze it
+	Value any    `json:"value"` // the value, with ${VAR} not expanded and *** for secrets
+	From  string `json:"from"`  // source of the value: "default", FILE:LINE, --FLAG, or the document that froze the value
 }
 
 // Settings lists every key with its value.
@@ -49,7 +49,7 @@ func (c *Config) Settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// stored parses the config as crawl.json keeps it, with ${VAR} as it is.
+// stored parses the YAML that crawl.json would keep, in which ${VAR} is not expanded.
 func (c *Config) stored() (*ast.File, error) {
 	text, err := c.YAML()
 	if err != nil {
@@ -129,8 +129,8 @@ func WriteYAML(w io.Writer, settings []Setting) error {
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }
 
-// inline returns the YAML of a value on one line. It writes a text with control characters as JSON,
-// which is valid YAML, because only JSON keeps such a text on one line.
+// inline returns the YAML of a value on one line. A text with control characters becomes JSON,
+// because YAML would break such a text into several lines. JSON is valid YAML.
 func inline(value any) (string, error) {
 	if hasControls(value) {
 		text, err := json.Marshal(value)

@@ -10,19 +10,19 @@ import (
 
 // field is a row of the table: one key of the file.
 type field struct {
-	path    string        // such as fetch.timeout.total
-	at      reflect.Value // the struct field
+	path    string        // path of the key, such as fetch.timeout.total
+	at      reflect.Value // the struct field that holds the value
 	initial any           // the default value
 	change  change
 	doc     string
-	allowed string              // the allowed values, for the reference; empty if all are allowed
+	allowed string              // the allowed values, for the reference; empty if all values are allowed
 	check   func(report report) // reports values that are not allowed
 
 	flag, help string              // the flag that sets the key; empty if there is none
-	before     any                 // the value in crawls planned before the key existed; nil means the default
-	hide       func(string) string // replaces secrets in printed values; nil if there are none
-	// instead returns what to write in place of a value that holds a literal secret; name is the
-	// entry's name in a map.
+	before     any                 // the value in crawls that were planned before the key existed; nil means the default
+	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
+	// instead returns the text to write in place of a value that holds a literal secret. If the key
+	// is a map, name is the name of the entry.
 	instead func(name, text string) string
 }
 
@@ -35,8 +35,7 @@ const (
 	live   change = true
 )
 
-// report receives a problem with a key. below names the wrong entry of the key's map, if there is
-// one.
+// report receives a problem with a key. If the key is a map, below names the wrong entry.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -69,7 +68,7 @@ func (f field) hidden(hide func(string) string, instead func(name, text string) 
 	return f
 }
 
-// set stores a value. Its type may differ from the field's type, but its kind may not.
+// set stores a value. The type of v may differ from the field's type, but not the kind.
 func (f field) set(v any) { f.at.Set(reflect.ValueOf(v).Convert(f.at.Type())) }
 
 // equal reports whether two rows of the same key hold the same value. Empty and unset lists are
@@ -180,7 +179,7 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section; from names the source of the new one.
+// SetPoliteness replaces the politeness section; from names the source of the new section.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p
 	for _, f := range c.fields() {

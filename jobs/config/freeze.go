@@ -25,8 +25,8 @@ func (c *Config) AdoptReparsed(later *Config) error {
 	return nil
 }
 
-// frozenIn returns the first frozen key that differs in later, or "" if there is none. It ignores a
-// key that did not exist when c was planned, if later leaves that key at its default.
+// frozenIn returns the first frozen key that differs in later, or "" if there is none. frozenIn
+// ignores a key that did not exist when c was planned, if later leaves that key at its default.
 func (c *Config) frozenIn(later *Config) string {
 	defaults, laters := Default().fields(), later.fields()
 	for i, f := range c.fields() {
@@ -54,9 +54,9 @@ func (c *Config) RequireContact() error {
 	return nil
 }
 
-// Reparsed returns the config of a reparse of a crawl that has the config c. It takes the sections
-// parse, dedup and frontier from later and the other sections from c. It returns an error if other
-// frozen keys differ, because those decided how the crawl was fetched.
+// Reparsed returns the config of a reparse of a crawl that has the config c. Reparsed takes the
+// sections parse, dedup and frontier from later, and the other sections from c. Reparsed returns an
+// error if other frozen keys differ, because those keys decided how the crawl was fetched.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	secrets, err := c.LiteralSecrets()

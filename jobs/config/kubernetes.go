@@ -52,5 +52,5 @@ type Toleration struct {
 const MinGrace = 40 * second
 
 // PoisonDeaths is the number of attempts of a fetch task that die before the URL that kills them is
-// quarantined: three attempts without progress, then three attempts at that URL alone.
+// quarantined. Three attempts die without progress, then three attempts at only that URL.
 const PoisonDeaths = 6

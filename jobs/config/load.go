@@ -34,8 +34,8 @@ func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(fo
 const maxFile = 4 << 20
 
 // LoadOver reads a file over another config and checks the result. Keys that the file does not set
-// keep their value. The section politeness is an exception: if the file has it, keys that are
-// missing in it get their defaults. If path is empty, LoadOver returns a copy.
+// keep their value. The section politeness is an exception. If the file has this section, the keys
+// that the section lacks get their defaults. If path is empty, LoadOver returns a copy.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil
@@ -48,7 +48,7 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 }
 
 // Read reads YAML over the defaults, expands ${VAR} in its values with lookup and checks the
-// result. name is the file name in errors.
+// result. Errors call the file name.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
@@ -133,14 +133,14 @@ func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	for i, f := range c.fields() {
 		if line := lineAt(file, f.path); line > 0 {
 			c.note(f.path, fmt.Sprintf("%s:%d", name, line))
-		} else if !f.equal(earlier[i]) { // an alias or a merge key sets it
+		} else if !f.equal(earlier[i]) { // an alias or a merge key sets the value
 			c.note(f.path, name)
 		}
 	}
 }
 
-// YAML renders the config for crawl.json, with every key. It keeps ${VAR} as it is in the file, so
-// that the store gets no secret from the environment.
+// YAML renders the config for crawl.json, with every key. YAML does not expand ${VAR}, so that the
+// store gets no secret from the environment.
 func (c *Config) YAML() (string, error) {
 	text, file, err := c.render()
 	if err != nil || len(c.references) == 0 {
@@ -149,7 +149,7 @@ func (c *Config) YAML() (string, error) {
 	for _, r := range c.references {
 		if value, err := valueAt(file, r.path); err != nil {
 			return "", err
-		} else if value != r.value { // a flag or a later file has replaced it
+		} else if value != r.value { // a flag or a later file has replaced the value
 			continue
 		}
 		p, err := yaml.PathString(r.path)
@@ -199,7 +199,7 @@ func (c *Config) noteReferences() error {
 	return nil
 }
 
-// nodeAt returns the node at a path such as $.fetch.proxy, or nil if there is none.
+// nodeAt returns the node at a path such as $.fetch.proxy, or nil if the file has no such node.
 func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	p, err := yaml.PathString(path)
 	if err != nil {
@@ -212,8 +212,8 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	return n, err
 }
 
-// valueAt returns the text of the value at a path, or "" if there is none. It returns an error if
-// it cannot find the value of a reference, because the secret itself would be stored otherwise.
+// valueAt returns the text of the value at a path, or "" if the file has no such value. A reference
+// whose value cannot be found is an error, because the secret itself would be stored otherwise.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {
@@ -302,7 +302,7 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 }
 
 // keyOf returns the key of the value that starts at a token, formatted as the start of a message.
-// It returns "" if it finds no key.
+// keyOf returns "" if it finds no key.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {
@@ -378,7 +378,7 @@ func copies(n ast.Node) ast.Node {
 }
 
 // lineOf returns the line of a key such as fetch.timeout.total. If the file does not have the key,
-// it returns the line of the nearest section, or 0 if the file has none.
+// lineOf returns the line of the nearest section, or 0 if the file has no such section.
 func lineOf(file *ast.File, key string) int {
 	for key != "" {
 		if line := lineAt(file, key); line > 0 {
@@ -397,7 +397,7 @@ func lineAt(file *ast.File, key string) int {
 	return 0
 }
 
-// suggest returns the end of the message about an unknown key: the most similar key.
+// suggest returns the end of the message about an unknown key, which names the most similar key.
 func suggest(message string) string {
 	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
 	best, bestName, bestDistance := "", "", min(4, len(name)/2+1)

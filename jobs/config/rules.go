@@ -21,7 +21,7 @@ var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	}
 }}
 
-// domainRule checks politeness.domains. The classes that it names must exist.
+// domainRule checks politeness.domains. Every class that an entry names must exist.
 func (c *Config) domainRule() *rule[map[string]Domain] {
 	return &rule[map[string]Domain]{"", func(domains map[string]Domain, report report) {
 		classes := c.Politeness.Classes
@@ -112,7 +112,7 @@ var imageName = &rule[string]{"registry/name:tag", func(image string, report rep
 }}
 
 var metricsPort = &rule[int]{"1024 to 65535, or 0", func(port int, report report) {
-	if port != 0 && (port < 1024 || port > 65535) { // lower ports need a privilege
+	if port != 0 && (port < 1024 || port > 65535) { // ports below 1024 need a privilege
 		report("", fmt.Sprintf("is %d: it must be 1024 to 65535, or 0 for none", port))
 	}
 }}
@@ -124,8 +124,8 @@ var tolerationsRule = &rule[[]Toleration]{"", func(tolerations []Toleration, rep
 	}
 }}
 
-// webIdentityRule refuses a role if credentials_secret is set too, because pods would use only one
-// of them.
+// webIdentityRule refuses a role if credentials_secret is set too, because pods would use only the
+// role or only the secret.
 func (c *Config) webIdentityRule() *rule[string] {
 	return &rule[string]{"an ARN, or empty", func(role string, report report) {
 		switch {

@@ -9,8 +9,8 @@ import (
 // Secret is a secret that a config holds as plain text, not as ${VAR}.
 type Secret struct {
 	Key   string // such as fetch.proxy
-	Write string // the value to write instead, with ${VAR}
-	from  string // where the value comes from
+	Write string // the value to write instead of the secret, with ${VAR}
+	from  string // source of the value, such as FILE:LINE
 }
 
 // LiteralSecrets returns the secrets that the config holds as plain text.
@@ -64,8 +64,8 @@ func (c *Config) RefuseLiteralSecrets() error {
 		"(of pods: with kubernetes.env_from_secrets)", at, s.Key, s.Write, variable)
 }
 
-// passwordInstead replaces a literal password of a URL, or user info without a colon, by
-// ${PROXY_PASSWORD}.
+// passwordInstead replaces the literal password in a URL by ${PROXY_PASSWORD}. User info without a
+// colon counts as a password.
 func passwordInstead(_, text string) string {
 	from, to, ok := userSecret(text)
 	if !ok || !isLiteral(text[from:to]) {
@@ -75,7 +75,7 @@ func passwordInstead(_, text string) string {
 }
 
 // secretName matches the names of environment variables that hold secrets. publicName matches the
-// names among these whose variable only says where the secret is.
+// exceptions: names of variables that only say where a secret is, such as a file.
 var (
 	secretName = regexp.MustCompile(`(?i)(secret|passw|token|credential|authorization|api_?key|private_?key)`)
 	publicName = regexp.MustCompile(`(?i)_(file|path|dir|uri|url|arn|name|endpoint)$`)
@@ -98,8 +98,8 @@ func variableInstead(name, text string) string {
 // isLiteral reports whether a secret is written without a reference to the environment.
 func isLiteral(secret string) bool { return secret != "" && !reference.MatchString(secret) }
 
-// userSecret returns the bounds of the password in a URL, or of all user info if that has no colon.
-// The user info ends at the last @ of the authority, as in net/url.
+// userSecret returns the bounds of the password in a URL, or of the whole user info if the user
+// info has no colon. The user info ends at the last @ of the authority, as in net/url.
 func userSecret(text string) (from, to int, ok bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -126,7 +126,8 @@ func hideAll(text string) string {
 	return masked
 }
 
-// hidePassword hides the password of a URL. If the user info has no colon, it hides all of it.
+// hidePassword hides the password of a URL. User info without a colon is
+// hidden as a whole.
 func hidePassword(text string) string {
 	from, to, ok := userSecret(text)
 	if !ok {
@@ -136,7 +137,7 @@ func hidePassword(text string) string {
 }
 
 // WarnOfSecrets describes the secrets that a crawl froze as plain text under key, or returns "" if
-// there are none.
+// the crawl froze no secret.
 func (c *Config) WarnOfSecrets(key string) (string, error) {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

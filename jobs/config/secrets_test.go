@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNeitherStoredNorPrinted expands ${PW} to a secret where YAML copies values,
-// and where YAML paths have no notation.
+// TestSecretsAreNeitherStoredNorPrinted expands ${PW} to a secret in places where YAML copies
+// values, and in places that no YAML path can name.
 func TestSecretsAreNeitherStoredNorPrinted(t *testing.T) {
 	const secret = "hunter2"
 	lookup := func(string) (string, bool) { return secret, true }

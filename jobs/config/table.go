@@ -20,9 +20,9 @@ const (
 )
 
 // table returns every key of the file in order. Each row has the struct field, the default, the
-// allowed values, whether a running crawl may change the key, and its meaning. The yaml tag of the
-// struct field is the key's name. Defaults, checks, freezing, flags, `crawlbatch config` and the
-// reference in jobs/README.md all come from these rows.
+// allowed values, whether a running crawl may change the key, and the meaning of the key. The yaml
+// tag of the struct field is the key's name. Defaults, checks, freezing, flags, `crawlbatch config`
+// and the reference in jobs/README.md all come from these rows.
 func (c *Config) table() []field {
 	p, f := &c.Politeness, &c.Fetch
 	return append([]field{

@@ -76,7 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// without drops the lines whose keys are not in older.
+// without drops the lines of text whose keys are not in older.
 func without(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string
@@ -170,7 +170,7 @@ kubernetes: {env: {TOKEN: hunter2, OTHER: "${SLOW}"}, namespace: there}
 		}},
 		"a file over what a crawl froze": {frozen, map[string]Setting{
 			"politeness.delay":              {Value: "3s", From: file + ":3"},
-			"politeness.in_flight_per_host": {Value: uint64(1), From: "default"}, // a section is stored as a whole or not at all
+			"politeness.in_flight_per_host": {Value: uint64(1), From: "default"}, // a file replaces the whole section politeness
 			"fetch.timeout.total":           {Value: "4s", From: "crawl.json"},
 			"plan.partition_urls":           {Value: uint64(3), From: "frozen in crawl.json"},
 		}},

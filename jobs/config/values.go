@@ -41,7 +41,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalYAML is UnmarshalText; its error has the line and the key.
+// UnmarshalYAML is UnmarshalText, with the line and the key in errors.
 func (d *Duration) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, d) }
 
 // Bytes is a size: 5MiB, 64KiB, 1GB, or a plain number of bytes.
@@ -82,7 +82,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a size: write a number and a unit, such as 64KiB, 5MiB or 1GiB", text)
 }
 
-// UnmarshalYAML is UnmarshalText; its error has the line and the key.
+// UnmarshalYAML is UnmarshalText, with the line and the key in errors.
 func (b *Bytes) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, b) }
 
 // lineError is an error at a line of the file.
