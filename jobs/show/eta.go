@@ -35,7 +35,7 @@ func (r *rate) take(now time.Time, n int64) float64 {
 // scale compares the real duration of tasks with the plan's prediction.
 type scale struct {
 	began          map[int]time.Time
-	planned, taken float64 // seconds, of the tasks that ran completely in this process
+	planned, taken float64 // predicted and real seconds, summed over the tasks that this process ran from start to end
 }
 
 func (s *scale) begin(partition int, now time.Time) {
@@ -61,9 +61,9 @@ func (s *scale) of(planned float64) float64 {
 	return planned * s.taken / s.planned
 }
 
-// remaining predicts the remaining time of the fetch stage. Each running task takes as long as it
-// predicts. A lane is a place for one task at a time; when a task ends, the next one starts in its
-// lane. The caller holds p.mu, and running is not empty.
+// remaining predicts the remaining time of the fetch stage. Each running task predicts its own end.
+// A lane runs one task after the other, and the process has one lane for each task that may run at
+// the same time. The caller holds p.mu, and running is not empty.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

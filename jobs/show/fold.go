@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Fold breaks one line into rows of at most width cells and indents all rows except the first. It
+// Fold breaks one line into rows of at most width cells and indents all rows except the first. Fold
 // never breaks a word or a command in backquotes, even if the row becomes too long, so that people
-// can copy it.
+// can copy commands and words.
 func Fold(text string, width int) []string {
 	if width <= 0 || cells(text) <= width {
 		return []string{text}
@@ -39,7 +39,7 @@ func cut(row string, width int) []string {
 	for cells(row) > width {
 		head := runewidth.Truncate(row, width, "")
 		if head == "" {
-			break // not even one character fits
+			break // the row has no room for even one character
 		}
 		rows, row = append(rows, head), row[len(head):]
 	}
@@ -59,8 +59,8 @@ func words(text string) []string {
 
 func cells(s string) int { return runewidth.StringWidth(s) }
 
-// printable replaces control characters. A terminal would obey them, and the text may come from the
-// web.
+// printable replaces control characters. A terminal would obey control characters, and the text may
+// come from the web.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -70,8 +70,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// Folding returns a writer that folds lines to the current width of the terminal w. It returns any
-// other writer unchanged.
+// Folding returns a writer that folds lines to the current width of the terminal w. Folding returns
+// w unchanged if w is not a terminal.
 func Folding(w io.Writer) io.Writer {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return &folding{f}
@@ -95,7 +95,7 @@ func (f *folding) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// file returns the file that w writes to, or nil if there is none.
+// file returns the file that w writes to, or nil if w is not a file.
 func file(w io.Writer) *os.File {
 	switch w := w.(type) {
 	case *folding:

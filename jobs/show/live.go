@@ -17,13 +17,13 @@ import (
 
 // Intervals of the display.
 const (
-	frameEvery = 500 * time.Millisecond // between frames on a terminal
-	lookEvery  = time.Second            // between two checks whether a line is due
-	frameLeast = 50 * time.Millisecond  // the shortest pause between frames, however many lines come
+	frameEvery = 500 * time.Millisecond // time between two frames on a terminal
+	lookEvery  = time.Second            // time between two checks whether a line is due
+	frameLeast = 50 * time.Millisecond  // shortest time between two frames when many lines come
 
-	soon       = 10 * time.Second // time between two lines until often, and when the reasons of a wait change
-	often      = 2 * time.Minute  // age of the stage at which lines become rarer
-	atLeast    = time.Minute      // time between two lines after often
+	soon       = 10 * time.Second // time between two lines of a stage younger than often, or when the reasons of a wait change
+	often      = 2 * time.Minute  // age of a stage at which the time between two lines becomes atLeast
+	atLeast    = time.Minute      // time between two lines of a stage older than often
 	adviseFrom = time.Minute      // the shortest wait for which advice is shown
 )
 
@@ -53,8 +53,8 @@ func (p *Progress) show(ctx context.Context) {
 	}
 }
 
-// pause waits until the next frame is due, or only for frameLeast if there is something new to
-// show.
+// pause waits until the next frame is due. If a new line is queued, pause waits only for
+// frameLeast.
 func (p *Progress) pause(ctx context.Context, every time.Duration) {
 	sleep, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,7 +82,7 @@ func (p *Progress) frame(block []string) {
 	}
 	p.lines, p.lost = nil, 0
 	p.mu.Unlock()
-	_ = p.block.Draw(lines, block) // an error means that the terminal is gone
+	_ = p.block.Draw(lines, block) // the terminal is gone if Draw fails
 }
 
 // picture is the displayed state of the running stage.
@@ -94,12 +94,12 @@ type picture struct {
 	took, left time.Duration
 	activity   stages.Activity
 	slowest    stages.Task     // the task that takes longest
-	holds      stages.Activity // the activity of the slowest task
-	asOf       time.Time       // the time of activity; zero means now
+	holds      stages.Activity // activity of the slowest task
+	asOf       time.Time       // time of the activity in holds; zero means now
 	stopping   bool
 }
 
-// look takes a picture. It returns false if no stage runs.
+// look takes a picture of the running stage, or returns false if no stage runs.
 func (p *Progress) look() (*picture, bool) {
 	p.mu.Lock()
 	if !p.running || len(p.start.Missing) == 0 {
@@ -108,7 +108,7 @@ func (p *Progress) look() (*picture, bool) {
 	}
 	tasks := slices.Collect(maps.Values(p.watched))
 	p.mu.Unlock()
-	// Asking a task takes a moment, so do it without the lock.
+	// Asking a task takes a moment, so look asks tasks without holding the lock.
 	slices.SortFunc(tasks, func(a, b *watched) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
 	running := map[int]stages.Activity{}
 	var all []stages.Activity
@@ -161,8 +161,8 @@ func (pic *picture) waiting() bool {
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// longestWait returns the host that the slowest task waits for. It returns "" unless the wait is so
-// long that a user may want to end it.
+// longestWait returns the host that the slowest task waits for. longestWait returns "" for a wait
+// that is too short for advice.
 func (pic *picture) longestWait(now time.Time) string {
 	w := pic.holds.Waits
 	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
@@ -195,8 +195,8 @@ func (pic *picture) speed() []string {
 // shownLive is the number of waits that the block lists if the terminal has room.
 const shownLive = 4
 
-// live returns the lines of the block. On a low terminal it lists fewer waits, so that the longest
-// wait and the advice stay visible.
+// live returns the lines of the block. On a low terminal the block lists fewer waits, so that the
+// longest wait and the advice stay visible.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
 	if !ok {
@@ -247,7 +247,7 @@ func bar(pic *picture, width int) string {
 	return "[" + strings.Repeat("=", full) + strings.Repeat("-", size-full) + "] "
 }
 
-// speak writes a line if one is due.
+// speak writes a line about the stage if a line is due.
 func (p *Progress) speak() {
 	pic, ok := p.look()
 	if !ok {
@@ -275,8 +275,9 @@ func (p *Progress) speak() {
 	p.mu.Unlock()
 }
 
-// pauseAfter returns the pause between a line and the next one. It is ten seconds while URLs are
-// recorded in the first minutes, and when the reasons of a wait change. Otherwise it is one minute.
+// pauseAfter returns the pause between a line and the next one. The pause is ten seconds while URLs
+// are recorded in the first minutes, and when the reasons of a wait change. Otherwise the pause is
+// one minute.
 func pauseAfter(said saying, done int64, reasons string, runs time.Duration) time.Duration {
 	if done != said.urls && runs < often || reasons != said.reasons && reasons != "" {
 		return soon
@@ -318,7 +319,7 @@ func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	return out
 }
 
-// reasons identifies the current reasons of waiting. It returns "" if the stage does more than
+// reasons identifies the current reasons of waiting. reasons returns "" if the stage does more than
 // wait.
 func (pic *picture) reasons() string {
 	if !pic.waiting() {

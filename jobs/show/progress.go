@@ -17,17 +17,17 @@ import (
 
 // Options are the settings of a Progress.
 type Options struct {
-	Out        io.Writer // gets the summaries of rounds; nil drops them
-	Err        io.Writer // gets everything else
+	Out        io.Writer // gets the summaries of rounds; nil drops the summaries
+	Err        io.Writer // gets all output except the summaries of rounds
 	Clock      stages.Clock
 	Log        *slog.Logger
-	Structured bool // write lines as entries of Log
-	FetchTasks int  // fetch tasks that run at the same time; 0: all of them, in other processes
-	// Advice says in one sentence how to end a wait for a host early. If it is nil, there is no
-	// advice.
+	Structured bool // true: lines are written as entries of Log
+	FetchTasks int  // number of fetch tasks that run at the same time; 0: all tasks run in other processes
+	// Advice says in one sentence how to end a wait for a host early. If Advice is nil, the display
+	// shows no advice.
 	Advice func(t stages.Task, host string) string
-	// Peek reads the checkpoints of tasks in other processes. It is nil if the tasks run in this
-	// one.
+	// Peek reads the checkpoints of tasks in other processes. Peek is nil if the tasks run in this
+	// process.
 	Peek func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
 }
 
@@ -35,7 +35,7 @@ type Options struct {
 // stages.Watcher.
 type Progress struct {
 	Options
-	block *Block // nil to show only lines
+	block *Block // the block on the terminal; nil if only lines are shown
 	urls  atomic.Int64
 
 	mu       sync.Mutex
@@ -50,11 +50,11 @@ type Progress struct {
 	finished map[int]bool // partitions of the stage that ended during this run
 	scale    scale
 	rate     rate
-	seen     []jobs.FetchStatus // tasks in other processes, as their checkpoints show them
+	seen     []jobs.FetchStatus // tasks in other processes, according to their checkpoints
 
 	stopping bool
-	lines    []string // queued to be shown above the block
-	lost     int      // lines dropped from the full queue
+	lines    []string // lines that wait to be shown above the block
+	lost     int      // number of lines that were dropped because the queue was full
 	said     saying
 
 	wake  chan struct{}
@@ -69,11 +69,11 @@ type watched struct {
 	since time.Time
 
 	last stages.Activity // the activity at the last look; used by one goroutine
-	next time.Time       // when to call look again, at the earliest
+	next time.Time       // earliest time of the next call to look
 }
 
-// share limits the time of calls to look to 1/share of a task's time, because during a call the
-// task walks through all of its hosts and sends nothing.
+// share limits the calls to look to 1/share of a task's time. During a call, the task walks through
+// all its hosts and sends nothing.
 const share = 100
 
 // now returns the recent activity of the task.
@@ -88,8 +88,8 @@ func (w *watched) now(clock stages.Clock) stages.Activity {
 	return w.last
 }
 
-// New returns a Progress that shows progress until Close is called. When ctx ends, it shows that
-// the command is stopping.
+// New returns a Progress that shows progress until Close is called. When ctx ends, the Progress
+// shows that the command is stopping.
 func New(ctx context.Context, o Options) *Progress {
 	p := &Progress{Options: o, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if _, _, ok := Size(o.Err); ok && !o.Structured {
@@ -111,14 +111,14 @@ func New(ctx context.Context, o Options) *Progress {
 	return p
 }
 
-// Live reports whether a block is redrawn in place. If so, all other output to the terminal must go
-// through Write.
+// Live reports whether a block is redrawn in place. While a block is redrawn, all other output to
+// the terminal must go through Write.
 func (p *Progress) Live() bool { return p.block != nil }
 
 // maxLines limits the number of lines that wait for a blocked terminal.
 const maxLines = 1000
 
-// Write queues lines to show above the block. It never waits for the terminal.
+// Write queues lines to show above the block. Write never waits for the terminal.
 func (p *Progress) Write(text []byte) (int, error) {
 	if p.block == nil {
 		return p.Err.Write(text)
@@ -259,8 +259,9 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 	}
 }
 
-// recorded returns the number of the stage's URLs that have an outcome. The caller holds p.mu.
-// Failed attempts may have counted some URLs twice.
+// recorded returns the number of the stage's URLs that have an outcome. The caller holds p.mu. Some
+// URLs may count twice because an attempt failed, so recorded returns at most the number of planned
+// URLs.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
 
 // patience is how long Close waits for a blocked terminal.

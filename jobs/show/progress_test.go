@@ -107,8 +107,9 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// The slowest partition decides when the stage ends. Its wait therefore comes first, and
-// the advice names that partition with its own host.
+// The slowest partition decides when the stage ends. The wait of the slowest partition therefore
+// comes first. The advice names the slowest partition together with the host that this partition
+// waits for.
 func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		long stages.Wait
@@ -176,14 +177,14 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
 		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
-		// 30 s + 60 s on one lane, 90 s + 60 s on the other.
+		// One lane needs 30 s + 60 s, the other lane 90 s + 60 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
 		}
 		time.Sleep(2 * time.Minute) // the plan predicted one minute
 		ends()
 		p.TaskDone(fetchTask(0), nil)
-		// 30 s + 120 s on one lane, 120 s on the other.
+		// One lane needs 30 s + 120 s, the other lane 120 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
 		}
@@ -263,7 +264,7 @@ func (s stuck) Write([]byte) (int, error) {
 func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
 	asked, never := make(chan struct{}, 10), make(chan struct{})
 	defer close(never)
-	// This is what New makes for a terminal. A test cannot give a size to a pipe.
+	// The test makes the Progress that New would make for a terminal, because a pipe has no size.
 	p := &Progress{
 		Options: Options{Err: &said{}, Clock: stages.SystemClock{}}, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		block: &Block{W: stuck{asked, never}, Size: func() (int, int) { return 80, 24 }},

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// Report writes the findings of an audit: first a table of checks, or lines if the table is wider
-// than the terminal, then each violation.
+// Report writes the findings of an audit: first the checks, then each violation. The checks are a
+// table, or lines if the table is wider than the terminal.
 func Report(w io.Writer, r *verify.Report) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", r.Crawl, r.Store)
 	t := table.NewWriter()
@@ -44,7 +44,8 @@ func Report(w io.Writer, r *verify.Report) error {
 			fmt.Fprintf(w, "  row: %s\n", line(v.Row))
 		}
 		if v.Where != "" && path.Ext(v.Object) == ".parquet" {
-			// Print SQL, not a command line: a shell would interpret parts of some URLs.
+			// A shell would interpret parts of some URLs, so Report prints SQL and not a command
+			// line.
 			fmt.Fprintf(w, "  in DuckDB: SELECT * FROM '%s/%s' WHERE %s;\n", strings.TrimSuffix(r.Store, "/"), line(v.Object), line(v.Where))
 		}
 	}

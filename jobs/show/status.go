@@ -14,7 +14,8 @@ import (
 // shownTasks limits the number of shown fetch tasks without a result.
 const shownTasks = 20
 
-// Status writes a crawl's status in lines of at most width cells. Commands to copy may be longer.
+// Status writes a crawl's status in lines of at most width cells. Lines with commands to copy may
+// be longer.
 func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	p := &printer{width: width}
 	p.line("crawl %s in %s", s.Crawl, s.Store)
@@ -195,8 +196,8 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 }
 
-// activityOf returns the activity in a task's checkpoint and the time of the activity. It returns
-// false if the checkpoint has none.
+// activityOf returns the activity in a task's checkpoint and the time of the activity. activityOf
+// returns false if the checkpoint has no activity.
 func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
 	if c == nil {
@@ -226,8 +227,8 @@ func moment(ms int64) time.Time {
 // StatusWidth is the width of a status outside of terminals, in cells.
 const StatusWidth = 80
 
-// WatchStatus reads a status at each interval and redraws it in place on a terminal. It stops when
-// ctx ends or when it cannot read the status.
+// WatchStatus reads a status at each interval and redraws it in place on a terminal. WatchStatus
+// returns when ctx ends or when the status cannot be read.
 func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every time.Duration, read func(context.Context) (*jobs.Status, error)) error {
 	block := newBlock(w)
 	for {
@@ -238,7 +239,7 @@ func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every tim
 		if err != nil {
 			return err
 		}
-		// Draw every second, because the size of the terminal may change.
+		// The loop draws every second, because the size of the terminal may change.
 		for until := clock.Now().Add(every); clock.Now().Before(until); {
 			var text strings.Builder
 			width, _ := block.Size()

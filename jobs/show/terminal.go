@@ -34,7 +34,7 @@ func Width(w io.Writer, otherwise int) int {
 }
 
 // Block is the last part of a terminal's output, which is redrawn in place. Only one goroutine may
-// use it.
+// use a Block.
 type Block struct {
 	W     io.Writer
 	Size  func() (width, height int)
@@ -53,7 +53,8 @@ func newBlock(w io.Writer) *Block {
 }
 
 // maxBlock limits the width of a block's rows, in cells. Terminals report a new width a moment
-// late. During this moment, the terminal does not fold rows that are narrower than both widths.
+// late. Until the report, a row stays unfolded if the row is narrower than both the old width and
+// the new width.
 const maxBlock = 99
 
 // rows folds the block's lines to the current width of the terminal. most is the number of rows
@@ -69,7 +70,7 @@ func (b *Block) rows(block []string) (rows []string, most int) {
 	return rows, max(height-1, 1)
 }
 
-// fit drops rows that do not fit on the terminal. It keeps the first row, which names the stage,
+// fit drops rows that do not fit on the terminal. fit keeps the first row, which names the stage,
 // and the last rows, which have the newest facts and the commands to copy.
 func fit(rows []string, most int) []string {
 	over := len(rows) - most
@@ -83,8 +84,8 @@ func fit(rows []string, most int) []string {
 	return append(short, rows[over+2:]...)
 }
 
-// Draw writes lines that stay above the block, then redraws the block. It shortens a block that is
-// higher than the terminal.
+// Draw writes lines that stay above the block, then redraws the block. Draw shortens a block that
+// is higher than the terminal.
 func (b *Block) Draw(stay, block []string) error {
 	width, _ := b.Size()
 	rows, most := b.rows(block)
@@ -125,11 +126,11 @@ type LogOutput struct {
 	Plain io.Writer
 
 	mu    sync.Mutex
-	above *Progress // nil: the log goes to Plain
+	above *Progress // shows the log above its block; nil: the log goes to Plain
 }
 
-// Above sends the log to the lines above p, or to Plain again if p is nil. It does nothing on a nil
-// LogOutput.
+// Above sends the log to the lines above p, or to Plain again if p is nil. Above does nothing on a
+// nil LogOutput.
 func (l *LogOutput) Above(p *Progress) {
 	if l != nil {
 		l.mu.Lock()

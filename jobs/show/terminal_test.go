@@ -41,8 +41,7 @@ func TestABlockThatIsTooHighKeepsItsHeadAndItsEnd(t *testing.T) {
 	}
 }
 
-// On a small terminal the block drops waits: it keeps the first, which lasts longest, and
-// the advice.
+// On a small terminal the block shows the longest wait and the advice, and drops other waits.
 func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
 	p := &Progress{Options: Options{Err: &said{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, host string) string {
 		return "to end the wait: " + strings.Repeat("do this and that, ", 10) + "for " + host

@@ -27,7 +27,7 @@ func Count(n int64, what string) string {
 	return Thousands(n) + " " + what + "s"
 }
 
-// clockTime writes a time of day. It adds the date if that is not today.
+// clockTime writes a time of day. clockTime adds the date if the date is not today.
 func clockTime(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.Sub(now) < 10*time.Minute && now.Sub(at) < 10*time.Minute {
@@ -63,7 +63,8 @@ func left(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
-// closing says when the window closes, or returns "" if the stage should end before that.
+// closing says when the window closes, or returns "" if the stage should end before the window
+// closes.
 func closing(a stages.Activity, now time.Time) string {
 	if a.Closes.IsZero() || a.Remaining < a.Closes.Sub(now)-time.Minute {
 		return ""
@@ -71,7 +72,7 @@ func closing(a stages.Activity, now time.Time) string {
 	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
 }
 
-// Wait describes a wait with its reason. If the wait has no end, it describes the slowest host.
+// Wait describes a wait with its reason. If the wait has no end, Wait describes the slowest host.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
 	case w.Host == "":
