@@ -36,8 +36,8 @@ func FetchRows(rows *segments.Record) ([]byte, error) {
 // ErrLater means that the URL could not be fetched now, but a later try may succeed.
 var ErrLater = errors.New("trying again later may help")
 
-// Answered returns nil if the host answered for the URL, otherwise an error with the outcome. The
-// error wraps stages.ErrPermanent if another try cannot help, otherwise ErrLater.
+// Answered returns nil if the host answered for the URL, otherwise an error that names the outcome.
+// The error wraps stages.ErrPermanent if another try cannot help, otherwise ErrLater.
 func Answered(f schema.Fetch) error {
 	kind := ErrLater
 	switch f.Outcome {

@@ -49,7 +49,7 @@ func (p *Page) Answer(q PageQuestion) (any, error) {
 }
 
 // Rows parses a document and renders its rows as one JSON object with the keys page, links and
-// text. It returns an error if url cannot be canonicalized.
+// text. Rows returns an error if url cannot be canonicalized.
 func (p *Page) Rows(body []byte, url, contentType string) ([]byte, error) {
 	key, err := p.canonical.Canonical(url, "")
 	if err != nil {

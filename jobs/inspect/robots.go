@@ -24,8 +24,8 @@ type RobotsAnswer struct {
 	Rule       string   `json:"rule"`
 	CrawlDelay *float64 `json:"crawl_delay_seconds"`
 	Sitemaps   []string `json:"sitemaps"`
-	Canonical  string   `json:"canonical,omitempty"` // set if it differs from the URL asked for
-	Spelling   string   `json:"spelling,omitempty"`  // set if the rule denies this spelling but not the canonical URL
+	Canonical  string   `json:"canonical,omitempty"` // the canonical URL; set if it differs from the given URL
+	Spelling   string   `json:"spelling,omitempty"`  // the given spelling; set if the rule denies this spelling but not the canonical URL
 	Warning    string   `json:"warning,omitempty"`
 }
 
@@ -64,8 +64,8 @@ func (r *Robots) Answer(q RobotsQuestion) (any, error) {
 	return a, nil
 }
 
-// Print writes the verdicts on URLs, then the delays and sitemaps of the file. It writes warnings
-// to errw.
+// Print writes the verdicts on URLs, then the delays and sitemaps of the file. Print writes
+// warnings to errw.
 func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []string) {
 	file := robots.Parse(body)
 	group := file.For(robots.ProductToken(agent))
@@ -115,12 +115,12 @@ func verdictText(v robots.Verdict) (verdict, why string) {
 type robotsVerdict struct {
 	robots.Verdict
 	canonical string
-	spelling  string // empty if the URL is already in canonical form
+	spelling  string // the given spelling; empty if the given URL is canonical
 	warning   string
 }
 
-// verdict checks a URL in its canonical form and as the user spelled it. If the URL cannot be
-// planned, it checks only the given spelling.
+// verdict checks the canonical form and the given spelling of a URL. If the URL cannot be planned,
+// verdict checks only the given spelling.
 func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	key, spelling, err := r.canonical.Spelled(given, "")
 	switch {

@@ -19,16 +19,18 @@ type URLQuestion struct {
 	Base string `json:"base"`
 }
 
-// URLAnswer says what a crawl does with a URL. A field is empty if the URL has no such part.
+// URLAnswer says what a crawl does with a URL. The fields of parts that the URL does not have are
+// empty.
 type URLAnswer struct {
-	OK        bool   `json:"ok"` // the WHATWG URL parser accepts it
+	OK        bool   `json:"ok"` // the WHATWG URL parser accepts the URL
 	WHATWG    string `json:"whatwg"`
 	Canonical string `json:"canonical"`
 	SURT      string `json:"surt"`
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
 	Skip      string `json:"skip"` // why the URL would not be planned
-	// Spelling is the given spelling if it is not canonical: robots.txt must allow both.
+	// Spelling is the given spelling, unless that is canonical. robots.txt must allow this spelling
+	// and the canonical URL.
 	Spelling string `json:"spelling,omitempty"`
 
 	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL
@@ -38,17 +40,17 @@ type URLAnswer struct {
 type URL struct {
 	canonical *urlkey.Canonicalizer
 	plan      planner.Config
-	crawl     *lookup.Crawl // nil: no store is read
+	crawl     *lookup.Crawl // the crawl to look URLs up in; nil if no store is read
 }
 
-// NewURL returns a URL that follows the rules of cfg. It looks URLs up in crawl unless crawl is
-// nil.
+// NewURL returns a URL that follows the rules of cfg. If crawl is not nil, answers contain what the
+// crawl's store knows.
 func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
 	c, err := urlkey.New(cfg.Plan.StripParams)
 	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err
 }
 
-// Answer answers one question. It returns an error only if it cannot read the crawl's store.
+// Answer answers one question. Answer fails only if it cannot read the crawl's store.
 func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 	var a URLAnswer
 	if href, err := urlkey.WHATWG(q.URL, q.Base); err == nil {

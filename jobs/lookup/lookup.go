@@ -1,14 +1,14 @@
 // Package lookup finds what a store knows about one URL.
 //
 // In: the documents of a crawl's sealed rounds and of its newest plan, the rounds' URL filters, and
-// the row groups of urls, skips and partitions that may contain the URL. Out: its newest state, its
-// newest skip, and the partition that contains it.
+// the row groups of urls, skips and partitions that may contain the URL. Out: the URL's newest
+// state, its newest skip, and the partition that contains the URL.
 //
-// It searches the rounds from newest to oldest. In each round, it first asks the filter of the
-// URL's bucket. If the filter excludes the URL, the tables stay closed. Otherwise it searches the
-// tables for a row with the same URL. An older version wrote rounds without filters; for those, it
-// always searches the tables. It never writes. It imports jobs/roundstate, stages and formats
-// packages.
+// A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
+// filter of the URL's bucket. Only if the filter does not exclude the URL, the lookup searches the
+// tables for a row with the same URL. Rounds of an older version have no filters, so a lookup
+// always searches their tables. The package never writes. The package imports jobs/roundstate,
+// stages and formats packages.
 package lookup
 
 import (
@@ -43,11 +43,11 @@ type Found struct {
 
 // State is the newest row of urls.
 type State struct {
-	Round     string          `json:"round"` // such as 2026-11.0
+	Round     string          `json:"round"` // name of the round, such as 2026-11.0
 	State     schema.URLState `json:"state"`
-	Outcome   schema.Outcome  `json:"outcome"` // "" if it was never planned
+	Outcome   schema.Outcome  `json:"outcome"` // the outcome; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
-	NextDue   string          `json:"next_due"` // RFC 3339, UTC, "at once" or "never"
+	NextDue   string          `json:"next_due"` // a time in UTC (RFC 3339), "at once" or "never"
 }
 
 // Skip is the newest row of skips, unless a later round has a state of the URL.
@@ -79,12 +79,12 @@ func nextDue(r *schema.URLRecord) string {
 	return "never"
 }
 
-// Crawl finds URLs of one crawl, as its documents were when Open read them. Only one goroutine may
-// use it.
+// Crawl finds URLs of one crawl. The state of the crawl is that at the time of Open. Only one
+// goroutine may use a Crawl.
 type Crawl struct {
 	bucket  store.Bucket
-	rounds  []*manifest.Sealed // oldest first
-	plan    *manifest.Plan     // the newest plan; nil if there is none
+	rounds  []*manifest.Sealed // sealed rounds, oldest first
+	plan    *manifest.Plan     // the newest plan; nil if the crawl has no unsealed plan
 	filters map[string]*urlfilter.Filter
 }
 
@@ -95,7 +95,7 @@ func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
 	if c.rounds, err = roundstate.History(ctx, b, crawl); err != nil {
 		return nil, fmt.Errorf("look up in %s: %w", crawl, err)
 	}
-	next := 0 // the unsealed round
+	next := 0 // number of the unsealed round
 	for _, s := range c.rounds {
 		if s.Crawl == crawl {
 			next = s.Round + 1
@@ -150,7 +150,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	if state != nil {
 		found.State = &State{round, state.State, state.Outcome, state.FirstSeen, nextDue(state)}
 	}
-	if found.Skip != nil { // a later round has the newer skip
+	if found.Skip != nil { // a later round has a newer skip of the URL
 		return nil
 	}
 	skip, err := first(ctx, c.bucket, partOf(s.FilesOf(stages.FileSkips), bucket), func(r *schema.Skip) bool { return r.SURT != "" && r.URL == k.URL }, same)
@@ -160,8 +160,8 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	return err
 }
 
-// mayHold reports whether the tables may contain the URL, according to the URL filter of its
-// bucket. Without a filter, they may.
+// mayHold reports whether the tables may contain the URL, according to the URL filter of the
+// bucket. mayHold returns true if the round has no filter.
 func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url string) (bool, error) {
 	key := layout.URLFilter(s.Crawl, s.Round, bucket)
 	listed := func(f manifest.File) bool { return f.Key == key }
@@ -186,7 +186,8 @@ func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url
 	return f.MayHold(url), nil
 }
 
-// planned returns the partition of the newest plan that contains a URL, or nil if there is none.
+// planned returns the partition of the newest plan that contains a URL, or nil if no partition
+// contains the URL.
 func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 	bucket := urlkey.Bucket(k.Domain, c.plan.Buckets)
 	for _, p := range c.plan.Partitions {
@@ -209,7 +210,7 @@ type plannedRow struct {
 	URL string `parquet:"url"`
 }
 
-// partOf returns the key of a bucket's part, or "" if there is none.
+// partOf returns the key of a bucket's part, or "" if the bucket has no part.
 func partOf(files []manifest.File, bucket int) string {
 	for _, f := range files {
 		if strings.TrimSuffix(path.Base(f.Key), ".parquet") == layout.Part(bucket) {
@@ -219,7 +220,7 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// first returns the first row of an object that matches, or nil if none does.
+// first returns the first row of an object that matches, or nil if no row matches.
 func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

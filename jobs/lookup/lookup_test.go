@@ -86,12 +86,12 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 				}
 				return true
 			}
-			for url, state := range r.states { // sorted below
+			for url, state := range r.states { // map order does not matter: the rows are sorted below
 				if add(url) {
 					states = append(states, schema.URLRecord{SURT: key(t, url).SURT, URL: url, State: state, FirstSeen: "2026-11.0"})
 				}
 			}
-			for url, reason := range r.skips { // sorted below
+			for url, reason := range r.skips { // map order does not matter: the rows are sorted below
 				if add(url) {
 					skips = append(skips, schema.Skip{SURT: key(t, url).SURT, URL: url, Reason: reason})
 				}
@@ -136,8 +136,8 @@ func find(t *testing.T, b store.Bucket, url string) (Found, error) {
 
 // said is a short form of Found.
 type said struct {
-	State, Skip string // with the round
-	Partition   int    // -1: not planned
+	State, Skip string // outcome and reason, each with the name of its round
+	Partition   int    // number of the partition; -1 if the URL is not planned
 }
 
 func short(f Found) said {
@@ -174,7 +174,7 @@ func TestTheNewestRoundThatChangedAURLAnswers(t *testing.T) {
 			"http://c.test/late":     {"2026-11.1 found", "", -1},
 			"http://d.test/":         {"", "", 0},
 			"http://a.test/nowhere":  {"", "", -1},
-			"https://a.test/":        {"", "", -1}, // it shares the SURT of a known URL
+			"https://a.test/":        {"", "", -1}, // this URL has the same SURT as a known URL
 			"http://unheard.test/of": {"", "", -1},
 		} {
 			got, err := find(t, b, url)

@@ -24,7 +24,7 @@ const (
 )
 
 // createWithin limits one write while the store does not answer, in addition to the time for its
-// bytes. After that, the attempt either waits or leaves the write to a later attempt.
+// bytes. After createWithin, the attempt either waits or leaves the write to a later attempt.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -84,8 +84,8 @@ func classOf(err error) string {
 	return manifest.ClassFailed
 }
 
-// record creates the next attempts/part-…-eN.json. It does not record an attempt that only waited
-// for the previous stage, or that found the task done.
+// record creates the next attempts/part-…-eN.json. record ignores an attempt that only waited for
+// the previous stage, or that found the task done.
 func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
 	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
 		return nil

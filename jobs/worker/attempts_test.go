@@ -70,7 +70,7 @@ func TestADoneAttemptIsRecordedAndAReRunOfADoneTaskIsNot(t *testing.T) {
 	if len(a) != 1 || a[0].Class != manifest.ClassDone || a[0].Failure() || a[0].Error != "" {
 		t.Fatalf("recorded as %+v", a)
 	}
-	// start.json, inputs.json, the parts, the result.
+	// An attempt puts start.json, inputs.json, the parts and the result.
 	if u := a[0].Usage; u.Puts < 4 || u.BytesWritten == 0 || u.Failed != 0 {
 		t.Errorf("usage %+v", u)
 	}

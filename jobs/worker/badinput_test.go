@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// replace stores other bytes under a key, as a user's copy would.
+// replace stores other bytes under a key, as a user does who copies a file there.
 func replace(t *testing.T, b store.Bucket, key string, body []byte) {
 	t.Helper()
 	if err := b.Delete(t.Context(), key); err != nil {
@@ -99,7 +99,7 @@ func TestDocumentsOfElsewhereAreRefusedByName(t *testing.T) {
 func unchanged(t *testing.T, before, after map[string]string) {
 	t.Helper()
 	for key, body := range before {
-		if after[key] != body && key != layout.Ledger("2026-11") { // it may grow
+		if after[key] != body && key != layout.Ledger("2026-11") { // the ledger may grow
 			t.Errorf("%q was changed", key)
 		}
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 // Compute computes a reduce task from its frozen inputs and returns the result that an attempt
-// would commit. It does so even if the task already has a result. It creates parts in r.Bucket, and
-// start.json and inputs.json if they are missing, so recomputing needs an overlay. For a fetch task
-// it returns stages.ErrPermanent, unless the task belongs to a reparse, because fetched data cannot
-// be computed.
+// would commit. Compute also computes a task that already has a result. Compute creates parts in
+// r.Bucket, and start.json and inputs.json if they are missing, so recomputing needs an overlay.
+// Fetched data cannot be computed, so Compute returns stages.ErrPermanent for a fetch task, unless
+// the task belongs to a reparse.
 func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		return nil, fmt.Errorf("%s: fetched data cannot be computed: %w", t, stages.ErrPermanent)

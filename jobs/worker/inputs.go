@@ -12,11 +12,11 @@ import (
 )
 
 // inputs is a bucket that compares the sizes of the files that a task reads with the committed
-// sizes. Opening an object reports its size, so this needs no extra request. Damage that keeps the
-// size stays unnoticed here; `crawlbatch verify` finds it.
+// sizes. Opening an object reports its size, so the comparison needs no extra request. Damage that
+// keeps the size stays unnoticed here. `crawlbatch verify` finds such damage.
 type inputs struct {
 	store.Bucket
-	sizes map[string]int64 // bytes, by key
+	sizes map[string]int64 // sizes of files in bytes, by key
 }
 
 // expect wraps b for a task with the given input.

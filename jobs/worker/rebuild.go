@@ -23,12 +23,12 @@ import (
 )
 
 // Rebuild recreates the lost and damaged parts that a task's result lists, and returns their keys.
-// It recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt in the
-// order of their stages. It writes nothing unless every part comes out with the digest in the
-// result. Then it moves damaged parts to quarantine/ and creates each anew. If a part comes out
-// with another digest, or if fetched data is lost or damaged and so cannot be computed, the error
-// names the object and wraps stages.ErrPermanent. Rebuild also recreates a lost result. A task that
-// never had a result has nothing to rebuild.
+// Rebuild recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt
+// in the order of their stages. Rebuild writes nothing unless every recomputed part has the digest
+// in the result. Rebuild then moves damaged parts to quarantine/ and creates each part anew. If a
+// recomputed part has another digest, or if fetched data is lost or damaged, the error names the
+// object and wraps stages.ErrPermanent. Rebuild also recreates a lost result. A task that never had
+// a result has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil {
@@ -64,8 +64,9 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	return rebuilt, nil
 }
 
-// remake recreates a lost result and its missing parts. The task had a result if a later stage
-// froze its digest or if the round is sealed; otherwise there is nothing to rebuild.
+// remake recreates a lost result and its missing parts. A task had a result if a later stage froze
+// the result's digest, or if the round is sealed. A task that never had a result has nothing to
+// rebuild.
 func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {
@@ -108,7 +109,7 @@ func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, er
 	return append(rebuilt, key), nil
 }
 
-// absent returns an error if one of the files exists, because nothing tells whether the existing or
+// absent returns an error if one of the files exists. Nothing tells whether the existing file or
 // the recreated file is right.
 func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 	for _, f := range files {
@@ -136,8 +137,9 @@ func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	return nil, fmt.Errorf("its result would not have the SHA-256 %s that a later stage froze; nothing was written: use the crawlbatch that made it, or restore it from a copy: %w", want, stages.ErrPermanent)
 }
 
-// fetchedBy returns the files of a task that were fetched over the network. For a fetch task these
-// are all files; for a fetch task of a reparse, only the files of the crawl that is parsed again.
+// fetchedBy returns the files of a task that were fetched over the network. A fetch task fetched
+// all its files. A fetch task of a reparse fetched none: only the files of the crawl that is parsed
+// again count.
 func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	if t.Stage != stages.Fetch {
 		return nil
@@ -149,9 +151,9 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// missing returns the files of a result that are lost or damaged in the store. It compares the
-// digest of each file that can be recreated, and only the size of each fetched file. It opens every
-// file, because a listing may omit one.
+// missing returns the files of a result that are lost or damaged in the store. missing compares the
+// digest of each file that can be recreated, but only the size of each fetched file. missing opens
+// every file, because a listing may omit a file.
 func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
 	fetched := map[string]bool{}
@@ -194,8 +196,8 @@ func (r Runner) whole(ctx context.Context, f manifest.File, read bool) (bool, er
 	return hex.EncodeToString(h.Sum(nil)) == f.SHA256, nil
 }
 
-// sameFiles checks that a recomputed task gave exactly the files that its result lists, byte for
-// byte.
+// sameFiles checks that a recomputed task gave exactly the files that the committed result lists,
+// byte for byte.
 func sameFiles(committed, again *manifest.Result) error {
 	made := map[string]manifest.File{}
 	for _, f := range again.Files {
@@ -214,7 +216,7 @@ func sameFiles(committed, again *manifest.Result) error {
 	return nil
 }
 
-// restore creates one part. It first moves a damaged part with the same key to quarantine/.
+// restore creates one part. restore first moves a damaged part with the same key to quarantine/.
 func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.File) error {
 	o, err := made.OpenWritten(ctx, f.Key)
 	if err != nil {
@@ -224,7 +226,7 @@ func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.Fi
 		return errors.Join(err, o.Close())
 	}
 	_, err = r.Bucket.Create(ctx, f.Key, o, o.Size())
-	if errors.Is(err, store.ErrExists) { // another process has just created it, with other bytes
+	if errors.Is(err, store.ErrExists) { // another process has just created the part, with other bytes
 		err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
 	}
 	return errors.Join(err, o.Close())

@@ -42,7 +42,7 @@ func TestAReparseOfAnotherParserIsNotGoneOnWith(t *testing.T) {
 
 func TestAReparseReadsWhatItsInputsFroze(t *testing.T) {
 	r, fetch := reparsed(t, manifest.Reparse{Of: "2026-11", Parser: ParserVersion})
-	if err := r.Run(t.Context(), fetch); err != nil { // without URLs
+	if err := r.Run(t.Context(), fetch); err != nil { // the task has no URLs
 		t.Fatal(err)
 	}
 	var in manifest.Inputs

@@ -40,7 +40,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if r.GiveUp { // it requests nothing, but a result without what was fetched would hide the loss
+	if r.GiveUp { // a task that gives up requests nothing, but its result would hide the loss of checkpoints
 		err = roundstate.CheckFetched(ctx, r.Bucket, p)
 	} else {
 		err = roundstate.Claim(ctx, r.Bucket, p, r.ledgers())
@@ -66,9 +66,9 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore returns the results of fetch tasks of the previous round. Their host states and
-// robots files may cover hosts of a task's partition. If both rounds have the same number of
-// buckets, it returns only the results of the partition's bucket.
+// roundBefore returns the results of fetch tasks of the previous round. The host states and robots
+// files in these results may cover hosts of the task's partition. If both rounds have the same
+// number of buckets, roundBefore returns only the results of the partition's bucket.
 func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -147,8 +147,8 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	return f
 }
 
-// UserAgent returns the user agent of requests. If none is configured, this is the program's own,
-// which only crawls without public hosts may use.
+// UserAgent returns the user agent of requests. Without a configured user agent, UserAgent returns
+// the program's own, which only crawls without public hosts may use.
 func UserAgent(c *config.Config, version string) string {
 	if c.UserAgent != "" {
 		return c.UserAgent
@@ -243,7 +243,7 @@ func NewParser(c *config.Config) (*Parser, error) {
 // Parser makes the parse stage a document.Parser.
 type Parser struct{ *parse.Parser }
 
-// Parse implements document.Parser; it returns no error.
+// Parse implements document.Parser. The error is always nil.
 func (p *Parser) Parse(d *document.Document) (*document.Parsed, error) {
 	return &p.Parser.Parse(d).Parsed, nil
 }

@@ -17,8 +17,8 @@ func zip(s string) string {
 	return b.String()
 }
 
-// Config decides first. Then a type is stored if the registry has a handler for it, or if
-// it is text.
+// The config decides first. If the config does not mention a type, the type is stored if the
+// registry has a handler for the type, or if the type is text.
 func TestTypesThatAreStored(t *testing.T) {
 	body := map[string]string{
 		"sitemap.gz": zip("<?xml version='1.0'?><urlset><url><loc>/a</loc></url>"),
@@ -30,7 +30,7 @@ func TestTypesThatAreStored(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType, body string
 		store, skip             []string
-		refused, wanted         bool // refused by the head alone; wanted by the first bytes
+		refused, wanted         bool // refused: by the head alone; wanted: by the first bytes
 	}{
 		{"HTML", "text/html; charset=utf-8", "<p>", nil, nil, false, true},
 		{"HTML of no type", "", "<html>", nil, nil, false, true},

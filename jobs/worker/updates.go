@@ -25,14 +25,14 @@ type PolitenessUpdates struct {
 	Version string // the version of this program, for the store
 	Clock   stages.Clock
 	Log     *slog.Logger
-	Tasks   Reloads // the fetch tasks of this process subscribe to it
+	Tasks   Reloads // the fetch tasks of this process get new politeness from Tasks
 }
 
 // Publish makes the politeness of c the crawl's newest revision and passes it to the running tasks.
-// c was read from file.
+// file is the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
-	// Update the store first: an attempt that takes over a task must not be less polite than the
-	// task.
+	// The store comes first, because an attempt that takes over a task must not be less polite than
+	// the task was.
 	publishing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	revision, err := roundstate.PublishPoliteness(publishing, u.Bucket, u.Crawl, c.Politeness, ledger.Writer{Version: u.Version, Clock: u.Clock})
@@ -54,8 +54,8 @@ func (u *PolitenessUpdates) Refused(file string, err error) {
 	}
 }
 
-// followEvery is the time between two looks at a mounted file. A kubelet takes up to a minute
-// to update a mounted ConfigMap.
+// followEvery is the time between two reads of a mounted file. A kubelet takes up to a minute to
+// update a mounted ConfigMap.
 const followEvery = 3 * time.Second
 
 // Follow publishes the politeness in file now and after each change of the file, until ctx ends. A

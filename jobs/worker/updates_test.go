@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// rounds is a clock whose sleeps last until the test begins the next round.
+// rounds is a clock whose sleeps last until the test begins the next round of the loop.
 type rounds struct {
 	slept chan time.Duration
 	next  chan struct{}
@@ -41,7 +41,7 @@ func (r *rounds) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// failingSwaps is a store that fails the given number of swaps, then none.
+// failingSwaps is a store that fails the first swaps, as many as the test says.
 type failingSwaps struct {
 	store.Bucket
 	swaps int

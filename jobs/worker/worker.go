@@ -3,8 +3,8 @@
 //
 // In: a task and a store. Out: the task's result under its fixed key, or a record of how the
 // attempt failed. Pods and the local executor use it. Any process may run any task at any time, and
-// the store decides which result counts. It imports jobs/config, jobs/roundstate, every stage,
-// planner and formats.
+// the store decides which result counts. The package imports jobs/config, jobs/roundstate, every
+// stage, planner and formats.
 package worker
 
 import (
@@ -30,23 +30,23 @@ type Runner struct {
 	Bucket   store.Bucket
 	Config   *config.Config
 	Version  string
-	Scratch  string // existing local directory; each attempt creates its own in it
+	Scratch  string // existing local directory, in which each attempt creates its own directory
 	Clock    stages.Clock
 	Log      *slog.Logger
 	Progress stages.Progress
-	Watcher  stages.Watcher // sees what tasks do; may be nil
-	Reloads  *Reloads       // new politeness for running tasks; may be nil
+	Watcher  stages.Watcher // sees the activity of tasks; may be nil
+	Reloads  *Reloads       // passes new politeness to running tasks; may be nil
 	Machine  string         // name of this machine or pod; empty: the host name
-	GiveUp   bool           // fetch tasks send no requests: URLs without an outcome are deferred
-	// Archive opens a store with external WARC files for reading, by its address. If it is nil,
-	// tasks that parse such files fail.
+	GiveUp   bool           // true: fetch tasks send no requests, and URLs without an outcome become deferred
+	// Archive opens a store with external WARC files for reading, by its address. If Archive is
+	// nil, tasks that parse external WARC files fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 }
 
 // Run makes one attempt at a task. It returns nil if the task has a result, even from another
 // attempt. The error names the task and wraps stages.ErrInterrupted, stages.ErrPermanent,
 // roundstate.ErrNotReady or the cause. Under attempts/, Run records how the attempt ended and what
-// it cost.
+// the attempt cost.
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	own, meter := r.metered()
 	err := ended(ctx, t, own.attempt(ctx, t))
@@ -100,7 +100,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	return nil
 }
 
-// ledgers returns what appends to ledgers in the attempt's name.
+// ledgers returns a writer that appends to ledgers on behalf of the attempt.
 func (r Runner) ledgers() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
 
 // stage runs the task's stage on its frozen inputs.
@@ -128,8 +128,8 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	return r.reduce(ctx, env, in)
 }
 
-// commit creates the result once. It also succeeds if another attempt committed the same result; a
-// different result is a permanent error.
+// commit creates the result once. commit also succeeds if another attempt committed the same
+// result. A different committed result is a permanent error.
 func (r Runner) commit(ctx context.Context, t stages.Task, result *manifest.Result) error {
 	_, err := manifest.Create(ctx, r.Bucket, roundstate.ResultKey(t), result)
 	if errors.Is(err, store.ErrExists) {
