@@ -1,8 +1,8 @@
 // Package local runs tasks in this process, several at a time.
 //
 // In: tasks. Out: results in the store, made by a Runner (jobs/worker). A failed task is tried
-// again after a growing pause, unless its error says that another try cannot help. While the store
-// does not answer, tasks wait for it; if this takes too long, they are interrupted. It imports
+// again after a growing pause, unless its error says that another try cannot help. Tasks wait while
+// the store does not answer. A wait that takes too long interrupts the tasks. The package imports
 // stages and formats/store, and implements jobs.Executor.
 package local
 
@@ -29,8 +29,8 @@ type Executor struct {
 	FetchTasks int           // fetch tasks that run at the same time
 	Tasks      int           // tasks of other stages that run at the same time
 	Attempts   int           // the largest number of attempts at a task
-	Pause      time.Duration // before the second attempt; doubles for each further attempt
-	Patience   time.Duration // how long to wait for a store that does not answer; zero means 30 minutes
+	Pause      time.Duration // pause before the second attempt at a task; doubles for each further attempt
+	Patience   time.Duration // longest wait for a store that does not answer; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
 	Watcher    stages.Watcher // sees what tasks wait for between attempts; may be nil
@@ -45,7 +45,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // the error of the first interrupted task; it has the reason
+	var interrupted error // the error of the first interrupted task, which tells the reason
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
@@ -79,7 +79,7 @@ feed:
 }
 
 // awayPause is the first pause after an attempt that failed because of a full disk or a store that
-// did not answer. It doubles up to longestPause.
+// did not answer. The pause doubles up to longestPause.
 const (
 	awayPause    = time.Second
 	longestPause = 20 * time.Second
@@ -100,7 +100,7 @@ func (e *Executor) patience() time.Duration {
 // attempts makes up to Attempts attempts at a task.
 func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
-	var away time.Time // the start of the current trouble; zero if there is none
+	var away time.Time // the start of the current trouble; zero if there is no trouble
 	waits := 0
 	for attempt := 1; ; attempt++ {
 		err := e.Try(ctx, t)
@@ -122,7 +122,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			if now.Sub(away) >= e.patience() {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
-			attempt-- // the task itself did not fail
+			attempt-- // an attempt that trouble ended does not count
 			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
 			waits++
 			e.Log.Warn("the store is away or a disk full, the task waits", "task", t.String(), "error", err, "pause", wait)
@@ -132,7 +132,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			continue
 		}
 		if errors.Is(err, stages.ErrTaken) {
-			// Another attempt has taken over the task. This is not a failure: the next attempt
+			// Another process has taken over the task, which is not a failure. The next attempt
 			// stands by.
 			attempt--
 			e.Log.Info("task taken over by another process, standing by", "task", t.String())

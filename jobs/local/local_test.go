@@ -17,7 +17,7 @@ import (
 
 var errFlaky = errors.New("flaky")
 
-// run runs tasks and returns the number of tries and the error of each.
+// run runs tasks and returns the number of tries and the error of each task.
 func run(t *testing.T, ctx context.Context, tasks int, try func(n int, attempt int) error) (tries map[int]int, ended map[int]error, err error) {
 	t.Helper()
 	var mu sync.Mutex
@@ -96,7 +96,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 				stop()
 				return fmt.Errorf("store: %w", context.Canceled)
 			}
-			time.Sleep(time.Minute) // until the interruption, so that no other task ends first
+			time.Sleep(time.Minute) // lasts until the interruption, so that no other task ends first
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {
@@ -120,7 +120,7 @@ func TestTasksWaitForAStoreThatIsAwayAndGoOnWhenItIsBack(t *testing.T) {
 			switch away := time.Since(began); {
 			case away < 5*time.Minute:
 				return fmt.Errorf("write: no room: %w", store.ErrFull)
-			case away < 10*time.Minute: // a task may report the outage as an interruption
+			case away < 10*time.Minute: // the error of an outage may also wrap ErrInterrupted
 				return fmt.Errorf("read: %w: %w", store.ErrUnavailable, stages.ErrInterrupted)
 			}
 			if attempt%2 == 0 { // failures while the store answers still count

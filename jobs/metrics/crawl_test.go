@@ -43,7 +43,7 @@ type lab struct {
 	t       *testing.T
 	metrics *metrics.Metrics
 	url     string
-	counted *store.Counter // counts the calls to the store below the timed one
+	counted *store.Counter // counts the calls that reach the store
 	runner  worker.Runner
 	plan    *manifest.Plan
 	live    live
@@ -58,8 +58,7 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl. If under is given, newLab wraps the store with it and times the wrapped
-// store.
+// newLab plans the crawl. If under is not nil, the lab times the store that under returns.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
@@ -321,7 +320,7 @@ func (l *lab) parts() float64 {
 	return n
 }
 
-// forgetful refuses segments until it is repaired.
+// forgetful is a store that refuses segments until the test repairs the store.
 type forgetful struct {
 	store.Bucket
 	mended atomic.Bool
@@ -364,8 +363,8 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Checkpoints are up to ten minutes apart. A graph that moved only then would look like a
-// stalled crawl.
+// Checkpoints are up to ten minutes apart. A graph of counters that only move at checkpoints would
+// look like a stalled crawl.
 func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	l := newLab(t, nil)
 	ctx, stop := context.WithCancel(t.Context())
@@ -386,7 +385,7 @@ func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	}
 }
 
-// promtool check metrics runs the same linter.
+// The command `promtool check metrics` runs the same linter.
 func TestTheLinterOfPromtoolFindsNothing(t *testing.T) {
 	l := newLab(t, nil)
 	for _, code := range []string{"200", "404"} {
@@ -422,7 +421,7 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 	var during map[string]float64
 	l.runner.Progress = l.metrics.Progress(adder(func(name string, n int64) {
 		if name == stages.CountRequests && during == nil {
-			during = l.scrape() // at the first answer, that of robots.txt
+			during = l.scrape() // the first answer is that of robots.txt
 			stop()
 		}
 	}))

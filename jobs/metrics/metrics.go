@@ -4,21 +4,22 @@
 // New and those of the Go runtime and the process. A Server serves them under /metrics until it is
 // closed. A nil *Metrics measures nothing and costs nothing. The number of series is bounded,
 // whatever servers answer: no label contains a host, domain or URL. The datasets fetches and hosts
-// have the numbers by domain.
+// have numbers by domain.
 //
-// Counters belong to this process and start at zero. All except one count events at once, so they
-// show within seconds whether a crawl makes progress. They count work twice if one attempt loses it
-// and another repeats it. The exception, crawler_urls_checkpointed_total, counts a URL when a
-// checkpoint lists its outcome. Checkpoints are written every minute, or every ten minutes while
-// little happens. It counts a URL at most once, even if several attempts at its task fail. Its sum
-// over all pods equals the counts of the tasks' results, except for what a pod counted between its
-// last scrape and its end.
+// Counters belong to this process and start at zero. All counters except
+// crawler_urls_checkpointed_total count events at once, so that the counters show within seconds
+// whether a crawl makes progress. If one attempt loses work and another attempt repeats the work,
+// the counters count the work twice. The counter crawler_urls_checkpointed_total counts a URL when
+// a checkpoint lists the URL's outcome. Checkpoints are written every minute, or every ten minutes
+// while little happens. crawler_urls_checkpointed_total counts a URL at most once, even if several
+// attempts at the task fail. The sum of this counter over all pods equals the counts in the tasks'
+// results. The sum lacks only the events between a pod's last scrape and the pod's end.
 //
 // There are no series for values that can be derived. For example, the error rate of a worker is a
 // quotient of rates of crawler_urls_processed_total by status. Only the store knows the progress of
 // a whole crawl (`crawlbatch status`).
 //
-// It imports stages and formats, and only cmd imports it.
+// The package imports stages and formats. Only cmd imports the package.
 package metrics
 
 import (
@@ -32,15 +33,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Metrics holds the series of one process. Several goroutines may call its methods at the same
-// time, also on a nil *Metrics.
+// Metrics holds the series of one process. Several goroutines may call the methods of Metrics at
+// the same time, also on a nil *Metrics.
 type Metrics struct {
 	clock    stages.Clock
 	registry *prometheus.Registry
 
-	series  map[string][]adder     // by the name under which tasks count; the map does not change
-	answers *prometheus.CounterVec // by status code
-	legacy  prometheus.Gauge       // queued URLs under the old name; registered only by Legacy
+	series  map[string][]adder     // series by the name of the tasks' counter; the map does not change
+	answers *prometheus.CounterVec // number of responses, by status code
+	legacy  prometheus.Gauge       // the queued URLs, under the old name of the gauge; only Legacy registers this gauge
 
 	storeWrites prometheus.Histogram
 	tableWrites prometheus.Histogram
@@ -49,16 +50,16 @@ type Metrics struct {
 // adder is a counter or a gauge.
 type adder interface{ Add(float64) }
 
-// writeBuckets holds the upper bounds of the write histograms in seconds. They cover a small object
-// on a local disk as well as a WARC file of 1 GiB in a slow store.
+// writeBuckets holds the upper bounds of the write histograms in seconds. The buckets suit a small
+// object on a local disk as well as a WARC file of 1 GiB in a slow store.
 var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 
-// Legacy adds series under their old names, for dashboards that use them: crawler_urls_queued_total
-// is the old name of the gauge crawler_urls_queued.
+// Legacy adds crawler_urls_queued_total, the old name of the gauge crawler_urls_queued, for
+// dashboards that use the old name.
 func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
-// New returns the series of a process that runs the given version of crawlbatch, all at zero. It
-// uses the clock to time writes.
+// New returns the series of a process that runs the given version of crawlbatch, all at zero. The
+// clock times writes.
 func New(version string, clock stages.Clock) *Metrics {
 	m := &Metrics{clock: clock, registry: prometheus.NewRegistry(), series: map[string][]adder{}}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// Limits of the server. It does not trust its clients, and they must not delay a crawl.
+// Limits of the server. The server does not trust its clients, because no client may delay a crawl.
 const (
 	maxConnections = 64
-	maxScrapes     = 4 // scrapes at the same time; further ones get 503
+	maxScrapes     = 4 // scrapes at the same time; further scrapes get 503
 	maxHeader      = 16 << 10
 	readWithin     = 5 * time.Second
 	scrapeWithin   = 10 * time.Second
 	writeWithin    = 15 * time.Second
-	idleFor        = 2 * time.Minute // longer than the interval between two scrapes
+	idleFor        = 2 * time.Minute // time until an idle connection is closed; longer than the interval between two scrapes
 	closeWithin    = time.Second     // time that running scrapes get to end
 )
 
@@ -34,7 +34,7 @@ type Server struct {
 }
 
 // Listen serves the metrics under http://addr/metrics until Close. addr is ADDR:PORT, or :PORT for
-// all addresses of the machine. Port 0 means any free port. The error says what is wrong with addr.
+// all addresses of the machine. Port 0 means any free port. An error tells what is wrong with addr.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return nil, fmt.Errorf("%q names no port: write ADDR:PORT, or :PORT for all addresses", addr)
@@ -46,7 +46,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", addr, err)
 	}
-	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients cause most of them
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients cause most faults
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,
@@ -76,7 +76,7 @@ func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
-		_ = s.server.Close() // nothing can be lost
+		_ = s.server.Close() // Close cannot lose data
 	}
 	<-s.served
 }

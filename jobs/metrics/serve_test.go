@@ -71,7 +71,7 @@ func TestOnlyScrapesAreAnswered(t *testing.T) {
 	for request, want := range map[string]int{
 		"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n":                                          200,
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                                 404,
-		"GET /metrics/../debug/pprof HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":      307, // redirected to the clean path
+		"GET /metrics/../debug/pprof HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n":      307, // the server redirects to the clean path
 		"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc":                 405,
 		"\x16\x03\x01 hello\r\n\r\n":                                                        400,
 		"GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\n": 431,
@@ -80,7 +80,7 @@ func TestOnlyScrapesAreAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go io.WriteString(conn, request) //nolint:errcheck // the server hangs up on one of them
+		go io.WriteString(conn, request) //nolint:errcheck // the server hangs up on one connection
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Errorf("%.40q: %v", request, err)

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// tableSuffix ends the keys of table parts, both published and working ones.
+// tableSuffix ends the keys of all table parts, in published datasets and in working files.
 const tableSuffix = ".parquet"
 
 // Bucket wraps b and times its writes.
