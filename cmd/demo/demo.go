@@ -25,10 +25,10 @@ import (
 // Crawl is a month that no real crawl uses.
 const Crawl = "2000-01"
 
-// agent marks a crawl of the demo; Begun looks for it.
+// agent is the user agent by which Begun recognizes a crawl of the demo.
 const agent = "crawlbatch-demo/1.0"
 
-// Web is the served web. Close it.
+// Web is the served web. The caller closes a Web.
 type Web struct {
 	Config *config.Config // config of a crawl that reaches the web
 
@@ -55,7 +55,7 @@ func Serve(ctx context.Context) (*Web, error) {
 	w := &Web{Config: cfg, web: web, stop: stop, served: make(chan struct{})}
 	go func() {
 		defer close(w.served)
-		_ = simweb.NewServer(web, nil).Serve(serving, ln) // the crawl shows that nothing answers
+		_ = simweb.NewServer(web, nil).Serve(serving, ln) // an error needs no report here: the crawl shows that no host answers
 	}()
 	return w, nil
 }
@@ -66,7 +66,7 @@ func (w *Web) Close() {
 	<-w.served
 }
 
-// webConfig is the web of the demo: it has no faults that take long.
+// webConfig configures the web of the demo, without faults that take long.
 func webConfig() simweb.Config {
 	w := simweb.Default()
 	w.Hosts, w.PagesPerHost = 40, 60
@@ -85,7 +85,7 @@ func crawlConfig(addr string) (*config.Config, error) {
 		ServerError: config.Duration(100 * time.Millisecond), DNS: config.Duration(100 * time.Millisecond),
 		Breaker: config.Duration(200 * time.Millisecond),
 	}
-	c.Fetch.Retries.Robots = 0 // some hosts never serve theirs, and the demo should not wait for them
+	c.Fetch.Retries.Robots = 0 // the demo does not wait for hosts that never serve robots.txt
 	c.Plan.PartitionURLs = 500
 	c.Fetch.ConnectTo = []string{"::" + addr}
 	return c, c.Validate()
@@ -94,8 +94,8 @@ func crawlConfig(addr string) (*config.Config, error) {
 // lists is the number of hosts whose sitemap and feed are seeds of the demo.
 const lists = 3
 
-// addLists appends the sitemaps and feeds of a few hosts to a file of seeds: the demo then
-// finds links of every kind.
+// addLists appends the sitemaps and feeds of a few hosts to a file of seeds, so that the demo finds
+// links of every kind.
 func addLists(web *simweb.Web, seeds string) error {
 	f, err := os.OpenFile(seeds, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

@@ -27,13 +27,13 @@ func KnownCommand(cmd *cobra.Command, args []string) error {
 	return Errorf("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
 }
 
-// mistyped returns the error about an unknown command of a group. Without it, the message
-// would name a flag of the mistyped command, which the group does not know either.
+// mistyped returns the error about an unknown command of a group. Cobra alone would complain about
+// a flag of the mistyped command, because the group does not know that flag either.
 func mistyped(cmd *cobra.Command, args []string) error {
 	if !cmd.HasSubCommands() {
 		return nil
 	}
-	above := strings.Count(cmd.CommandPath(), " ") // names of groups that come before
+	above := strings.Count(cmd.CommandPath(), " ") // number of group names that must come before the command
 	for i := 0; i < len(args) && args[i] != "--"; i++ {
 		name, isFlag := strings.CutPrefix(args[i], "--")
 		switch {

@@ -7,7 +7,7 @@ func AddCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
-		return // cobra has none
+		return // cobra has no completion command
 	}
 	completion.Short = "Print a script that completes commands and flags in bash, zsh or fish"
 	completion.Long = `Completion prints a script with which a shell completes commands, flags, stages and
@@ -26,6 +26,6 @@ dialects.`
 
 // CompleteFlag has shells complete the values of a flag.
 func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
-	// It fails for an unknown flag only.
+	// RegisterFlagCompletionFunc fails only for an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -17,8 +17,8 @@ func Open(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// ReadFile reads a file that the user names, or stdin for "-". It may have at most limit
-// bytes.
+// ReadFile reads a file that the user names, or stdin for "-". A longer input than limit bytes is
+// an error.
 func ReadFile(name string, stdin io.Reader, limit int64) ([]byte, error) {
 	in, err := Open(name, stdin)
 	if err != nil {

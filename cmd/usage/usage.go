@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Err marks errors of the command line and of its inputs. They may wrap other errors too.
+// Err marks errors of the command line and of its inputs. Such errors may wrap other errors too.
 var Err = errors.New("usage")
 
-// mistake is a line that says what is wrong and what to do.
+// mistake is an error whose one-line text says what is wrong and what to do.
 type mistake struct{ error }
 
 func (mistake) Is(target error) bool { return target == Err }
 func (m mistake) Unwrap() error      { return m.error }
 
-// Error makes err wrap Err too. Its text stays.
+// Error makes err wrap Err too, with the same text.
 func Error(err error) error { return mistake{err} }
 
 // Errorf is fmt.Errorf for an error that wraps Err too. The text says what is wrong and what

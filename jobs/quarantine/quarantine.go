@@ -1,9 +1,9 @@
-// Package quarantine moves objects of a store out of the folders that engines read, without losing
-// a byte: it copies, compares the copy's digest, then deletes.
+// Package quarantine moves objects of a store out of the folders that query engines read. To lose
+// no byte, a move copies the object, compares the copy's digest, and then deletes the object.
 //
 // In: a bucket and keys. Out: copies under quarantine/; the key of a copy ends in the object's key.
-// No command reads or deletes the copies: the user deletes those that are not needed. To finish an
-// interrupted move, repeat it. The package imports formats only.
+// No command reads or deletes the copies. The user deletes copies that are not needed. Repeating an
+// interrupted move finishes the move. The package imports formats only.
 package quarantine
 
 import (
@@ -85,10 +85,10 @@ func digest(o store.Object) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Hold claims active.json for a round of a crawl, so that no fetch stage begins meanwhile. The
-// error is ErrBusy if a fetch stage already runs, even one of this crawl. release gives active.json
-// back; call it at most once. If the process dies before that, the next `run` of the crawl takes
-// active.json over.
+// Hold claims active.json for a round of a crawl, so that no fetch stage begins until release. The
+// error is ErrBusy if a fetch stage already runs, even a stage of this crawl. release gives
+// active.json back. The caller calls release at most once. If the process dies without release, the
+// next `run` of the crawl takes active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)

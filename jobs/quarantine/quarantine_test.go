@@ -60,7 +60,7 @@ func TestAnObjectIsMovedWholeAndNeverOverAnother(t *testing.T) {
 	}
 }
 
-// liar changes what it stores under quarantine/, or does not delete.
+// liar is a store that changes the bytes stored under quarantine/, or deletes nothing.
 type liar struct {
 	store.Bucket
 	lies, keeps bool

@@ -15,13 +15,13 @@ import (
 var ErrUnavailable = errors.New("make room, or set TMPDIR")
 
 const (
-	newPrefix = "crawlbatch-new-" // the prefix until the directory is locked
+	newPrefix = "crawlbatch-new-" // prefix of a directory's name until the directory is locked
 	prefix    = "crawlbatch-run-"
 	lockName  = "lock" // the owning process holds a lock on this file
 )
 
-// New makes a directory. remove deletes it and may be called twice. New first removes directories
-// whose process has died.
+// New makes a directory. remove deletes the directory and may be called twice. New first removes
+// directories whose process has died.
 func New() (dir string, remove func(), err error) {
 	defer func() {
 		if err != nil {
@@ -29,8 +29,8 @@ func New() (dir string, remove func(), err error) {
 		}
 	}()
 	sweep()
-	// Lock the directory before it gets its final name. Otherwise sweep in another process would
-	// remove it.
+	// The directory is locked before it gets its final name. Otherwise sweep in another process
+	// would remove the directory.
 	early, err := os.MkdirTemp("", newPrefix)
 	if err != nil {
 		return "", nil, err
@@ -47,21 +47,21 @@ func New() (dir string, remove func(), err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(early))
 	}
 	return dir, sync.OnceFunc(func() {
-		_ = os.RemoveAll(dir) // a later process sweeps what remains
+		_ = os.RemoveAll(dir) // a later process sweeps the rest
 		_ = lock.Close()
 	}), nil
 }
 
 // sweep removes the directories of dead processes.
 func sweep() {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*", lockName)) // the pattern is valid
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*", lockName)) // Glob fails only for an invalid pattern
 	for _, name := range left {
 		f, err := os.Open(name)
 		if err != nil {
 			continue
 		}
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			_ = os.RemoveAll(filepath.Dir(name)) // fails for another user's directory, which stays
+			_ = os.RemoveAll(filepath.Dir(name)) // another user's directory cannot be removed and stays
 		}
 		_ = f.Close()
 	}
