@@ -4,8 +4,8 @@ import "testing"
 
 // This model is the adoption of a store whose crawl X has an older format. Commands of this version
 // adopt the store, a driver of the older version may run at any point, and a new `run` wants to
-// fetch another crawl, Y. Every write is a swap, which fails if the document changed since it was
-// read.
+// fetch another crawl, Y. Every write is a swap, which fails if the document has changed since the
+// writer read the document.
 
 // Mutations of the adoption.
 const (
@@ -37,11 +37,11 @@ type adoption struct {
 type oldStep uint8
 
 const (
-	oldAway    oldStep = iota // not begun
+	oldAway    oldStep = iota // the older driver has not begun
 	oldBegins                 // the older driver has read crawl.json
 	oldReads                  // start.json exists, and the older driver is about to read active.json
 	oldClaims                 // the older driver has read active.json
-	oldFetches                // active.json names its round
+	oldFetches                // active.json names the round of the older driver
 	oldHolds                  // the older driver holds a partition
 	oldEnded
 )
@@ -52,14 +52,14 @@ type newStep uint8
 const (
 	newLooks newStep = iota
 	newReadsActive
-	newWaits // waits until no older attempt holds a partition
+	newWaits // the command waits until no older attempt holds a partition
 	newSwapsActive
 	newSwapsCrawl
 	newSnapshots
 	newWritesLedger
 	newNames
 	newReady
-	newStarts // appends the start of X's round to the ledger
+	newStarts // the command appends the start of X's round to the ledger
 	newEnded
 )
 
@@ -72,16 +72,16 @@ type active struct {
 type command struct {
 	step     newStep
 	read     active
-	started  bool // the snapshot has the start of the round
+	started  bool // the command's snapshot of the store has the start of the round
 	fetched  bool
-	noLedger bool // there was no ledger at the time of the snapshot
+	noLedger bool // the crawl had no ledger at the time of the snapshot
 	dead     bool
 }
 
 type adoptionState struct {
 	active         active
 	crawlNew       bool // crawl.json has the new format
-	start, fetched bool // the round has such objects
+	start, fetched bool // the round has start.json; the round has fetched objects
 	ledger         bool
 	knowsStart     bool // the ledger names the start
 	appended       bool // a later entry was appended to the ledger
@@ -125,7 +125,7 @@ func (m adoption) next(s *adoptionState, emit func(label, *adoptionState)) {
 			}
 		}
 	}
-	// A new run of crawl Y adopts nothing itself. It needs active.json in the new format.
+	// A run of the new crawl Y adopts nothing itself. The run needs active.json in the new format.
 	if s.active == (active{newFormat: true}) || m.mutation == activeKeeps && s.head && s.active.crawl == 0 {
 		n := *s
 		n.active.crawl, n.otherFetches = 'Y', true
@@ -156,7 +156,7 @@ func (m adoption) older(s *adoptionState, emit func(label, *adoptionState)) {
 		do("reads active.json", func(n *adoptionState) {
 			n.old, n.oldRead = oldClaims, n.active
 			if n.active.newFormat || n.active.crawl == 'Y' {
-				n.old = oldEnded // it exits 78, or as busy
+				n.old = oldEnded // the older driver exits: it refuses the new format, or crawl Y is being fetched
 			}
 		})
 	case oldClaims:
@@ -194,7 +194,7 @@ func (m adoption) older(s *adoptionState, emit func(label, *adoptionState)) {
 	}
 }
 
-// command is a command of this version. It adopts crawl X, then runs the crawl.
+// command is a command of this version. The command adopts crawl X, then runs the crawl.
 func (m adoption) command(s *adoptionState, i int, emit func(label, *adoptionState)) {
 	c := &s.cmd[i]
 	do := func(name string, change func(n *adoptionState, c *command)) {

@@ -49,7 +49,7 @@ func (m partition) settleResult(n *partitionState, c checkpoint) {
 	n.result = c
 }
 
-// standBy looks until the partition may be taken.
+// standBy emits the looks of a waiting attempt, until the attempt may take the partition.
 func (m partition) standBy(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	if m.locks && a.phase == standing && a.lock == unlocked && !s.locked() {
@@ -66,7 +66,7 @@ func (m partition) standBy(s *partitionState, i int, do doer) {
 	do("look", -1, func(n *partitionState, _ *attempt) { m.look(n, i) })
 }
 
-// compare refuses a checkpoint that is not the last one.
+// compare decides whether an attempt refuses a checkpoint because an object is newer.
 func (m partition) compare(n *partitionState, i int) {
 	a := &n.att[i]
 	truth := a.seen.epoch == 0 && n.begun || partition{}.later(n, a.seen)
@@ -92,7 +92,7 @@ func (m partition) later(n *partitionState, c checkpoint) bool {
 	if c.epoch == 0 && n.marked {
 		return true
 	}
-	var next [maxEpoch]int // by epoch: the number of the first unlisted segment
+	var next [maxEpoch]int // number of the first unlisted segment, by epoch
 	for k := range n.segments {
 		if c.files&(1<<k) != 0 {
 			next[k/perEpoch] = k%perEpoch + 1
@@ -130,7 +130,7 @@ func (m partition) take(s *partitionState, i int, do doer) {
 	})
 }
 
-// send sends a swap. A holder whose lock was removed first takes the lock again.
+// send sends a swap. If a holder's lock was removed, send first takes the lock again.
 func (m partition) send(n *partitionState, i int, c checkpoint) {
 	m.reclaim(n, i)
 	a := &n.att[i]
@@ -146,7 +146,8 @@ func (m partition) reclaim(n *partitionState, i int) {
 	}
 }
 
-// settle ends the last swap: the answer arrives, or the attempt reads the checkpoint back.
+// settle ends the last swap of an attempt. Either the answer arrives, or the attempt reads the
+// checkpoint back.
 func (m partition) settle(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	switch a.net {
@@ -203,7 +204,7 @@ func (m partition) acknowledged(n *partitionState, i int) {
 		a.phase, a.epoch, a.age = marking, a.seen.epoch, 0
 	case a.seen.complete:
 		a.phase = finished
-	case a.seen.released && a.flight > 0: // possible only under the mutation releaseInFlight
+	case a.seen.released && a.flight > 0: // only the mutation releaseInFlight leads here
 	case a.seen.released:
 		m.unlock(n, i)
 		end(n, i)
@@ -306,7 +307,7 @@ func (m partition) swaps(s *partitionState, i int, do doer) {
 			a.renewed++
 			if m.mutation == uncountedCheckpoint {
 				c.counter--
-				c.holder += maxAttempts // the bytes are unique nevertheless
+				c.holder += maxAttempts // a unique holder makes the bytes unique, although the counter stays
 			}
 		})
 	}

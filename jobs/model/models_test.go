@@ -7,7 +7,7 @@ import (
 )
 
 // mutations lists the mutations of the partition's protocol, the promise that each breaks, and
-// bounds that suffice to break it.
+// bounds of the model within which the promise breaks.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition
@@ -39,8 +39,9 @@ var mutations = []struct {
 	{followsUnanswered, refusedForLoss, partition{attempts: 2, urls: 1, renewals: 1}, false},
 }
 
-// TestEachRuleOfThePartitionIsNeeded searches the longest for rules of which a broken one
-// shows after 30 actions or more; it leaves these to `make model` in a short test.
+// TestEachRuleOfThePartitionIsNeeded breaks each rule in turn and searches for the broken promise.
+// Some promises break only after 30 actions or more. A short test skips the rules of these
+// promises, and `make model` tests them.
 func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	for _, c := range mutations {
 		t.Run(c.mutation, func(t *testing.T) {
@@ -54,8 +55,8 @@ func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 }
 
 // TestPartitionKeepsItsPromises visits the nearest states of two attempts at a partition of one
-// URL. `make model` has wider bounds. It visits all states of two attempts, and as many states of
-// three attempts as memory allows.
+// URL. `make model` has wider bounds. `make model` visits all states of two attempts, and as many
+// states of three attempts as memory allows.
 func TestPartitionKeepsItsPromises(t *testing.T) {
 	models := map[string]struct {
 		m    partition
@@ -124,19 +125,19 @@ func TestPartitionReachesItsEnds(t *testing.T) {
 	requireAll(t, reached, 7)
 }
 
-// thorough reports whether `make model` runs the tests, which wants the whole models.
+// thorough reports whether `make model` runs the tests, so that they search the whole models.
 func thorough() bool { return os.Getenv("CRAWLBATCH_MODEL") != "" }
 
-// most bounds the states of a search, and so its memory: a state takes 16 to 30 bytes, and 250
-// while it is new. Three attempts have far more states than are visited.
+// These constants bound the number of states of a search, and therefore its memory. A visited state
+// takes 16 to 30 bytes, a new state 250. Three attempts have far more states than a search visits.
 const (
 	most        = 15_000_000
 	mostOfThree = 6_000_000
 	reaching    = 30_000
 )
 
-// requireAll requires that a search reached everything in want, so that the search proves
-// something.
+// requireAll fails the test unless a search reached every listed thing, and of which there are
+// want. A search that misses a thing proves nothing.
 func requireAll(t *testing.T, reached map[string]bool, want int) {
 	t.Helper()
 	n := 0

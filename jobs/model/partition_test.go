@@ -2,19 +2,19 @@ package model
 
 // This model is one partition, as in "A partition's checkpoint". Attempts take, renew, mark,
 // checkpoint, release and complete the partition, fetch its URLs, upload and sweep files. The store
-// is linearizable, but a request may take effect late and its answer may be lost. Time passes in
-// ticks, even while a process is paused.
+// is linearizable, but a request may take effect late, and the answer to a request may be lost.
+// Time passes in ticks, even while a process is paused.
 
 const (
-	leaseTicks   = 2 // length of a lease; a request takes up to one tick (timeout.total)
+	leaseTicks   = 2 // length of a lease in ticks; a request takes up to one tick (timeout.total)
 	standTicks   = leaseTicks + 1
 	maxAttempts  = 3
-	maxEpoch     = 3 // an attempt whose take has no answer may take twice
-	perEpoch     = 2 // segments of an attempt
+	maxEpoch     = 3 // largest epoch; an attempt whose take has no answer may take twice
+	perEpoch     = 2 // largest number of segments in an epoch
 	mostSegments = maxEpoch * perEpoch
 )
 
-// Mutations of the protocol. Each leaves out or bends one rule.
+// Mutations of the protocol. Each mutation leaves out or bends one rule.
 const (
 	leaseFromAnswer     = "the lease starts when the answer arrives"
 	impatient           = "a newcomer waits for less than the lease"
@@ -75,11 +75,11 @@ type partition struct {
 	mutation                  string
 }
 
-// checkpoint is a state of checkpoint.json. Its content is its version. Epoch 0 means that there is
-// no checkpoint.
+// checkpoint is a state of checkpoint.json. The content of a checkpoint is its version. Epoch 0
+// means that the partition has no checkpoint.
 type checkpoint struct {
 	epoch, counter, holder uint8
-	files, rows            uint8 // sets of segments and URLs
+	files, rows            uint8 // sets of listed segments and of recorded URLs
 	released, complete     bool
 }
 
@@ -88,15 +88,15 @@ type phase uint8
 
 const (
 	idle      phase = iota
-	looking         // it lost a race for the partition, and looks again
-	standing        // it stands by
-	comparing       // it may take, and compares the checkpoint with the objects
-	doubting        // it found a trace of a later checkpoint
+	looking         // the attempt has just begun, or lost a race for the partition, and looks
+	standing        // the attempt stands by
+	comparing       // the attempt may take the partition, and compares the checkpoint with the objects
+	doubting        // the attempt found a trace of a later checkpoint
 	taking
 	marking
 	fetching
-	stopping // it was told to stop
-	finished // it knows the complete checkpoint
+	stopping // the attempt was told to stop
+	finished // the attempt knows the complete checkpoint
 	refused
 	gone
 )
@@ -113,23 +113,23 @@ const (
 const (
 	unlocked = iota
 	stands
-	removed // somebody deleted its file
+	removed // somebody deleted the lock's file
 )
 
 type attempt struct {
 	phase     phase
-	seen      checkpoint // the last checkpoint that was read or acknowledged
+	seen      checkpoint // the last checkpoint that the attempt read, or whose swap was acknowledged
 	age       uint8      // ticks since seen was first seen
 	right     uint8      // 1 + the ticks left of the right to fetch; 0: no right
-	sent      checkpoint // the unsettled swap
+	sent      checkpoint // content of the unsettled swap
 	sentAge   uint8      // ticks since sent was first sent
 	net       uint8
-	body      checkpoint // content of the request
+	body      checkpoint // content of the request of the last swap
 	flight    uint8      // 1 + the URL that is being requested; 0: none
 	flightAge uint8
-	mem       uint8 // URLs with an outcome in no segment
-	cut       uint8 // segments made
-	listed    uint8 // segments listed
+	mem       uint8 // set of URLs whose outcome is in no segment
+	cut       uint8 // number of segments made
+	listed    uint8 // number of segments listed
 	epoch     uint8
 	lock      uint8
 	armed     uint8 // 1 + the URL whose request was checked before the process froze; 0: none
@@ -162,9 +162,9 @@ type partitionState struct {
 	tampered, tamperedLive    bool
 	blind                     bool // an outsider left no trace, so nothing is promised any more
 
-	known              uint8 // URLs that an effective or acknowledged checkpoint recorded
+	known              uint8 // set of URLs that an effective or acknowledged checkpoint recorded
 	topEpoch, topCount uint8
-	faults             uint16 // promises that an action broke
+	faults             uint16 // set of promises that an action broke
 }
 
 func (s *partitionState) fault(promise string) {
@@ -252,7 +252,7 @@ func (m partition) next(s *partitionState, emit func(label, *partitionState)) {
 	m.environment(s, emit)
 }
 
-// network lets the request of a swap take effect, however late.
+// network lets the request of a swap take effect, or fail, at any time.
 func (m partition) network(s *partitionState, i int, emit func(label, *partitionState)) {
 	if s.att[i].net != underway {
 		return
@@ -285,7 +285,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 }
 
 func (m partition) begin(s *partitionState, i int, emit func(label, *partitionState)) {
-	// Attempts are alike, so each begins only after the one with the lower number.
+	// Attempts are alike, so each attempt begins only after the attempt with the next lower number.
 	if i > 0 && s.att[i-1].phase == idle || s.result.epoch > 0 {
 		return
 	}
@@ -333,7 +333,7 @@ func (n *partitionState) locked() bool {
 	return false
 }
 
-// end ends an attempt for good. Its last request may still take effect.
+// end ends an attempt for good. The attempt's last request may still take effect.
 func end(n *partitionState, i int) {
 	a := &n.att[i]
 	for k := range n.segments {
@@ -376,7 +376,7 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 	a := &n.att[i]
 	a.paused = false
 	if a.right <= 1 {
-		a.flight, a.flightAge = 0, 0 // all requests are aborted at the end of the right
+		a.flight, a.flightAge = 0, 0 // an attempt aborts all its requests when its right to fetch ends
 	}
 	name, arg := "resume", -1
 	if a.armed > 0 {
@@ -409,7 +409,8 @@ func (m partition) asks(s *partitionState, i, u int) bool {
 // write writes a request.
 func (m partition) write(n *partitionState, i, u int) {
 	for j := range n.att {
-		// A holder sees within a second that its lock was removed, and aborts what is in flight.
+		// A holder sees within a second that its lock was removed, and aborts its requests in
+		// flight.
 		other := &n.att[j]
 		if j != i && other.flight > 0 && !other.paused && other.lock != removed && !n.tamperedLive {
 			n.fault(flightsEnd)
@@ -483,7 +484,7 @@ func (m partition) tick(s *partitionState, emit func(label, *partitionState)) {
 		a := &n.att[i]
 		if !a.paused && a.flight > 0 {
 			if a.flightAge == 1 {
-				return // the request ends first, by timeout.total
+				return // the request in flight ends before the next tick, by timeout.total
 			}
 			a.flightAge++
 		}

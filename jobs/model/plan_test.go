@@ -3,8 +3,9 @@ package model
 import "testing"
 
 // This model is the choice of a round's plan. Two drivers plan a round at about the time at which
-// URLs become due, and users run `plan --replace`; all of them swap the ledger. The plan with ID 1
-// or 2 is the one that the clock 1 or 2 makes, because a plan's ID is a digest of its content.
+// URLs become due, and users run `plan --replace`. Drivers and users choose a plan by a swap of the
+// ledger. Clock 1 makes the plan with ID 1, and clock 2 makes the plan with ID 2, because a plan's
+// ID is a digest of its content.
 
 // Mutations of the choice of a plan.
 const (
@@ -42,7 +43,7 @@ const (
 	startedEntry
 )
 
-type entry struct{ what, plan uint8 } // in a planning entry, plan is the clock
+type entry struct{ what, plan uint8 } // kind of the entry, and ID of its plan; in a planning entry, plan is the clock
 
 const (
 	mostEntries = 8
@@ -53,11 +54,11 @@ const (
 type step uint8
 
 const (
-	loads step = iota // reads the ledger and decides
-	makes             // stores the plan
+	loads step = iota // the process reads the ledger and decides
+	makes             // the process stores the plan
 	appends
-	lists   // lists the plans to delete
-	removes // deletes them one after the other
+	lists   // the process lists the plans to delete
+	removes // the process deletes the listed plans one after the other
 	follows
 	refusedLate
 	dead
@@ -68,9 +69,9 @@ type actor struct {
 	made  uint8 // plan that the process stored
 	to    uint8 // plan that the process makes
 	view  uint8 // number of ledger entries that the process read
-	what  entry // entry to append
+	what  entry // the entry that the process appends
 	net   uint8
-	trash uint8 // set of plans to delete
+	trash uint8 // set of plans that the process deletes
 	plan  uint8 // plan that the process follows
 }
 
@@ -186,7 +187,7 @@ func (m planning) next(s *planState, emit func(label, *planState)) {
 	}
 }
 
-// arrives lets a swap take effect if the ledger is still the one that the process read.
+// arrives lets a swap take effect if the ledger has not changed since the process read it.
 func (m planning) arrives(n *planState, a *actor) {
 	a.net = answeredNo
 	if (n.n == a.view || m.mutation == blindAppend) && n.n < mostEntries {
@@ -210,7 +211,7 @@ func (m planning) store(n *planState, a *actor, i int) {
 	}
 }
 
-// wants makes an entry the next one that a process appends.
+// wants sets the entry that a process appends next.
 func wants(a *actor, what, plan uint8) {
 	a.what, a.step, a.net = entry{what, plan}, appends, underway
 }
@@ -249,7 +250,8 @@ func (m planning) decide(n *planState, a *actor, i int) {
 	}
 }
 
-// replace is decide for `plan --replace` with a plan of its own.
+// replace is decide for a process that runs `plan --replace`. own is the plan that the process
+// made.
 func (m planning) replace(a *actor, plan, started, own uint8) {
 	if m.mutation == replaceUnchecked {
 		started = 0
@@ -258,7 +260,7 @@ func (m planning) replace(a *actor, plan, started, own uint8) {
 	case started > 0:
 		a.step = refusedLate
 		if a.made > 0 && (started != a.made || m.mutation == discardAlways) {
-			a.trash, a.step = 1<<a.made, removes // nobody can choose it any more
+			a.trash, a.step = 1<<a.made, removes // nobody can choose the made plan any more
 		}
 	case a.made == 0:
 		a.to, a.step = own, makes
@@ -273,7 +275,7 @@ func (m planning) replace(a *actor, plan, started, own uint8) {
 	}
 }
 
-// settle ends a swap: the answer arrives, or the process reads the ledger back.
+// settle ends a swap of a process. Either the answer arrives, or the process reads the ledger back.
 func (m planning) settle(s *planState, a *actor, i int, do func(string, int, func(*planState, *actor))) {
 	mine := s.n > a.view && s.ledger[a.view] == a.what && m.mutation != blindAppend
 	switch {
@@ -295,7 +297,7 @@ func (m planning) appended(n *planState, a *actor, i int) {
 	switch {
 	case i < m.drivers && a.what.what == startedEntry:
 		a.plan, a.to, a.step = a.what.plan, 0, lists
-		if m.mutation == startDeletes { // the plans were deleted before
+		if m.mutation == startDeletes { // under this mutation, the other plans were deleted before the start
 			a.step = follows
 		}
 	case i >= m.drivers && m.mutation == replaceAll:

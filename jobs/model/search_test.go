@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// label is an action and who does it. name is the action's name in jobs/README.md.
+// label is an action and the attempt or process that acts. name is the action's name in
+// jobs/README.md.
 type label struct {
 	name string
-	who  int // attempt or process; -1: the network, the clock or an outsider
-	arg  int // such as a URL; -1: none
+	who  int // number of the attempt or process; -1: the network, the clock or an outsider
+	arg  int // argument of the action, such as a URL; -1: none
 }
 
 func (l label) String() string {
@@ -32,10 +33,10 @@ func (l label) String() string {
 type machine[S comparable] struct {
 	start  S
 	next   func(s *S, emit func(label, *S))
-	broken func(s *S) string // "" if the state breaks no promise
+	broken func(s *S) string // returns the promise that a state breaks, or ""
 }
 
-// outcome is what a search found.
+// outcome is the result of a search.
 type outcome[S comparable] struct {
 	states  int
 	depth   int    // number of actions from the start to the last states
@@ -63,17 +64,17 @@ func (o *outcome[S]) story() string {
 	return b.String()
 }
 
-// found says which action of which state led to a state. It has only 8 bytes, because there are
-// millions of states.
+// found records the action that led to a state, and the state before the action. A found has only 8
+// bytes, because a search visits millions of states.
 type found struct {
 	from   uint32
 	choice uint32
 }
 
-// search visits the states of a model, nearest first, until a promise is broken or it has seen most
-// states. It calls seen for each state unless seen is nil. The set of visited states keeps a 64-bit
-// hash of each. Among ten million states, two collide in one of 300,000 searches; the hash differs
-// in each search.
+// search visits the states of a model, nearest first, until a promise is broken or most states are
+// visited. If seen is not nil, search calls seen for each state. The set of visited states keeps a
+// 64-bit hash of each state. Among ten million states, two hashes collide in one of 300,000
+// searches. Each search uses another seed.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()
@@ -153,10 +154,10 @@ type set struct {
 
 func newSet() *set { return &set{seed: maphash.MakeSeed(), table: make([]uint64, 1<<12)} }
 
-// add reports whether the hash is new.
+// add adds a hash and reports whether the hash is new.
 func (s *set) add(h uint64) bool {
 	if h == 0 {
-		h = 1 // 0 is an empty place
+		h = 1 // a 0 in the table is an empty place
 	}
 	if 4*s.n >= 3*len(s.table) {
 		old := s.table
@@ -176,7 +177,7 @@ func (s *set) add(h uint64) bool {
 	return true
 }
 
-// place returns the index at which a hash is, or would be.
+// place returns the index of a hash in the table, or the index at which to add the hash.
 func (s *set) place(h uint64) uint64 {
 	mask := uint64(len(s.table) - 1)
 	for at := h & mask; ; at = (at + 1) & mask {
@@ -186,7 +187,7 @@ func (s *set) place(h uint64) uint64 {
 	}
 }
 
-// holds requires that no state breaks a promise.
+// holds fails the test if a state of the model breaks a promise.
 func holds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) outcome[S] {
 	t.Helper()
 	o := search(m, most, seen)
@@ -197,7 +198,7 @@ func holds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) ou
 	return o
 }
 
-// breaks requires that a mutated protocol breaks a promise.
+// breaks fails the test unless the mutated protocol breaks the promise.
 func breaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Helper()
 	o := search(m, enough, nil)
@@ -208,7 +209,8 @@ func breaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Log(o.story())
 }
 
-// enough bounds the search for the promise that a mutation breaks. Searches need far fewer states.
+// enough bounds the search for the promise that a mutation breaks. Searches that find the broken
+// promise visit far fewer states.
 const enough = 2_000_000
 
 func TestSearchFindsTheShortestTrace(t *testing.T) {
