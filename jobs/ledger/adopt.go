@@ -62,8 +62,8 @@ func politeness(crawl string, revision int, digest string, format int) manifest.
 	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest, Format: format}
 }
 
-// look reads a document that may not exist. For a document that cannot be read, found is true and
-// the digest is empty.
+// look reads a document that may not exist. For an unreadable document, found is true and the
+// digest is empty.
 func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) (digest string, found bool, err error) {
 	_, digest, err = manifest.LoadContents(ctx, b, key, d)
 	switch {
@@ -127,9 +127,9 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 	return all, err
 }
 
-// followed returns the plan that a round follows and, if it has started, the format in which it began.
-// start.json says both for a round of an older format. Otherwise what was made of a plan names it, or
-// there is only one.
+// followed returns the plan that a round follows and, if it has started, the format in which it
+// began. For a round of an older format, start.json names the plan and the format. Without
+// start.json, followed asks the objects that were made of a plan, or takes the only plan.
 func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
@@ -161,8 +161,9 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan of which a round's seal, inputs or checkpoints were made, or "". A start that
-// was killed leaves the plans that it replaced, and an older driver beside an adoption its start.json.
+// madeOf returns the plan of which a round's seal, inputs or checkpoints were made, or "". A round
+// may have several plans, because a killed start does not remove the replaced plans. start.json
+// alone proves nothing, because an older driver may create start.json during an adoption.
 func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {
@@ -204,11 +205,12 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 
 // Adopt gives crawls of an older format their ledgers and the store its head. alive waits until no
 // process of an older version fetches. Adopt continues an interrupted adoption, and may run in
-// several processes at once. It does nothing for crawls that have a ledger.
+// several processes at once. Adopt does nothing for crawls that have a ledger.
 //
-// The order is: active.json and crawl.json get the new format, which older versions refuse; then
-// the ledger; then the name in the head. So an adoption was interrupted if crawl.json has the new
-// format and adopted_from, and the head does not name the crawl.
+// Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
+// Adopt then writes the ledger, and finally the crawl's name into the head. An adoption was
+// therefore interrupted if crawl.json has the new format and adopted_from, but the head does not
+// name the crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	head, _, err := LoadHead(ctx, b)
 	if err != nil {
@@ -304,7 +306,7 @@ func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
 		entries[i].Adopted = true
 	}
 	_, err = w.swap(ctx, b, &Ledger{Crawl: crawl}, entries)
-	if errors.Is(err, store.ErrConflict) { // another process was first
+	if errors.Is(err, store.ErrConflict) { // another process has written the ledger first
 		return nil
 	}
 	return err

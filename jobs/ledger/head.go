@@ -24,8 +24,8 @@ func LoadHead(ctx context.Context, b store.Bucket) (*manifest.Crawls, store.Vers
 	return &head, version, nil
 }
 
-// CheckActive returns a Lost if the head exists and active.json is gone, because active.json is
-// created before the head.
+// CheckActive returns a Lost if the head exists but active.json is gone. A new store gets
+// active.json before the head.
 func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls) error {
 	if head == nil {
 		return nil
@@ -46,7 +46,7 @@ func lostActive(head *manifest.Crawls) error {
 }
 
 // CheckHead returns a Lost if the head is gone, or if an older head was put back. An older head
-// does not name the crawl, though the crawl's ledger has later entries.
+// does not name the crawl, although the crawl's ledger has entries from after the naming.
 func CheckHead(ctx context.Context, b store.Bucket, l *Ledger) error {
 	if !l.Stored || l.fresh() {
 		return nil
@@ -58,9 +58,9 @@ func CheckHead(ctx context.Context, b store.Bucket, l *Ledger) error {
 	return &Lost{Object: layout.Crawls(), Changed: head != nil, Was: "the list of the store's crawls, with " + l.Crawl, Remedy: remake(l.Crawl)}
 }
 
-// Found creates the documents that a crawl needs before its first round, in this order: its ledger,
-// active.json, its name in the head. crawl.json must exist. Found continues an interrupted
-// creation.
+// Found creates the documents that a crawl needs before its first round: first the crawl's ledger,
+// then active.json, then the crawl's name in the head. crawl.json must exist. Found continues an
+// interrupted creation.
 func (w Writer) Found(ctx context.Context, b store.Bucket, crawl string) error {
 	l, err := w.foundLedger(ctx, b, crawl)
 	if err != nil {
@@ -93,8 +93,8 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 	}
 }
 
-// name writes a crawl's name into the head. Before that it creates active.json, unless the head
-// shows that active.json existed. If anew is true, it may recreate a lost head.
+// name writes a crawl's name into the head. name first creates active.json, unless the head shows
+// that active.json existed. If anew is true, name may recreate a lost head.
 func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
 	for {
 		head, version, err := LoadHead(ctx, b)
@@ -124,8 +124,8 @@ func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted,
 	}
 }
 
-// neverNamed returns a Lost if the store has no head, but some crawl's ledger has an entry that is
-// appended only after the head names the crawl.
+// neverNamed returns a Lost if the store has no head, although some crawl's ledger has an entry
+// that is only appended once the head names the crawl.
 func neverNamed(ctx context.Context, b store.Bucket) error {
 	crawls, err := Crawls(ctx, b)
 	if err != nil {
@@ -146,9 +146,9 @@ func neverNamed(ctx context.Context, b store.Bucket) error {
 // crawlPrefix matches the prefixes of crawl names such as 2026-11 and 2026-11r2.
 var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\d\d(r\d*)?)?)$`)
 
-// Crawls lists the crawls that have a crawl.json, by name: months and their reparses. A listing of
-// all keys would read millions of names. Instead, Crawls extends each prefix that some key has by one
-// character at a time.
+// Crawls lists the crawls that have a crawl.json, by name. A crawl is a month or a reparse of a
+// month. A listing of all keys would read millions of names, so Crawls extends the prefixes of
+// existing keys by one character at a time.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	return crawlsWith(ctx, b, "")
 }

@@ -28,7 +28,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Since is the format from which on a crawl has a ledger.
+// Since is the first format whose crawls have a ledger.
 const Since = 3
 
 var (
@@ -48,7 +48,7 @@ type Ledger struct {
 	version store.Version
 }
 
-// Load reads the ledger of a crawl. For a crawl of an older format it makes the ledger that
+// Load reads the ledger of a crawl. For a crawl of an older format, Load makes the ledger that
 // adoption would write. The error wraps ErrNoCrawl, ErrLost or manifest.ErrCorrupt.
 func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	l := &Ledger{Crawl: crawl, Stored: true}
@@ -70,8 +70,8 @@ func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	return l, nil
 }
 
-// absent decides why a crawl has no ledger.json. The crawl does not exist or has an older format,
-// its creation or adoption was interrupted, or the ledger is lost.
+// absent decides why a crawl has no ledger.json. Either the crawl does not exist or has an older
+// format, or its creation or adoption was interrupted, or the ledger is lost.
 func absent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	m, _, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -183,7 +183,7 @@ func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
 	})
 }
 
-// Plan returns the entry of the plan that a round follows, and whether the round has started. It
+// Plan returns the entry of the plan that a round follows, and whether the round has started. Plan
 // returns nil if no plan is chosen.
 func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 	begun := l.Newest(manifest.EntryStarted, round)
@@ -229,7 +229,7 @@ type Writer struct {
 }
 
 // Append appends the entries that decide returns for the present ledger, if any. If another writer
-// was first, it calls decide again with the new ledger. It returns the resulting ledger.
+// was first, Append calls decide again with the new ledger. Append returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	for {
 		l, err := Load(ctx, b, crawl)

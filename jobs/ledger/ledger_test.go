@@ -308,7 +308,7 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 		b := newStore(t)
 		crawled(t, b, 3, month)
 		ledgertest.Make(t, b, month)
-		// An entry after the adoption shows that a missing head was lost, not that it was never written.
+		// The entry that follows the adoption proves that a missing head once existed.
 		w := ledgertest.Writer()
 		if _, err := w.Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) {
 			return []manifest.Entry{ledger.Planning(2, w.Clock.Now())}, nil
@@ -377,8 +377,8 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 	}
 }
 
-// TestALedgerMadeAnewFollowsThePlanThatWasFetched loses the ledger of a crawl whose start was killed
-// before it removed the plans that it replaced.
+// TestALedgerMadeAnewFollowsThePlanThatWasFetched loses the ledger of a crawl. A killed start of
+// the crawl's round has left replaced plans behind.
 func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	b := newStore(t)
 	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})

@@ -15,16 +15,17 @@ import (
 // ErrLost means that an object which the ledger or the head names is gone or has other contents.
 var ErrLost = errors.New("lost")
 
-// Lost is one such object. It wraps ErrLost and stages.ErrPermanent.
+// Lost is an object that is gone or has other contents than the ledger or the head says. Lost wraps
+// ErrLost and stages.ErrPermanent.
 type Lost struct {
-	Object  string `json:"object"`            // its key, or a folder
-	Round   *int   `json:"round,omitempty"`   // nil: of the crawl or the store
-	Was     string `json:"was"`               // what it was, such as "the seal of round 1"
-	Changed bool   `json:"changed,omitempty"` // the object exists with other contents
-	Remedy  string `json:"remedy"`            // what to do without losing more
+	Object  string `json:"object"`            // key of the lost object, or a folder
+	Round   *int   `json:"round,omitempty"`   // round of the object; nil if the object belongs to the crawl or the store
+	Was     string `json:"was"`               // description of the object, such as "the seal of round 1"
+	Changed bool   `json:"changed,omitempty"` // true: the object exists with other contents
+	Remedy  string `json:"remedy"`            // advice that loses nothing more
 }
 
-// Error names the object, what it was, and the remedy.
+// Error names the object, describes it, and gives the remedy.
 func (l *Lost) Error() string {
 	how := "is lost: it was"
 	if l.Changed {
@@ -36,10 +37,10 @@ func (l *Lost) Error() string {
 // Unwrap makes every Lost an ErrLost that is permanent.
 func (l *Lost) Unwrap() []error { return []error{ErrLost, stages.ErrPermanent} }
 
-// restore is the remedy for objects that cannot be recreated.
+// restore is the remedy for an object that cannot be recreated.
 const restore = "restore it from a copy, nothing else tells what it held"
 
-// remake is the remedy for objects that can be recreated from others.
+// remake returns the remedy for an object that can be recreated from other objects.
 func remake(crawl string) string {
 	return fmt.Sprintf("restore it from a copy, or make it anew with `crawlbatch retry --month %s --rebuild`", crawl)
 }
@@ -78,7 +79,7 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 }
 
 // Check reads the document that an entry names into d. The error is a Lost if the document is gone
-// or has other contents.
+// or was changed.
 func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	_, digest, err := manifest.LoadContents(ctx, b, e.Object, d)
 	if errors.Is(err, store.ErrNotFound) {
@@ -124,8 +125,8 @@ func (l *Ledger) named() []*manifest.Entry {
 	return all
 }
 
-// Losses yields the objects that the ledger names and that are gone or have other contents. For a
-// document that cannot be read it yields the error. It stops after any other error.
+// Losses yields the objects that the ledger names and that are gone or have other contents. For an
+// unreadable document, Losses yields the error. Losses stops after any other error.
 func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		for _, e := range l.named() {
@@ -169,8 +170,8 @@ func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry) er
 	return nil
 }
 
-// CheckFetched returns a Lost if a round had checkpoints, and has neither a checkpoint nor a result
-// of a fetch task any more.
+// CheckFetched returns a Lost if a round had checkpoints, but now has neither a checkpoint nor a
+// result of a fetch task.
 func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) error {
 	fetching := l.Newest(manifest.EntryFetching, round)
 	choice, _ := l.Plan(round)
@@ -192,7 +193,7 @@ func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) er
 }
 
 // CheckUnbegun returns a Lost if a round has objects of its fetch stage but no entry `started`,
-// because an older ledger was put back then.
+// because such objects prove that an older ledger was put back.
 func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) error {
 	if !l.Stored || l.Started(round) != nil {
 		return nil

@@ -16,10 +16,10 @@ import (
 // look is the time between two reads of a checkpoint that an older version holds.
 const look = time.Second
 
-// Ready prepares a store for a command that writes. The first such command adopts every crawl of an
-// older format, and logs that; later commands adopt only their own crawl. Ready returns a
-// ledger.Lost if the store's head, active.json or the crawl's ledger is gone. A crawl that does not
-// exist yet is no error.
+// Ready prepares a store for a command that writes. The first command that writes adopts every
+// crawl of an older format, and logs each adoption. Later commands adopt only their own crawl.
+// Ready returns a ledger.Lost if the store's head, active.json or the crawl's ledger is gone. A
+// crawl that does not exist yet is no error.
 func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) error {
 	crawls := []string{crawl}
 	head, _, err := ledger.LoadHead(ctx, b)
@@ -72,17 +72,17 @@ func known(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// ended waits until no attempt holds a partition of the round that active.json names. It calls
+// ended waits until no attempt holds a partition of the round that active.json names. ended calls
 // waits before it waits.
 func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
-		return nil // no attempt can be made without it
+		return nil // no attempt is possible without a plan
 	}
 	if err != nil {
 		return err
 	}
-	// Leases run out at the same time: one look at all partitions costs as long as one at a single one.
+	// All leases run out at the same time, so each pass looks at all partitions.
 	held := map[string]*sighting{}
 	for n := range p.Partitions {
 		held[layout.Checkpoint(a.Crawl, a.Round, n)] = &sighting{}
@@ -107,14 +107,16 @@ func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages
 	}
 }
 
-// sighting is the version of a checkpoint that was seen last, and since when.
+// sighting is the last seen version of a checkpoint, and the time at which this version was first
+// seen.
 type sighting struct {
 	version store.Version
 	since   time.Time
 }
 
-// released reports whether no attempt holds a partition: its checkpoint is released, complete or absent,
-// the store's lock on it is free, or it has not changed for its lease and a tenth.
+// released reports whether no attempt holds a partition. A partition is free if its checkpoint is
+// released, complete or absent, if the store's lock on the partition is free, or if the checkpoint
+// has not changed for 1.1 times its lease.
 func released(ctx context.Context, b store.Bucket, key string, seen *sighting, clock stages.Clock) (bool, error) {
 	var c manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, b, key, &c)

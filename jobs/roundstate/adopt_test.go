@@ -17,7 +17,7 @@ import (
 // without hides the locks of a store.
 type without struct{ store.Bucket }
 
-// quick is a clock whose sleeps take no time. It counts them.
+// quick is a clock whose sleeps take no time. quick counts the sleeps.
 type quick struct {
 	stages.SystemClock
 	slept time.Duration
@@ -30,8 +30,8 @@ func (c *quick) Sleep(_ context.Context, d time.Duration) error {
 	return nil
 }
 
-// TestAdoptionWaitsForManyDeadAttemptsAtOnce adopts a store in which attempts at many partitions were
-// killed. All leases run out at the same time.
+// TestAdoptionWaitsForManyDeadAttemptsAtOnce adopts a store in which attempts at many partitions
+// were killed. All leases run out at the same time, so the adoption waits only once.
 func TestAdoptionWaitsForManyDeadAttemptsAtOnce(t *testing.T) {
 	const crawl, lease = "2026-11", 3 * time.Minute
 	b := without{emptyStore(t)}
@@ -41,7 +41,7 @@ func TestAdoptionWaitsForManyDeadAttemptsAtOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if before, _, proven := bytes.Cut(body, []byte(",\n \"proof\":")); proven { // format 2 had none
+		if before, _, proven := bytes.Cut(body, []byte(",\n \"proof\":")); proven { // checkpoints of format 2 have no proof
 			body = append(before, "\n}\n"...)
 		}
 		if _, err := store.CreateBytes(t.Context(), b, key, body); err != nil {

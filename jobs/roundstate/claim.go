@@ -19,9 +19,9 @@ import (
 var ErrBusy = errors.New("another fetch stage runs in this store")
 
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
-// politeness applies only within a round. Drivers and tasks claim before they request anything. The
-// error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json or the
-// round's fetched data is gone.
+// politeness applies only within a round. Drivers and tasks call Claim before they request
+// anything. The error is ErrBusy if another round is being fetched, and a ledger.Lost if
+// active.json or the round's fetched data is gone.
 func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
 	if err := CheckFetched(ctx, b, p); err != nil {
 		return err
@@ -61,7 +61,7 @@ func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Write
 	}
 }
 
-// CheckFetched returns a ledger.Lost if what a round fetched is gone.
+// CheckFetched returns a ledger.Lost if the objects that a round fetched are gone.
 func CheckFetched(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
 	l, err := ledger.Load(ctx, b, p.Crawl)
 	if err != nil {
@@ -70,8 +70,9 @@ func CheckFetched(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
 	return l.CheckFetched(ctx, b, p.Round)
 }
 
-// fetched reports whether a round that active.json names has nothing left to fetch: a task may claim
-// the round once more while its last result is committed.
+// fetched reports whether a round that active.json names has nothing left to fetch. active.json may
+// still name such a round, because a task may claim the round once more while its last result is
+// committed.
 func fetched(ctx context.Context, b store.Bucket, crawl string, round int) (bool, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -134,8 +135,8 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
-// CheckResult returns a ledger.Lost if a task without a result once had a result. It had one if a
-// later stage froze its inputs, or if the round is sealed.
+// CheckResult returns a ledger.Lost if a task without a result once had a result. A task had a
+// result if a later stage froze its inputs, or if the round is sealed.
 func CheckResult(l *ledger.Ledger, t stages.Task) error {
 	had := l.Newest(manifest.EntrySealed, t.Round)
 	for _, later := range stages.Order {

@@ -12,11 +12,12 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// ConfigInForce returns two configs: the one that a crawl froze, and the one that a process
-// continues with before it applies its own --config and flags. If settings is not empty, it is the
-// key of a config that a driver stored for its pods, and the second config is that one. Otherwise
-// the second is the frozen config. In both cases the second has the crawl's newest politeness. If
-// the newest politeness is lost, the second has the frozen one, and the error is a ledger.Lost.
+// ConfigInForce returns the config that a crawl froze, and the config that a process continues with
+// before it applies its own --config and flags. If settings is not empty, the second config is the
+// config under the key settings, which a driver stored for its pods. If settings is empty, the
+// second config is the frozen config. In both cases the second config has the crawl's newest
+// politeness. If the newest politeness is lost, the second config has the frozen politeness, and
+// the error is a ledger.Lost.
 func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
 	if err != nil {

@@ -26,7 +26,7 @@ func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(st
 	return m, c, nil
 }
 
-// ReparseOf returns what a reparse parses again, or nil for a crawl that fetches.
+// ReparseOf returns the source that a reparse parses again, or nil for a crawl that fetches.
 func ReparseOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Reparse, error) {
 	if !layout.IsReparse(crawl) {
 		return nil, nil

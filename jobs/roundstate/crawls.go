@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// Crawls lists the crawls of a store by name: months and their reparses. It includes crawls that
-// the head names and whose crawl.json is lost.
+// Crawls lists the crawls of a store by name. A crawl is a month or a reparse of a month. Crawls
+// also lists crawls that the head names but whose crawl.json is lost.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	crawls, err := ledger.Crawls(ctx, b)
 	if err != nil {

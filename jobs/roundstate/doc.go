@@ -4,8 +4,8 @@
 // In: a bucket and the name of a crawl, a round or a task. Out: documents that match their key and
 // that the crawl's ledger names, or a ledger.Lost. Every document except the politeness is created
 // once and never changed, and each decision is one swap of the ledger. So any number of processes
-// may call all functions at any time, and may repeat them. It imports jobs/ledger, jobs/config,
-// stages, stages/publish and formats.
+// may call all functions at any time, and may repeat calls. The package imports jobs/ledger,
+// jobs/config, stages, stages/publish and formats.
 package roundstate
 
 import (
@@ -32,7 +32,8 @@ func misplaced(key, owner, want string) error {
 	return fmt.Errorf("%q belongs to %s, not to %s: restore the right document; a copy made by mistake can be removed: %w", key, owner, want, manifest.ErrCorrupt)
 }
 
-// createOnce creates d under key. It also succeeds if another process created the document first.
+// createOnce creates d under key. createOnce also succeeds if another process created the document
+// first.
 func createOnce(ctx context.Context, b store.Bucket, key string, d manifest.Document) error {
 	_, err := manifest.Create(ctx, b, key, d)
 	if errors.Is(err, store.ErrExists) {

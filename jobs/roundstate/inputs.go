@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// feeds lists, for each stage, the stages whose results it reads.
+// feeds maps each stage to the stages whose results the stage reads.
 var feeds = map[stages.Stage][]stages.Stage{
 	stages.Merge:    {stages.Fetch},
 	stages.Dedup:    {stages.Merge},
@@ -38,8 +38,8 @@ func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	return true
 }
 
-// Freeze creates inputs.json of a reduce stage once, and returns it. It returns ErrNotReady until
-// every task of the earlier stages has a result.
+// Freeze creates inputs.json of a reduce stage once, and returns it. Freeze returns ErrNotReady
+// until every task of the earlier stages has a result.
 func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer) (*manifest.Inputs, error) {
 	return freeze(ctx, b, p, stage, w, func() ([]manifest.InputTask, error) {
 		return digestsFeeding(ctx, b, p, stage)
@@ -63,9 +63,9 @@ func digestsFeeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage
 	return all, nil
 }
 
-// FreezeSource creates inputs.json of the fetch stage of a reparse once. It lists the results of
-// the same round and partitions in the source crawl. A reparse of external WARC files freezes
-// nothing, because its plan names the records.
+// FreezeSource creates inputs.json of the fetch stage of a reparse once. This inputs.json lists the
+// results of the same round and partitions in the source crawl. A reparse of external WARC files
+// freezes nothing, because its plan names the records.
 func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan, w ledger.Writer) (*manifest.Inputs, error) {
 	if of.Of == "" {
 		return &manifest.Inputs{Header: manifest.Header{Version: w.Version}, Stage: string(stages.Fetch), Plan: p.ID}, nil
@@ -97,9 +97,9 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 	return digests, err
 }
 
-// freeze returns inputs.json of a stage. If the document does not exist and the ledger names none,
-// freeze creates it with the tasks that collect returns. It also appends the ledger's entry if that
-// is missing.
+// freeze returns inputs.json of a stage. If the document does not exist and the ledger does not
+// name it, freeze creates the document with the tasks that collect returns. freeze also appends a
+// missing entry to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	l, err := ledger.Load(ctx, b, p.Crawl)
@@ -151,8 +151,8 @@ func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err er
 	return err
 }
 
-// digestsOf returns the entries of inputs.json for all tasks of a stage. It also returns the index
-// of the first task without a result, or -1.
+// digestsOf returns the entries of inputs.json for all tasks of a stage. digestsOf also returns the
+// index of the first task without a result, or -1.
 func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) (all []manifest.InputTask, missing int, err error) {
 	results, digests, err := loadResults(ctx, b, p, tasks)
 	for n, t := range tasks {
@@ -161,8 +161,8 @@ func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []st
 	return all, slices.Index(results, nil), err
 }
 
-// Gather loads what a reduce task reads and checks it against the frozen inputs. Results that the
-// task does not read stay nil.
+// Gather loads the results that a reduce task reads, and compares them with the frozen inputs.
+// Results that the task does not read stay nil.
 func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
 	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
 	var sources []stages.Task
@@ -196,10 +196,10 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 
 // FrozenFormats returns the format in which each stage of a round was frozen. The stage wrote its
 // parts in the same format. If inputs.json is lost, the format is 1, because a newer crawlbatch may
-// have sealed parts that an older one wrote.
+// have sealed parts that an older crawlbatch wrote.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
-	for _, stage := range stages.Order[1:] { // fetch freezes nothing
+	for _, stage := range stages.Order[1:] { // the fetch stage, which comes first, freezes nothing
 		var in manifest.Inputs
 		_, _, err := manifest.Load(ctx, b, layout.Inputs(s.Crawl, s.Round, string(stage)), &in)
 		if errors.Is(err, store.ErrNotFound) {

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// ErrReplacing means that a `plan --replace` of the crawl was interrupted, or runs now.
+// ErrReplacing means that `plan --replace` runs now for the crawl, or was interrupted.
 var ErrReplacing = errors.New("its plan is being replaced")
 
 // FindPlan returns the plan that a round follows, as the crawl's ledger says, and whether the round
@@ -85,7 +85,7 @@ func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool
 	return format >= 2, err
 }
 
-// Begin starts a round and returns its plan. From then on the round follows the plan that the
+// Begin starts a round and returns its plan. After Begin, the round follows the plan that the
 // ledger names now. The process that starts the round deletes the replaced plans.
 func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledger.Writer) (*manifest.Plan, error) {
 	var p *manifest.Plan
@@ -109,14 +109,15 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledge
 		return nil, err
 	}
 	if first {
-		// Replaced plans take room and do no harm, so a failed removal is not repeated.
+		// Replaced plans only take room, so Begin does not repeat a failed removal.
 		_ = removeReplaced(ctx, b, p)
 	}
 	return p, nil
 }
 
-// settled returns ErrReplacing if the ledger names another crawl.json than the stored one, because
-// `plan --replace` first names the new document and then stores it.
+// settled returns ErrReplacing if the ledger names another crawl.json than the stored one. This
+// happens because `plan --replace` first names the new document in the ledger and then stores the
+// document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	named := l.Of(manifest.EntryCrawl)
 	if round > 0 || named == nil {
@@ -141,8 +142,8 @@ func removeReplaced(ctx context.Context, b store.Bucket, p *manifest.Plan) error
 	return err
 }
 
-// RemovePlan deletes a plan that a started round does not follow. It deletes plan.json first, so
-// that the remains of an interrupted removal are not a plan.
+// RemovePlan deletes a plan that a started round does not follow. RemovePlan deletes plan.json
+// first, so that the remains of an interrupted removal are not a plan.
 func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id string) error {
 	if err := b.Delete(ctx, layout.PlanManifest(crawl, round, id)); err != nil {
 		return fmt.Errorf("remove plan %s: %w", id, err)
@@ -162,9 +163,9 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 	return nil
 }
 
-// Choose makes a committed plan the one that its round will follow, and names the crawl.json for
-// that plan. It first calls allow with the present ledger. If another writer changes the ledger
-// meanwhile, it calls allow again.
+// Choose records in the ledger that a round will follow a committed plan, and names the crawl.json
+// for this plan. Choose first calls allow with the present ledger. If another writer changes the
+// ledger meanwhile, Choose calls allow again.
 func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)
 	var stored manifest.Plan

@@ -12,9 +12,10 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// NewestPoliteness reads the newest revision of a crawl's politeness. If none was ever published,
-// it returns revision 0, and the frozen politeness applies. If the revision that the ledger names
-// is gone, the error is a ledger.Lost, because stopped domains must not be requested.
+// NewestPoliteness reads the newest revision of a crawl's politeness. If no revision was ever
+// published, NewestPoliteness returns revision 0, and the frozen politeness applies. If the
+// revision that the ledger names is gone, the error is a ledger.Lost, because stopped domains must
+// not be requested.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
 	named, err := namedPoliteness(ctx, b, crawl)
 	if err != nil {
@@ -46,8 +47,8 @@ func namedPoliteness(ctx context.Context, b store.Bucket, crawl string) (*namedR
 	return &namedRevision{l, e}, nil
 }
 
-// check returns a ledger.Lost unless the stored revision is the named one or a newer one. The
-// publisher of a newer revision may not have appended its entry yet.
+// check returns a ledger.Lost if the stored revision is older than the named revision, or differs
+// from it. A newer revision is allowed, because its publisher may not have appended the entry yet.
 func (n *namedRevision) check(revision int, digest string) error {
 	switch {
 	case revision < n.entry.Revision:
@@ -75,9 +76,10 @@ func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config
 	return c.Politeness, m.Revision, v, digest, nil
 }
 
-// PublishPoliteness makes p the newest revision of a crawl's politeness, unless it already is, and
-// returns its number. Every task that starts later follows it, whatever the task's own config says.
-// If the newest revision is lost, the new one gets a higher number.
+// PublishPoliteness makes p the newest revision of a crawl's politeness, unless p already is the
+// newest, and returns the number of the revision. Tasks that start later follow this revision, even
+// if their own config has another politeness. If the newest revision is lost, the new revision gets
+// a higher number.
 func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p config.Politeness, w ledger.Writer) (int, error) {
 	text, err := p.YAML()
 	if err != nil {
@@ -113,7 +115,8 @@ func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p conf
 	}
 }
 
-// recordPoliteness appends the entry of the stored revision, unless the ledger has it or a newer one.
+// recordPoliteness appends the entry of the stored revision, unless the ledger has this entry or a
+// newer one.
 func recordPoliteness(ctx context.Context, b store.Bucket, crawl string, revision int, w ledger.Writer) error {
 	_, err := w.Append(ctx, b, crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if e := l.Of(manifest.EntryPoliteness); e != nil && e.Revision >= revision {

@@ -13,7 +13,7 @@ import (
 )
 
 // RebuildInputs recreates a lost or changed inputs.json of a stage and returns its key, or "" if
-// nothing is lost. The document must come out with the digest in the ledger. The results that feed
+// nothing is lost. The recreated document must have the digest in the ledger. The results that feed
 // the stage must exist.
 func RebuildInputs(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, l *ledger.Ledger, w ledger.Writer) (string, error) {
 	e := l.Frozen(p.Round, stage)
@@ -32,7 +32,7 @@ func RebuildInputs(ctx context.Context, b store.Bucket, p *manifest.Plan, stage 
 	return e.Object, anew(ctx, b, e, in)
 }
 
-// feeding returns the entries of inputs.json of any stage that freezes its inputs.
+// feeding returns the entries of inputs.json, for any stage that freezes its inputs.
 func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) ([]manifest.InputTask, error) {
 	if stage != stages.Fetch {
 		return digestsFeeding(ctx, b, p, stage)
@@ -44,8 +44,8 @@ func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages
 	return digestsOfSource(ctx, b, of, p)
 }
 
-// RebuildSeal recreates a lost or changed seal, as RebuildInputs recreates inputs. All results must
-// exist.
+// RebuildSeal recreates a lost or changed seal and returns its key, or "" if nothing is lost. All
+// results of the round must exist.
 func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledger.Ledger, w ledger.Writer) (string, error) {
 	e := l.Newest(manifest.EntrySealed, p.Round)
 	if e == nil {
@@ -89,7 +89,8 @@ func anew(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Doc
 	return err
 }
 
-// ResultDigest returns the digest of a task's result that a later stage froze, or "".
+// ResultDigest returns the digest of a task's result that a later stage froze, or "" if no stage
+// froze the result.
 func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (string, error) {
 	for _, later := range stages.Order {
 		for _, from := range feeds[later] {
@@ -99,7 +100,7 @@ func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stage
 			var in manifest.Inputs
 			_, _, err := manifest.Load(ctx, b, layout.Inputs(t.Crawl, t.Round, string(later)), &in)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // is recreated later, and compared then
+				continue // a lost inputs.json is recreated later, and compared then
 			}
 			if err != nil {
 				return "", err

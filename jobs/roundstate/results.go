@@ -14,16 +14,16 @@ import (
 )
 
 // readers is the largest number of results that are read at the same time. An object store takes
-// tens of milliseconds for each result, and there are thousands.
+// tens of milliseconds for each result, and a stage has thousands of results.
 const readers = 32
 
-// ResultKey is the key of a task's result.
+// ResultKey returns the key of a task's result.
 func ResultKey(t stages.Task) string {
 	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
 }
 
-// LoadResult reads the result of a task, whichever plan the task belongs to. It returns the result
-// and the hex SHA-256 of its document. For a task without a result, it returns nil.
+// LoadResult reads the result of a task, whichever plan the task belongs to. LoadResult returns the
+// result and the hex SHA-256 of its document. For a task without a result, LoadResult returns nil.
 func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Result, string, error) {
 	var r manifest.Result
 	key := ResultKey(t)
@@ -40,8 +40,8 @@ func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.R
 	return &r, digest, nil
 }
 
-// LoadResultOf is LoadResult for a task of a plan. It returns manifest.ErrCorrupt if the result
-// belongs to a task of another plan.
+// LoadResultOf is LoadResult for a task of a plan. LoadResultOf returns manifest.ErrCorrupt if the
+// result belongs to a task of another plan.
 func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task) (*manifest.Result, string, error) {
 	r, digest, err := LoadResult(ctx, b, t)
 	if err == nil && r != nil && r.Plan != p.ID {
@@ -50,9 +50,9 @@ func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stage
 	return r, digest, err
 }
 
-// EachResult reads the results of tasks of a plan, many at a time. It calls use for each task, from
-// several goroutines, with the task's index in tasks. For a task without a result, the result is
-// nil and its digest is empty.
+// EachResult reads the results of tasks of a plan, many at a time. EachResult calls use for each
+// task, from several goroutines, with the task's index in tasks. For a task without a result, the
+// result is nil and the digest is empty.
 func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)

@@ -48,7 +48,7 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 		stage stages.Stage
 		task  int
 		from  stages.Stage
-		want  []bool // by task: whether Gather loads its result
+		want  []bool // whether Gather loads a task's result, by task
 	}{
 		{stages.Merge, 1, stages.Fetch, []bool{false, true, false}},
 		{stages.Dedup, 0, stages.Merge, []bool{true, true, true}},

@@ -17,14 +17,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
-// Seal creates sealed.json of a round, and the ledger's entry. All stages of the round must have all
-// their results.
+// Seal creates sealed.json of a round and appends its entry to the ledger. All tasks of the round
+// must have results.
 func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
 	s, err := sealOf(ctx, b, p, w)
 	if err != nil {
 		return err
 	}
-	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // the version in another process's document may differ
+	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // another process may have stored the seal, with another version
 		return err
 	}
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
@@ -62,8 +62,8 @@ func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w 
 	return err
 }
 
-// Earlier returns the sealed rounds before a round, oldest first. They include those of the crawls
-// that this crawl continues.
+// Earlier returns the sealed rounds before a round, oldest first. Earlier includes the rounds of
+// the crawls that this crawl continues.
 func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*manifest.Sealed, error) {
 	return history(ctx, b, crawl, round)
 }
@@ -73,8 +73,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return history(ctx, b, crawl, math.MaxInt)
 }
 
-// history returns the sealed rounds of a crawl before a round, after those of the crawls that it
-// continues.
+// history returns the sealed rounds of a crawl before a round, after the rounds of the crawls that
+// this crawl continues.
 func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}
@@ -94,13 +94,14 @@ func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*
 	return chain, nil
 }
 
-// Sealed returns the sealed rounds of a crawl, from round 0 on. A seal that is gone is a ledger.Lost.
+// Sealed returns the sealed rounds of a crawl, from round 0 on. If a seal is gone, the error is a
+// ledger.Lost.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
 	return sealedBefore(ctx, b, crawl, math.MaxInt)
 }
 
-// sealedBefore returns the sealed rounds of a crawl before a round. It also reads the seals of
-// later rounds, because a seal that is damaged or of another crawl stops every task.
+// sealedBefore returns the sealed rounds of a crawl before a round. sealedBefore also reads the
+// seals of later rounds, because a seal that is damaged or of another crawl must stop every task.
 func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -110,7 +111,7 @@ func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int)
 	for {
 		s, err := SealIn(ctx, b, l, len(all))
 		if len(all) >= before && errors.Is(err, ledger.ErrLost) {
-			err = nil // a rebuild recreates it
+			err = nil // a rebuild recreates a lost seal
 		}
 		if err != nil || s == nil {
 			return all[:min(before, len(all))], err
@@ -119,7 +120,7 @@ func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int)
 	}
 }
 
-// SealedRound returns the seal of a round, or nil if it has none.
+// SealedRound returns the seal of a round, or nil if the round is not sealed.
 func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -136,7 +137,7 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 	if e := l.Newest(manifest.EntrySealed, round); e != nil {
 		err = l.Check(ctx, b, e, &s)
 	} else {
-		_, _, err = manifest.Load(ctx, b, key, &s) // its writer may not have appended the entry yet
+		_, _, err = manifest.Load(ctx, b, key, &s) // the process that sealed the round may not have appended the entry yet
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -167,10 +168,10 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 	return all, nil
 }
 
-// NewestSealed returns the newest of crawls that has a sealed round, and its sealed rounds. A later
-// month is newer. Within a month, the month itself is newer than its reparses, and a reparse with a
-// higher number is newer. If no crawl has a sealed round, NewestSealed returns the newest crawl and
-// no rounds.
+// NewestSealed returns the newest of crawls that has a sealed round, and the sealed rounds of this
+// crawl. A later month is newer. The crawl of a month is newer than the month's reparses, and a
+// reparse with a higher number is newer. If no crawl has a sealed round, NewestSealed returns the
+// newest crawl and no rounds.
 func NewestSealed(ctx context.Context, b store.Bucket, crawls []string) (string, []*manifest.Sealed, error) {
 	byAge := slices.SortedFunc(slices.Values(crawls), newerFirst)
 	for _, crawl := range byAge {
@@ -195,5 +196,5 @@ func newerFirst(a, b string) int {
 	if againA == "" || againB == "" {
 		return cmp.Compare(len(againA), len(againB))
 	}
-	return cmp.Or(cmp.Compare(len(againB), len(againA)), cmp.Compare(againB, againA)) // r10 before r9
+	return cmp.Or(cmp.Compare(len(againB), len(againA)), cmp.Compare(againB, againA)) // the longer number is greater: r10 comes before r9
 }

@@ -1,7 +1,7 @@
 // Package ledgertest makes and edits ledgers in tests.
 //
-// In: a store whose documents a test wrote by hand. Out: the ledger that goes with them. It imports
-// jobs/ledger, stages and formats.
+// In: a store whose documents a test wrote by hand. Out: the ledger that names these documents. The
+// package imports jobs/ledger, stages and formats.
 package ledgertest
 
 import (
@@ -17,7 +17,7 @@ import (
 // Writer is a writer of ledgers for tests.
 func Writer() ledger.Writer { return ledger.Writer{Version: "test", Clock: stages.SystemClock{}} }
 
-// Make makes the ledgers of the crawls anew from what the store holds, and the head.
+// Make makes the ledgers of the crawls and the head anew from the documents in the store.
 func Make(t testing.TB, b store.Bucket, crawls ...string) {
 	t.Helper()
 	for _, crawl := range crawls {
