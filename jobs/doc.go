@@ -1,12 +1,12 @@
 // Package jobs drives a round as a graph of tasks: plan, then one stage after the other, until the
-// round is sealed and the next one is planned; an Executor runs the tasks of each stage.
+// round is sealed and the next round is planned. An Executor runs the tasks of each stage.
 //
 // In: a store with a planned crawl. Out: sealed rounds. All state is in the store, and the driver
-// runs the tasks whose results are missing. So a driver may stop at any time, and anyone may start
-// it again. A reparse is a crawl whose plans are copies and whose fetch tasks read stored
-// responses. Reparse creates it, and the driver runs it like any other crawl. The package imports
-// jobs/roundstate, jobs/worker, jobs/config, planner and formats. Executors (jobs/local, k8s)
-// implement its interface without importing it. Only cmd chooses one.
+// runs the tasks whose results are missing. So a driver may stop at any time, and another driver
+// may continue. A reparse is a crawl whose plans are copies and whose fetch tasks read stored
+// responses. Reparse creates such a crawl, and the driver runs a reparse like any other crawl. The
+// package imports jobs/roundstate, jobs/worker, jobs/config, planner and formats. Executors
+// (jobs/local, k8s) implement Executor without importing jobs. Only cmd chooses an executor.
 package jobs
 
 import (
@@ -22,11 +22,12 @@ var ErrTasksFailed = errors.New("some tasks failed")
 
 // Executor runs tasks of one stage in this process or as a Kubernetes Job.
 type Executor interface {
-	// Run tries every task, several times if that can help. It calls done once for each task, from
-	// any goroutine, with nil or the error of the last attempt. A task that has a result succeeds
-	// at once. Run returns when all tasks have ended; its error is about the executor, not about a
-	// task. When ctx ends, Run stops the tasks of this process as if the machine had failed. It
-	// leaves tasks in other processes to the next driver, and returns stages.ErrInterrupted.
+	// Run tries every task, several times if further tries can help. Run calls done once for each
+	// task, from any goroutine, with nil or the error of the last attempt. A task that has a result
+	// succeeds at once. Run returns when all tasks have ended. The error that Run returns is about
+	// the executor, not about a task. When ctx ends, Run stops the tasks of this process as if the
+	// machine had failed. Run then leaves tasks in other processes to the next driver, and returns
+	// stages.ErrInterrupted.
 	Run(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error
 }
 
@@ -44,10 +45,10 @@ type Observer interface {
 type StageStart struct {
 	Plan    *manifest.Plan
 	Stage   stages.Stage
-	Tasks   int           // in the stage, or in the part of the stage that runs again
+	Tasks   int           // number of tasks in the stage, or in the part of the stage that runs again
 	Missing []stages.Task // the tasks without a result
-	// For fetch: the number of planned URLs, the number of URLs with an outcome, and the
-	// checkpoints of missing tasks.
+	// The fetch stage fills these fields with the number of planned URLs, the number of URLs with
+	// an outcome, and the checkpoints of missing tasks.
 	URLs, Recorded int64
 	Fetching       []FetchStatus
 }

@@ -30,15 +30,15 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Flags    string                      // flags that commands for this store need, except --month, with a leading space; shown in errors
+	Flags    string                      // flags, with a leading space, that errors add to advised commands: all flags that this store needs, except --month
 }
 
-// Run continues the crawl until its first `rounds` rounds are sealed. If rounds is 0, it continues
+// Run continues the crawl until its first `rounds` rounds are sealed. If rounds is 0, Run continues
 // until crawl_window has ended or no URL is left to fetch. The error wraps roundstate.ErrNoCrawl,
 // roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	began := d.Clock.Now()
-	l, err := ledger.Load(ctx, d.Bucket, crawl) // read once: it grows with rounds
+	l, err := ledger.Load(ctx, d.Bucket, crawl) // Run reads the ledger only once, because the ledger grows with rounds
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	return nil
 }
 
-// planShown calls planNext and reports it to the observer as a stage with one task.
+// planShown calls planNext and reports the planning to the observer as a stage with one task.
 func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, error) {
 	t := stages.Task{Stage: stages.Plan, Crawl: crawl, Round: round}
 	d.Observer.StageStarted(StageStart{Plan: &manifest.Plan{Crawl: crawl, Round: round}, Stage: stages.Plan, Tasks: 1, Missing: []stages.Task{t}})
@@ -105,7 +105,7 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	return err
 }
 
-// ledgers returns a writer that appends to ledgers in the driver's name.
+// ledgers returns a writer that appends to ledgers on behalf of the driver.
 func (d *Driver) ledgers() ledger.Writer { return ledger.Writer{Version: d.Version, Clock: d.Clock} }
 
 // begin starts a round. `plan --replace` may have changed the config of the crawl's first round since
@@ -125,8 +125,8 @@ func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.
 	return p, nil
 }
 
-// observeSealed reports a round to the observer if it is sealed. It returns whether the round is
-// sealed.
+// observeSealed reports a round to the observer if it is sealed. observeSealed returns true if the
+// round is sealed.
 func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {
@@ -142,7 +142,8 @@ func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round in
 		return false, err
 	}
 	if l.Newest(manifest.EntrySealed, round) == nil {
-		// The process that sealed it may have died before it recorded that.
+		// The process that sealed the round may have died before it recorded the seal in the
+		// ledger.
 		if err := roundstate.RecordSeal(ctx, d.Bucket, l.Crawl, round, d.ledgers()); err != nil {
 			return false, err
 		}
@@ -194,9 +195,9 @@ func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stag
 	return roundstate.CheckResult(l, missing[0])
 }
 
-// observeStart reports to the observer that a stage begins, with its progress so far, because fetch
-// tasks resume from their checkpoints. It ignores an unreadable checkpoint, because the task itself
-// reports it.
+// observeStart reports to the observer that a stage begins, with the progress so far, because fetch
+// tasks resume from their checkpoints. observeStart ignores an unreadable checkpoint, because the
+// task itself reports the checkpoint.
 func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
 	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}
 	if stage == stages.Fetch {
@@ -251,8 +252,8 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.causes }
 
-// failureOf returns the error of a stage whose tasks failed with these errors. It is permanent if
-// all failures are permanent.
+// failureOf returns the error of a stage whose tasks failed with these errors. The returned error
+// is permanent if all failures are permanent.
 func failureOf(failed []error) error {
 	for _, err := range failed {
 		if !errors.Is(err, stages.ErrPermanent) {
@@ -262,8 +263,8 @@ func failureOf(failed []error) error {
 	return stages.ErrPermanent
 }
 
-// tasksOf lists the tasks of a stage in order. If partitions are given, it lists only their tasks.
-// It returns ErrNoPartition if the stage does not have one of them.
+// tasksOf lists the tasks of a stage in order. If partitions are given, tasksOf lists only their
+// tasks. tasksOf returns ErrNoPartition if the stage lacks a given partition.
 func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
 	all := roundstate.Tasks(p, stage)
 	for _, n := range partitions {
@@ -277,8 +278,8 @@ func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.T
 	return slices.DeleteFunc(all, func(t stages.Task) bool { return !slices.Contains(partitions, t.Partition) }), nil
 }
 
-// Missing lists the tasks of a stage without a result, in order. If partitions are given, it lists
-// only their tasks.
+// Missing lists the tasks of a stage without a result, in order. If partitions are given, Missing
+// lists only their tasks.
 func (d *Driver) Missing(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.Task, error) {
 	asked, err := tasksOf(p, stage, partitions)
 	if err != nil {

@@ -32,7 +32,7 @@ func (o *told) RoundDone(s *manifest.Sealed) {
 
 func TestAnObserverIsToldWhatIsDoneAndOfEachRoundAsItEnds(t *testing.T) {
 	f := newFixture(t)
-	p := f.begin() // 3 partitions of 2 URLs
+	p := f.begin() // the plan has 3 partitions of 2 URLs
 	recorded, err := roaring.BitmapOf(0).ToBytes()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestStatusCarriesWhatACheckpointSaysThatItsHolderDoes(t *testing.T) {
 		Plan: p.ID, Epoch: 1, Counts: []manifest.Count{{Name: "outcome.timeout", N: 7}, {Name: "urls", N: 9}},
 		Activity: &manifest.Activity{At: 5, Waits: []manifest.Wait{{Host: "h.test", Why: "robots.txt answered 503, asked again", Until: 9, URLs: 3}}},
 	})
-	f.put(layout.Checkpoint("2026-11", 0, 1), &manifest.Checkpoint{Plan: p.ID, Partition: 1, Epoch: 1}) // as an older crawlbatch writes it
+	f.put(layout.Checkpoint("2026-11", 0, 1), &manifest.Checkpoint{Plan: p.ID, Partition: 1, Epoch: 1}) // a checkpoint as an older crawlbatch writes it
 	st := f.stage(&StatusReader{Bucket: f.bucket, Flags: " --store x"}, stages.Fetch)
 	if len(st.Fetching) != 2 {
 		t.Fatalf("%+v", st)

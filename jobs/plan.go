@@ -22,19 +22,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// ErrPlanned means that the round has another plan, or has started.
+// ErrPlanned means that the round already has another plan, or has started.
 var ErrPlanned = errors.New("the round is planned already")
 
 // PlanRequest describes a round to plan from sources that a user names.
 type PlanRequest struct {
 	Bucket  store.Bucket
 	Crawl   string
-	Sources []source.Source // in addition to the frontier
-	// Frontier also plans the due URLs of the last crawl that has a sealed round. If there are
-	// other sources, such a crawl need not exist. Later rounds of a crawl always read the crawl's
-	// own frontier.
+	Sources []source.Source // sources to read in addition to the frontier
+	// Frontier also plans the due URLs of the last crawl that has a sealed round. If the request
+	// has other sources, a crawl with a sealed round need not exist. Later rounds of a crawl always
+	// read the crawl's own frontier.
 	Frontier bool
-	Config   *config.Config // as the user gives it; an existing crawl keeps its frozen keys
+	Config   *config.Config // the config that the user gives; an existing crawl keeps its frozen keys
 	Replace  bool
 	DryRun   bool
 	Clock    stages.Clock
@@ -45,7 +45,7 @@ type PlanRequest struct {
 	driver bool // a driver makes the request: Plan freezes the clock, and follows another driver's plan
 }
 
-// ledgers returns a writer that appends to ledgers in the request's name.
+// ledgers returns a writer that appends to ledgers on behalf of the request.
 func (r PlanRequest) ledgers() ledger.Writer {
 	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
@@ -93,9 +93,9 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	return p, same, r.commit(ctx, crawl, made, now)
 }
 
-// makeOnce makes a plan, and returns the clock that decided which URLs are due. A driver freezes that
-// clock for the round once something is due, so that two drivers make the same plan. A driver that
-// finds nothing writes nothing: the ledger does not grow with the number of looks.
+// makeOnce makes a plan, and returns the clock that decided which URLs are due. A driver freezes
+// the clock of the round once a URL is due, so that two drivers make the same plan. A driver that
+// finds no due URL writes nothing, so that repeated planning does not grow the ledger.
 func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *manifest.Crawl, round int, earlier []*manifest.Sealed, scratch string) (made *planner.Plan, now time.Time, err error) {
 	var before time.Time
 	frozen := false
@@ -111,7 +111,7 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 		if !errors.Is(err, planner.ErrNothing) || !r.Clock.Now().After(before) {
 			return made, before, err
 		}
-		// Nothing was due then. It may be by now.
+		// No URL was due at the frozen time. The present clock decides instead.
 	}
 	now = r.Clock.Now().UTC()
 	made, err = r.make(ctx, cfg, round, earlier, now, scratch)
@@ -119,14 +119,14 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 		return made, now, err
 	}
 	counts, err := r.freezeNow(ctx, round, before, now)
-	if err == nil && !counts.Equal(now) { // another driver was first
+	if err == nil && !counts.Equal(now) { // another driver froze its clock first
 		made, err = r.make(ctx, cfg, round, earlier, counts, scratch)
 	}
 	return made, counts, err
 }
 
-// freezeNow freezes now as the clock for planning a round, unless another process froze a later one
-// than before. It returns the one that counts.
+// freezeNow freezes now as the clock for planning a round, unless another process has frozen a
+// clock later than before. freezeNow returns the frozen clock.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
@@ -139,7 +139,7 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.
 }
 
 // position returns the round to plan, its crawl document, and the sealed rounds before it, oldest
-// first. old is the crawl's stored document, or nil if there is none.
+// first. old is the crawl's stored document, or nil if the crawl is new.
 func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
 	var sealed []*manifest.Sealed
 	if old != nil {
@@ -164,13 +164,14 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 	return crawl, len(sealed), append(before, sealed...), err
 }
 
-// make plans a round from the sources and from the frontier of earlier rounds. It works in scratch.
+// make plans a round from the sources and from the frontier of earlier rounds. make keeps temporary
+// files in scratch.
 func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
 		sources = append(sources, source.Frontier(r.Bucket, r.Crawl, earlier, now))
 	}
-	// Do not plan a domain that was stopped while the crawl ran.
+	// make does not plan domains that were stopped while the crawl ran.
 	paced := cfg.Clone()
 	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl)
 	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
@@ -184,12 +185,12 @@ func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, ea
 	})
 }
 
-// commit makes the crawl if there is none, stores the plan, and chooses it. The choice is one swap
-// of the ledger, which fails if the round has started meanwhile, or follows another plan that the
-// request must not replace. A replaced plan stays until the round starts, because another `plan
-// --replace` may choose it again.
+// commit creates the crawl if it does not exist, stores the plan, and chooses the plan. The choice
+// is one swap of the ledger. The swap fails if the round has started meanwhile, or follows another
+// plan that the request must not replace. A replaced plan stays until the round starts, because
+// another `plan --replace` may choose the replaced plan again.
 func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, now time.Time) error {
-	// Nothing is written yet. First check that the store supports the operations that a crawl
+	// Before its first write, commit checks that the store supports the operations that a crawl
 	// needs.
 	if _, err := store.Probe(ctx, r.Bucket); err != nil {
 		return err
@@ -231,8 +232,8 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	return err
 }
 
-// foundCrawl creates crawl.json if the crawl has none. It returns the stored document and its
-// digest.
+// foundCrawl creates crawl.json if the crawl has none. foundCrawl returns the stored document and
+// its digest.
 func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manifest.Crawl, string, error) {
 	stored, digest, err := ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 	if !errors.Is(err, roundstate.ErrNoCrawl) {
@@ -248,7 +249,8 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before that.
+// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before the
+// ledger's crawl.json is stored.
 func (r PlanRequest) replaceCrawl(ctx context.Context, c *manifest.Crawl, digest string) error {
 	key := layout.CrawlManifest(c.Crawl)
 	for {
@@ -292,8 +294,9 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// frozen returns the config to plan with. If the crawl is new or its plan is replaced, this is the
-// given config. Otherwise it is the frozen config with the allowed changes from the given config.
+// frozen returns the config to plan with. For a new crawl, or if the request replaces the crawl's
+// plan, frozen returns the given config. Otherwise frozen returns the frozen config with the
+// allowed changes from the given config.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
@@ -330,7 +333,7 @@ func checkNew(c *config.Config) error {
 // of another crawler. A crawl that already froze such a user agent continues.
 func CheckAgent(c *config.Config) error {
 	if c.UserAgent == "" {
-		return nil // this is the program's own agent, or RequireContact rejects it
+		return nil // the program's own agent is used, or RequireContact rejects the config
 	}
 	if err := robots.CheckAgent(c.UserAgent); err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
@@ -369,8 +372,8 @@ const reach = 36
 // errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.
 var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
 
-// lastCrawl returns the newest earlier crawl that has a sealed round. It skips reparses, because
-// their frontier may contain URLs that were never fetched.
+// lastCrawl returns the newest earlier crawl that has a sealed round. lastCrawl skips reparses,
+// because their frontier may contain URLs that were never fetched.
 func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
 	month, err := layout.ParseMonth(crawl)
 	if err != nil {
@@ -390,7 +393,7 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 }
 
 // planNext plans another round from the crawl's own frontier, unless the round already has a plan.
-// It returns false if no URL is due.
+// planNext returns false if no URL is due.
 func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, error) {
 	_, _, err := roundstate.FindPlan(ctx, d.Bucket, crawl, round)
 	if err == nil || !errors.Is(err, roundstate.ErrNoPlan) {
@@ -402,7 +405,7 @@ func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, e
 	_, _, err = Plan(ctx, PlanRequest{
 		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup, driver: true,
 	})
-	if errors.Is(err, ErrPlanned) { // another driver, with another config, was first
+	if errors.Is(err, ErrPlanned) { // another driver, with another config, has planned the round first
 		_, _, err = roundstate.FindPlan(ctx, d.Bucket, crawl, round)
 	}
 	if errors.Is(err, planner.ErrNothing) {

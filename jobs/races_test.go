@@ -26,12 +26,12 @@ type between struct {
 	store.Bucket
 	n    int
 	hook func()
-	done bool // hook was called
+	done bool // true: hook was called
 }
 
 func (b *between) step(key string) {
 	if !strings.HasPrefix(key, "crawl") && key != layout.Active() {
-		return // a write of store.Probe
+		return // store.Probe makes this write
 	}
 	if b.n--; b.n == 0 {
 		b.done = true
@@ -73,7 +73,8 @@ func (f *fixture) replacing(b store.Bucket) error {
 	return err
 }
 
-// whole checks that a started round has its plan with all its files, and the crawl.json of that plan.
+// whole checks that a started round has its plan with all files of the plan, and the crawl.json
+// that belongs to the plan.
 func (f *fixture) whole(first string) {
 	f.t.Helper()
 	p, started, err := roundstate.FindPlan(f.t.Context(), f.bucket, "2026-11", 0)
@@ -144,8 +145,9 @@ func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
 	}
 }
 
-// TestAReplacementThatIsKilledIsGoneOnWith stops a replacement before each of its writes. The round
-// then starts with the earlier plan, or the error says that the replacement has to be repeated.
+// TestAReplacementThatIsKilledIsGoneOnWith stops a replacement before each of its writes. After the
+// stop, the round starts with the earlier plan, or an error says that the replacement has to be
+// repeated.
 func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 	for n := 1; ; n++ {
 		f := newFixture(t)
@@ -175,9 +177,8 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 	}
 }
 
-// fixedClock is a clock that stands still.
-// TestTwoDriversPlanWithOneClock has a driver freeze the clock; a later one plans with it. If nothing
-// was due then, the later one freezes its own, once.
+// TestTwoDriversPlanWithOneClock has a driver freeze the clock. A later driver plans with the
+// frozen clock. If no URL was due at the frozen time, the later driver freezes its own clock, once.
 func TestTwoDriversPlanWithOneClock(t *testing.T) {
 	f := newFixture(t)
 	f.mustPlan()
@@ -189,7 +190,7 @@ func TestTwoDriversPlanWithOneClock(t *testing.T) {
 			t.Errorf("a driver at %s plans with %s, %v", at, now, err)
 		}
 	}
-	for _, at := range []time.Time{late, latest, late} { // the driver with the early clock found nothing due
+	for _, at := range []time.Time{late, latest, late} { // the driver with the early clock has found no due URL
 		if now, err := r.freezeNow(t.Context(), 1, early, at); err != nil || !now.Equal(late) {
 			t.Errorf("a driver at %s plans again with %s, %v", at, now, err)
 		}

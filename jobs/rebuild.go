@@ -14,25 +14,26 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is the number of tasks that are checked at the same time. A task with missing parts is
-// also recomputed.
+// rebuilders is the number of tasks that are checked at the same time. Rebuild also recomputes a
+// task with missing parts.
 const rebuilders = 4
 
-// RebuildRequest says where to look for lost parts. Its zero value selects round 0.
+// RebuildRequest says where to look for lost parts. The zero value of a request selects round 0.
 type RebuildRequest struct {
-	Stage      stages.Stage // "": all reduce stages
-	Partitions []int        // none: all
-	Round      int          // AllRounds means every started round, sealed or not
+	Stage      stages.Stage // the stage to look in; "": all reduce stages
+	Partitions []int        // the partitions to look in; empty: all
+	Round      int          // the round to look in; AllRounds means every started round, sealed or not
 }
 
 // AllRounds selects all rounds of a crawl.
 const AllRounds = -1
 
 // Rebuild recreates lost objects that follow from other objects: inputs.json, results and parts of
-// reduce tasks, those of the fetch tasks of a reparse, and seals. It works round by round and in
-// the order of stages, because later parts are made from earlier ones. It calls report with the
-// keys that it created for each task; for inputs and seals, the task has partition -1. It stops
-// after a stage in which a task cannot be rebuilt; the error names the first such task.
+// reduce tasks, those of the fetch tasks of a reparse, and seals. Rebuild works round by round and
+// in the order of stages, because later parts are made from earlier parts. Rebuild calls report
+// with the keys that it created for each task. For inputs and seals, the task has partition -1.
+// Rebuild stops after a stage in which a task cannot be rebuilt. The error names the first task
+// that cannot be rebuilt.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {
@@ -51,7 +52,7 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 			return err
 		}
 		if !started {
-			return nil // it has no parts yet
+			return nil // the round has no parts yet
 		}
 		if err := d.rebuildRound(ctx, l, p, r, report); err != nil {
 			return err

@@ -18,23 +18,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ReparseRequest describes a crawl to create. The crawl parses stored responses again.
+// ReparseRequest describes a crawl to create, which parses stored responses again.
 type ReparseRequest struct {
 	Bucket store.Bucket
 	As     string // the name of the new crawl, such as 2026-11r1
 	Of     string // the crawl that fetched; empty to parse external WARC files
-	// Config of the new crawl. It is the frozen config of the crawl Of, except for keys that decide
-	// how documents are parsed and reduced.
+	// Config is the config of the new crawl. Config equals the frozen config of the crawl Of,
+	// except for keys that decide how documents are parsed and reduced.
 	Config *config.Config
 
-	// For external WARC files: the store that has them, and their keys.
+	// Archive is the store of the external WARC files to parse, and Files are their keys.
 	Archive     store.Bucket
-	ArchiveName string // the name that the user gave
+	ArchiveName string // the name of the archive that the user gave
 	Files       []string
 
 	Clock   stages.Clock
 	Version string
-	Scratch string // an existing local directory
+	Scratch string // an existing local directory for temporary files
 	Lookup  func(string) (string, bool)
 }
 
@@ -42,7 +42,7 @@ type ReparseRequest struct {
 var ErrNotSealed = errors.New("no round of it is finished")
 
 // Reparse creates the crawl and the plan of its first round, unless they already exist. Driver.Run
-// then runs the crawl, with as many rounds as its source has.
+// then runs the created crawl, with as many rounds as the source has.
 func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	of := &manifest.Reparse{Of: r.Of, Archive: r.ArchiveName, Parser: worker.ParserVersion}
 	crawl := &manifest.Crawl{
@@ -94,7 +94,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 	return copyPlan(ctx, r.Bucket, r.Of, r.As, 0, r.ledgers())
 }
 
-// ledgers returns what appends to ledgers in the request's name.
+// ledgers returns a writer that appends to ledgers on behalf of the request.
 func (r *ReparseRequest) ledgers() ledger.Writer {
 	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
@@ -127,7 +127,7 @@ func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) erro
 	return r.ledgers().Found(ctx, r.Bucket, r.As)
 }
 
-// exists reports whether the crawl exists. It returns an error if the existing crawl is not the
+// exists reports whether the crawl exists. exists returns an error if the existing crawl is not the
 // same reparse.
 func (r *ReparseRequest) exists(ctx context.Context, crawl *manifest.Crawl) (bool, error) {
 	key := layout.CrawlManifest(r.As)
@@ -179,7 +179,8 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w l
 	return p, choosePlan(ctx, b, p, w)
 }
 
-// choosePlan makes a plan the one that a reparse's round follows, unless the round follows another.
+// choosePlan appends p to the ledger as the plan that the round of a reparse follows, unless the
+// round already follows a plan.
 func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
 	return roundstate.Choose(ctx, b, p, "", w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if choice, _ := l.Plan(p.Round); choice != nil && choice.Plan != p.ID {
@@ -190,7 +191,7 @@ func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.
 }
 
 // planReparse copies the source's plan of the next round, if the source has sealed that round.
-// Otherwise it returns false.
+// Otherwise planReparse returns false.
 func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool, error) {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, crawl)
 	if err != nil || of.Of == "" {
@@ -204,8 +205,8 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	return err == nil, err
 }
 
-// prepareFetch prepares a fetch stage. A crawl that fetches claims the store's only fetch stage. A
-// reparse freezes its source.
+// prepareFetch prepares a fetch stage. For a crawl that fetches, prepareFetch claims the store's
+// only fetch stage. For a reparse, prepareFetch freezes the inputs from the source.
 func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, p.Crawl)
 	if err != nil {

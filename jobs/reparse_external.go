@@ -15,8 +15,9 @@ import (
 // parseTime is the predicted time to parse one document.
 const parseTime = 5 * time.Millisecond
 
-// planExternal reads external WARC files once and divides their records by domain. It calls create
-// before it stores the plan, so that it writes nothing if there is nothing to parse.
+// planExternal reads external WARC files once and divides their records by domain. planExternal
+// calls create before it stores the plan. If the files hold no document to parse, planExternal
+// writes nothing.
 func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {
@@ -24,8 +25,8 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	}
 	defer os.RemoveAll(scratch)
 	c := worker.PlanConfig(r.Config)
-	// No request is sent, so hosts need no pauses. Budgets do not apply to documents that were
-	// already captured.
+	// A reparse sends no requests, so hosts need no pauses. Budgets do not apply to documents that
+	// were already captured.
 	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Stopped = 0, nil, 0, 0, nil
 	c.Delay, c.DomainDelays, c.Slots = 0, nil, 1
 	c.Service = parseTime

@@ -19,15 +19,16 @@ var (
 	ErrNoPartition = errors.New("no such partition")
 )
 
-// RetryRequest selects the tasks of a round to run again. Its zero value selects all tasks without
-// a result in the first unfinished stage.
+// RetryRequest selects the tasks of a round to run again. The zero value of a request selects all
+// tasks without a result in the first unfinished stage.
 type RetryRequest struct {
 	Stage      stages.Stage // empty means the first stage that has tasks to run again
-	Partitions []int        // none: all
+	Partitions []int        // partitions of the tasks; empty means all
 	Classes    []string     // select tasks whose newest attempt failed in one of these classes (manifest.FailureClasses); empty means all tasks
 }
 
-// Retry runs tasks without a result in the newest started round, and returns how many it ran.
+// Retry runs tasks without a result in the newest started round, and returns the number of tasks
+// that it ran.
 func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
@@ -71,10 +72,11 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 	return 0, nil
 }
 
-// GiveUp ends the fetch tasks without a result in the newest started round, and returns how many it
-// ended. It commits what their checkpoints list. URLs without an outcome become deferred and are
-// due in the next round. It sends no requests. It takes over a running task only when that attempt
-// ends or stops renewing its lease, so stop the attempt first.
+// GiveUp ends the fetch tasks without a result in the newest started round, and returns the number
+// of tasks that it ended. GiveUp commits the outcomes that the checkpoints of these tasks list.
+// URLs without an outcome become deferred and are due in the next round. GiveUp sends no requests.
+// GiveUp takes over a running task only when the running attempt ends or stops renewing its lease.
+// The user should therefore stop the attempt first.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
@@ -114,8 +116,8 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	return len(missing), nil
 }
 
-// checkPartitions returns an error for partitions that the newest sealed round does not have. If
-// all rounds are sealed, nothing is retried, but a wrong number is still an error.
+// checkPartitions returns an error for partitions that the newest sealed round does not have. A
+// wrong number is an error even if all rounds are sealed and no task is retried.
 func (d *Driver) checkPartitions(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil || len(partitions) == 0 {
@@ -148,7 +150,7 @@ func (d *Driver) failedAs(ctx context.Context, p *manifest.Plan, stage stages.St
 	return kept, nil
 }
 
-// current returns the plan of the round that is not sealed, or nil if all are.
+// current returns the plan of the round that is not sealed, or nil if all rounds are sealed.
 func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, error) {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil {

@@ -22,7 +22,7 @@ func (f *fixture) runner() worker.Runner {
 }
 
 func TestGivingUpDefersWhatWasNotFetchedAndAsksNoHost(t *testing.T) {
-	f := newFixture(t) // its hosts do not answer, so a request would end as connect_error
+	f := newFixture(t) // hosts of the fixture do not answer, so a request would end as connect_error
 	f.begin()
 	f.driver.Runner = f.runner()
 	n, err := f.driver.GiveUp(t.Context(), "2026-11", []int{1})
@@ -78,7 +78,7 @@ func TestAPartitionThatIsNotThereIsRefused(t *testing.T) {
 		for _, stage := range []stages.Stage{stages.Fetch, stages.Merge} {
 			for partition, want := range map[int]error{0: nil, 17: ErrNoPartition} {
 				if when == "running" && want == nil {
-					continue // Retry would run it
+					continue // Retry would run the task of this partition
 				}
 				if n, err := f.driver.Retry(t.Context(), "2026-11", RetryRequest{Stage: stage, Partitions: []int{partition}}); n != 0 || !errors.Is(err, want) {
 					t.Errorf("%s, %s:%d: %d, %v; want %v", when, stage, partition, n, err, want)

@@ -49,13 +49,13 @@ func (s *Status) lose(err error) error {
 // RoundStatus is one round.
 type RoundStatus struct {
 	Round      int              `json:"round"`
-	State      string           `json:"state"` // planned, running or sealed
+	State      string           `json:"state"` // state of the round: planned, running or sealed
 	Plan       string           `json:"plan"`
 	URLs       int64            `json:"urls"`
 	Partitions int              `json:"partitions"`
 	Stages     []StageStatus    `json:"stages"`
-	Counts     []manifest.Count `json:"counts,omitempty"` // only for a sealed round
-	Advice     string           `json:"advice,omitempty"` // what to do before the round begins
+	Counts     []manifest.Count `json:"counts,omitempty"` // counts of a sealed round; otherwise empty
+	Advice     string           `json:"advice,omitempty"` // advice to follow before the round begins
 }
 
 // StageStatus is one stage of a round.
@@ -65,10 +65,10 @@ type StageStatus struct {
 	Done     int              `json:"done"`
 	Running  int              `json:"running"`          // fetch tasks with a lease, even if the attempt is dead; unknown for other stages
 	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
-	Attempts int              `json:"attempts"`         // ended attempts
-	Usage    manifest.Usage   `json:"usage"`            // of the ended attempts
-	Counts   []manifest.Count `json:"counts,omitempty"` // summed over the results
-	Recorded int64            `json:"recorded_urls"`    // for fetch: the number of planned URLs with a recorded outcome
+	Attempts int              `json:"attempts"`         // number of ended attempts
+	Usage    manifest.Usage   `json:"usage"`            // cost of the ended attempts
+	Counts   []manifest.Count `json:"counts,omitempty"` // counts of the results, summed over the tasks
+	Recorded int64            `json:"recorded_urls"`    // number of planned URLs with a recorded outcome; only for the fetch stage
 	Fetching []FetchStatus    `json:"fetching,omitempty"`
 }
 
@@ -77,34 +77,35 @@ type FetchStatus struct {
 	Partition int   `json:"partition"`
 	Planned   int64 `json:"planned_urls"`
 	Recorded  int64 `json:"recorded_urls"`
-	Epoch     int   `json:"epoch"` // the number of attempts that have held its lease
+	Epoch     int   `json:"epoch"` // number of attempts that have held the task's lease
 	Released  bool  `json:"released"`
-	Complete  bool  `json:"complete"` // only the result is missing
+	Complete  bool  `json:"complete"` // true: all URLs are done and only the result is missing
 	ElapsedMS int64 `json:"elapsed_ms"`
 	// Activity is what the attempt did at its last checkpoint, or nil if unknown.
 	Activity *manifest.Activity `json:"activity,omitempty"`
-	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // of the recorded URLs
-	GiveUp   string             `json:"give_up,omitempty"`  // the command that ends the waits of Activity; it works once no attempt holds the lease
+	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // number of recorded URLs, by outcome
+	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity, once no attempt holds the lease
 }
 
 // TaskStatus is a task that failed and has no result.
 type TaskStatus struct {
 	Task      string `json:"task"`
 	Partition int    `json:"partition"`
-	Attempts  int    `json:"attempts"` // failed attempts
+	Attempts  int    `json:"attempts"` // number of failed attempts
 	Class     string `json:"class"`
 	Error     string `json:"error"`
-	Rerun     string `json:"rerun"` // the command that runs it again
+	Rerun     string `json:"rerun"` // command that runs the task again
 }
 
-// StatusReader reads statuses of crawls. Results and attempts never change, so it keeps them, and a
-// later Read reads only new ones. Only one goroutine may use it.
+// StatusReader reads statuses of crawls. Results and attempts never change, so a StatusReader keeps
+// them, and a later Read reads only new results and attempts. Only one goroutine may use a
+// StatusReader.
 type StatusReader struct {
 	Bucket store.Bucket
-	Flags  string // flags that commands for this store need, except --month, with a leading space
+	Flags  string // flags, with a leading space, that printed commands get: all flags that this store needs, except --month
 
 	results  map[stages.Task][]manifest.Count
-	attempts map[string]*manifest.Attempt // by key
+	attempts map[string]*manifest.Attempt // attempts that were read, by key
 }
 
 // Read reads the status of a crawl.
@@ -137,7 +138,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	}
 }
 
-// losses adds all other lost objects that the ledger and the head name.
+// losses adds lost objects to s: all that the ledger and the head name, except those already in s.
 func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {
@@ -198,8 +199,8 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	return rs, nil
 }
 
-// stage reads a stage: its results and attempts, and for fetch the checkpoints of tasks without a
-// result. It returns the tasks without a result, too.
+// stage reads the results and attempts of a stage, and for fetch also the checkpoints of tasks
+// without a result. stage returns the tasks without a result, too.
 func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (st *StageStatus, missing []stages.Task, err error) {
 	st = &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
 	results, err := r.readResults(ctx, p, stage)
@@ -255,7 +256,7 @@ func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages
 	return st, missing, nil
 }
 
-// lastFailure returns the last failure of a task, or nil if its newest attempt is not a failure.
+// lastFailure returns the last failure of a task, or nil if the task's newest attempt did not fail.
 func lastFailure(t stages.Task, attempts []*manifest.Attempt, flags string) *TaskStatus {
 	failed := 0
 	var last *manifest.Attempt

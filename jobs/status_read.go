@@ -49,7 +49,7 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 	}
 	err = roundstate.EachResult(ctx, r.Bucket, p, ask, func(i int, result *manifest.Result, _ string) {
 		if result != nil {
-			found[ask[i].Partition] = append([]manifest.Count{}, result.Counts...) // not nil
+			found[ask[i].Partition] = append([]manifest.Count{}, result.Counts...) // an empty result must not be nil
 		}
 	})
 	for n, counts := range found {
@@ -60,9 +60,9 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 	return found, err
 }
 
-// present returns the partitions of a stage that have a result. It needs one LIST for 1,000
-// results. For fetch it returns nil, which means that the caller must read each result: a listing
-// would contain many segments too. A listing proves nothing, but this listing only decides what
+// present returns the partitions of a stage that have a result. present needs one LIST for 1,000
+// results. For fetch, present returns nil: the caller must read each result, because a listing
+// would also contain many segments. A listing may omit objects, but present only decides what
 // status shows.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {

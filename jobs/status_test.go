@@ -89,7 +89,7 @@ func TestStatusCountsFailuresAndGivesTheCommandThatReruns(t *testing.T) {
 	cost := manifest.Usage{WallMS: 10, Puts: 1, Gets: 2, BytesRead: 3}
 	f.ended(stages.Merge, 0, 1, manifest.ClassFailed, "boom", cost)
 	f.ended(stages.Merge, 0, 2, manifest.ClassInterrupted, "interrupted", cost)
-	f.ended(stages.Merge, 0, 10, manifest.ClassDiskFull, "no room", cost) // the store lists it before number 2
+	f.ended(stages.Merge, 0, 10, manifest.ClassDiskFull, "no room", cost) // the store lists attempt 10 before attempt 2
 	f.ended(stages.Merge, 1, 1, manifest.ClassFailed, "boom", cost)
 	f.ended(stages.Merge, 1, 2, manifest.ClassInterrupted, "interrupted", cost)
 	f.ended(stages.Merge, 2, 1, manifest.ClassDone, "", cost)
@@ -123,7 +123,7 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	cold := counted.Counts()
-	// LISTs: attempts and results of six stages, except results of fetch.
+	// The first Read lists the attempts and results of six stages, except the results of fetch.
 	if cold.Lists != 2*6-1 {
 		t.Errorf("%d LISTs", cold.Lists)
 	}
@@ -132,8 +132,9 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	warm := counted.Counts().Gets - cold.Gets
-	// GETs: the ledger, plan.json and sealed.json; then what the ledger names (crawl.json, the
-	// plan, five inputs.json, the seal); the head twice, active.json.
+	// The second Read gets three objects: the ledger, plan.json and sealed.json. It gets eight
+	// objects that the ledger names: crawl.json, the plan, five inputs.json and the seal. Finally
+	// it gets the head twice, and active.json.
 	if warm != 3+8+3 {
 		t.Errorf("%d GETs to read the same again, %d at first", warm, cold.Gets)
 	}
@@ -157,7 +158,7 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 	}
 	f.ended(stages.Merge, 0, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
 	f.ended(stages.Merge, 1, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
-	f.ended(stages.Merge, 1, 2, manifest.ClassPermanent, "x", manifest.Usage{}) // the newest attempt counts
+	f.ended(stages.Merge, 1, 2, manifest.ClassPermanent, "x", manifest.Usage{}) // only the class of the newest attempt counts
 	broken = false
 	for _, c := range []struct {
 		request RetryRequest
@@ -167,7 +168,7 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 		{RetryRequest{Stage: stages.Merge, Partitions: []int{1, 2}, Classes: []string{manifest.ClassDiskFull}}, ""},
 		{RetryRequest{Classes: []string{manifest.ClassStoreDenied, manifest.ClassDiskFull}}, "merge@2026-11.0:0"},
 		{RetryRequest{Stage: stages.Merge, Classes: []string{manifest.ClassPermanent}}, "merge@2026-11.0:1"},
-		{RetryRequest{}, "merge@2026-11.0:2"}, // no attempt is recorded, so it has no class
+		{RetryRequest{}, "merge@2026-11.0:2"}, // this task has no class, because none of its attempts is recorded
 	} {
 		f.fake.ran = nil
 		n, err := f.driver.Retry(t.Context(), "2026-11", c.request)
@@ -177,8 +178,8 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 	}
 }
 
-// TestAPlanOfFormat1IsToldOf checks that status advises before the round begins, and that
-// run warns.
+// TestAPlanOfFormat1IsToldOf checks that status shows advice before the round begins, and that run
+// warns.
 func TestAPlanOfFormat1IsToldOf(t *testing.T) {
 	for format := 1; format <= 2; format++ {
 		f := newFixture(t)
