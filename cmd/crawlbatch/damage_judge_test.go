@@ -18,18 +18,18 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// judgement is what came of a cell of the table.
+// judgement is the result of judging a cell of the damage table.
 type judgement struct {
 	verify, status, views, run, retry int
 
-	outcome string // in a few words
-	loss    string // "": nothing was lost or asked for again
-	silent  bool   // no command said anything, and the damage stayed
-	says    string // the first finding, or the error
-	named   bool   // some command names the object
+	outcome string // the result in a few words
+	loss    string // what was lost or requested again; "" if nothing was
+	silent  bool   // true: no command reported the damage, and the damage stayed
+	says    string // the first finding of the audit, or the first error of a command
+	named   bool   // true: some command names the damaged object
 }
 
-// String returns the cell without what is said.
+// String returns the text of the cell, without the finding in says.
 func (j *judgement) String() string {
 	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
 }
@@ -39,14 +39,13 @@ type harmed struct {
 	l       *damageLab
 	s       *damageState
 	t       *target
-	touched string // the key that was damaged or added
+	touched string // key of the object that was damaged or added
 
 	address string
 	b       store.Bucket
 }
 
-// judge harms copies of a store and says what the commands make of them. place makes a
-// store of a directory.
+// judge harms copies of a store and says how the commands deal with the damage.
 func (l *damageLab) judge(ctx context.Context, s *damageState, t *target, how string) (*judgement, error) {
 	dir, err := os.MkdirTemp(l.t.TempDir(), "cell")
 	if err != nil {
@@ -101,7 +100,7 @@ func (h *harmed) say(ctx context.Context, command string, args ...string) spoken
 }
 
 func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Report) {
-	// A single round is what harms in it show in, and takes half the time.
+	// The audit of only the harmed round shows the damage in half the time.
 	if round := placeOf(h.touched).round; len(h.t.keys) == 1 && strings.Contains(h.touched, "/round=") {
 		args = append(args, "--round", strconv.Itoa(round))
 	}
@@ -113,9 +112,9 @@ func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Rep
 	return a, &r
 }
 
-// carryOn asks the reading commands, then runs on. If run refuses, or leaves something that
-// is not as promised, it follows the advice: it puts the object back and runs on again. It
-// returns what the commands said.
+// carryOn runs the commands that only read, then continues the crawl. If run refuses or breaks a
+// promise, carryOn follows the advice, puts the object back and continues again. carryOn returns
+// the output of the commands.
 func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err error) {
 	audit, report := h.audit(ctx)
 	status, views := h.say(ctx, "status"), h.say(ctx, "views")
@@ -170,7 +169,8 @@ func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err er
 	return told, nil
 }
 
-// retry runs on with retry instead, and with retry --rebuild if a command advised it.
+// retry continues the crawl with the command retry, and with retry --rebuild if a command advised a
+// rebuild.
 func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
 	web := serveLogged(h.l.t, h.l.web)
 	j.retry = h.say(ctx, "retry", "--connect-to", "::"+web.addr).code
@@ -189,7 +189,7 @@ func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
 		j.outcome += ", rebuilt"
 		return nil
 	}
-	// The advice says to put back what no task made.
+	// The advice says to put back objects that no task can recreate.
 	j.outcome += ", not rebuilt"
 	if j.loss = h.restored(ctx, web); j.loss != "" {
 		j.outcome = "not restored"
@@ -197,8 +197,8 @@ func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
 	return nil
 }
 
-// restored puts the objects back from the copy that was kept and runs on. It returns what is
-// not as it would have been.
+// restored puts the objects back from the kept copy and continues the crawl. restored returns how
+// the result differs from that of the unharmed crawl.
 func (h *harmed) restored(ctx context.Context, web *loggedWeb) (loss string) {
 	if err := h.putBack(ctx); err != nil {
 		return err.Error()
@@ -233,9 +233,9 @@ func (h *harmed) putBack(ctx context.Context) error {
 	return nil
 }
 
-// comes runs the crawl to its end, and says what is not as in the unharmed crawl. A store
-// that is the state's own again, but for records of attempts, needs no run: the laboratory
-// made one.
+// comes runs the crawl to its end, and returns how the result differs from that of the unharmed
+// crawl. A store that equals the unharmed state again, except for records of attempts, needs no
+// run: newDamageLab has already run it.
 func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
 	if now, err := h.objects(ctx); err == nil && slices.Equal(now, h.s.objects) {
 		return ""
@@ -258,7 +258,8 @@ func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
 	return h.differs(ctx)
 }
 
-// quarantine follows the advice to move strays away. What was lost can still be put back then.
+// quarantine follows the advice to move strays away. Then quarantine puts lost objects back and
+// checks the result.
 func (h *harmed) quarantine(ctx context.Context, j *judgement) {
 	if moved := h.say(ctx, "verify", "--quarantine", "--yes"); moved.code != exitDone {
 		j.outcome += fmt.Sprintf(", quarantine %d", moved.code)
@@ -277,7 +278,7 @@ func (h *harmed) quarantine(ctx context.Context, j *judgement) {
 	j.outcome += ", moved"
 }
 
-// differs compares the published rows with those of the unharmed crawl.
+// differs compares the published rows with the rows of the unharmed crawl.
 func (h *harmed) differs(ctx context.Context) string {
 	rows, err := storedRows(ctx, h.b, h.t.crawl)
 	if err != nil {
@@ -329,7 +330,7 @@ func fileContent(dir, key string) []byte {
 	return append([]byte("there: "), body...)
 }
 
-// repeated counts the pages that were asked for once more than in the unharmed crawl.
+// repeated counts the pages that the harmed crawl requested more often than the unharmed crawl.
 func (s *damageState) repeated(web *loggedWeb) (n int) {
 	for page, times := range web.asked() {
 		if excused := s.again[page]; s.asked[page] > 0 && times > excused || times > max(1, excused) {
@@ -339,7 +340,7 @@ func (s *damageState) repeated(web *loggedWeb) (n int) {
 	return n
 }
 
-// hear takes the first finding or error, and whether the object is named.
+// hear adds the first finding or error to a judgement, and whether a command names the object.
 func (h *harmed) hear(j *judgement, report *verify.Report, answers ...spoken) {
 	for _, a := range answers {
 		if a.code == exitDone {
@@ -357,7 +358,8 @@ func (h *harmed) hear(j *judgement, report *verify.Report, answers ...spoken) {
 
 func unfolded(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// firstFinding returns an audit's first finding, else the error in a command's last line.
+// firstFinding returns the first finding of an audit. Without a finding, firstFinding returns the
+// error in the command's last line.
 func firstFinding(a spoken, report *verify.Report) string {
 	if report != nil && len(report.Violations) > 0 && a.code == exitViolation {
 		v := report.Violations[0]
@@ -382,7 +384,7 @@ var normalForms = []struct {
 	{regexp.MustCompile(`^"N"$`), "N"},
 }
 
-// normal replaces what differs from run to run.
+// normal replaces the parts of a text that differ from run to run.
 func (h *harmed) normal(text string) string {
 	text = strings.ReplaceAll(text, h.address, "STORE")
 	for _, f := range normalForms {

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// place is what a key says of its object.
+// place holds the facts that a key tells about its object.
 type place struct {
 	crawl, plan, dataset, digest string
 	round, part, epoch, number   int
@@ -50,8 +50,8 @@ func placeOf(key string) (p place) {
 	return p
 }
 
-// kindOf returns the kind of the object with a key, or "" if no row of the table is about
-// it. It asks formats/layout for the key of each kind at that place.
+// kindOf returns the kind of the object with a key, or "" if no row of the damage table is about
+// the kind. kindOf asks formats/layout for the key of each kind at the key's place.
 func kindOf(key string) string {
 	p := placeOf(key)
 	is := func(k string) bool { return k == key }
@@ -93,10 +93,10 @@ func kindOf(key string) string {
 	return ""
 }
 
-// A target is what a row of the table harms in a store.
+// A target holds the objects of a store that a row of the damage table harms.
 type target struct {
 	crawl  string
-	keys   []string // one, or those of a folder
+	keys   []string // key of one object, or the keys of a folder
 	others map[string]string
 }
 
@@ -114,7 +114,7 @@ const (
 
 var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder, isOtherPart, isOtherOne, isCopied}
 
-// folders are rows that harm many objects at once; they are only deleted.
+// folders are rows that harm many objects at once. The only damage to a folder is its deletion.
 var folders = map[string]func(p place, key string) bool{
 	"folder: every round of the month":                    func(p place, key string) bool { return inHarmed(key, p.crawl, "round=") },
 	"folder: the newest round":                            func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/") },
@@ -143,8 +143,8 @@ func inHarmed(key, crawl, rest string) bool {
 	return crawl == harmedMonth && strings.HasPrefix(key, layout.CrawlDir(harmedMonth)+rest)
 }
 
-// targets finds what each row harms in a store: of each kind the object of the newest round
-// and the lowest partition.
+// targets finds the objects that each row harms in a store. For each kind, this is the object of
+// the newest round and the lowest partition.
 func targets(keys []string) (map[string]*target, error) {
 	found, of := map[string]*target{}, map[string]map[string][]string{}
 	for _, key := range keys {
@@ -200,13 +200,14 @@ func choose(keys, elsewhere []string) *target {
 	return t
 }
 
-// errNoSuchDamage means that a damage cannot be done to an object, for the reason it says.
+// errNoSuchDamage means that a damage is not possible for an object. The text of the error says
+// why.
 var errNoSuchDamage = errors.New("")
 
 func noDamage(why string) error { return fmt.Errorf("%s%w", why, errNoSuchDamage) }
 
-// damage harms the target in dir, a copy of the state's store. It returns the key that it
-// touched.
+// damage harms the target in dir, a copy of the state's store. damage returns the key of the harmed
+// object.
 func (s *damageState) damage(dir string, t *target, how string) (string, error) {
 	key := t.keys[0]
 	file := filepath.Join(dir, filepath.FromSlash(key))
@@ -274,8 +275,8 @@ func put(dir, key string, body []byte) error {
 	return os.WriteFile(file, body, 0o644)
 }
 
-// changed changes one byte in the middle. In a text it makes another digit of the last digit
-// before, so that the text can still be read.
+// changed changes one byte in the middle. In a text, changed replaces the last digit before the
+// middle by another digit, so that the text can still be parsed.
 func changed(key string, body []byte) []byte {
 	now := slices.Clone(body)
 	if strings.HasSuffix(key, ".json") || strings.HasSuffix(key, ".cdxj") {
@@ -295,7 +296,8 @@ var (
 	partName  = regexp.MustCompile(`part-\d+`)
 )
 
-// strayName is where a stray copy of an object lies: where its readers look, if they list.
+// strayName returns the key of a stray copy of an object. Readers that list a folder find the stray
+// copy.
 func strayName(key string) string {
 	name := filepath.Base(key)
 	for _, n := range []string{epochName.ReplaceAllString(name, "-e99$1"), partName.ReplaceAllString(name, "part-00099"), strings.Replace(name, ".", "-copy.", 1)} {
@@ -315,7 +317,7 @@ func removeEmpty(dir string) error {
 		return err
 	})
 	for _, d := range slices.Backward(dirs) {
-		_ = os.Remove(d) // fails if it is not empty
+		_ = os.Remove(d) // Remove fails if the folder is not empty
 	}
 	return err
 }

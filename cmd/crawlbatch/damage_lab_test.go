@@ -23,12 +23,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// The crawls of the stores that the damage suite harms. The first month is finished. The
-// second one's newest round is in the state that the store is named after.
+// The crawls of the stores that the damage suite harms. The first month is finished. The newest
+// round of the second month is in the state that names the store.
 const (
 	earlierMonth = "2026-10"
 	harmedMonth  = "2026-11"
-	harmedAgain  = "2026-11r1" // a reparse of the second month's first round
+	harmedAgain  = "2026-11r1" // name of a reparse of the second month's first round
 )
 
 const damageConfig = `
@@ -41,14 +41,14 @@ fetch:
 plan: {partition_urls: 20}
 `
 
-// loggedWeb serves a synthetic web and records which pages are asked for. A gate holds
-// responses back.
+// loggedWeb serves a synthetic web and records which pages are requested. A gate holds responses
+// back.
 type loggedWeb struct {
 	addr string
 
 	mu    sync.Mutex
-	pages []string // host and path of each request, robots.txt and sitemaps left out
-	left  int      // responses until the gate closes; below 0: it stays open
+	pages []string // host and path of each request, except for robots.txt and sitemaps
+	left  int      // number of responses until the gate closes; below 0: the gate stays open
 	shut  chan struct{}
 	open  chan struct{}
 }
@@ -74,8 +74,8 @@ func serveLogged(t testing.TB, web *simweb.Web) *loggedWeb {
 	return w
 }
 
-// ask records a request and reports whether the gate lets it pass. A request that the gate
-// holds back is not recorded: it gets no answer.
+// ask records a request and reports whether the gate lets it pass. ask does not record a request
+// that the gate holds back, because such a request gets no answer.
 func (w *loggedWeb) ask(url string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -105,7 +105,7 @@ func (w *loggedWeb) closed() <-chan struct{} {
 	return w.shut
 }
 
-// asked returns how often each page was asked for.
+// asked returns the number of requests for each page.
 func (w *loggedWeb) asked() map[string]int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +116,7 @@ func (w *loggedWeb) asked() map[string]int {
 	return counts
 }
 
-// spoken is what a command printed and how it ended.
+// spoken holds the output and the exit code of a command.
 type spoken struct {
 	code int
 	text string
@@ -136,21 +136,21 @@ func commanded(ctx context.Context, args ...string) spoken {
 type damageState struct {
 	name    string
 	dir     string
-	asked   map[string]int                 // pages asked for in the second month so far
+	asked   map[string]int                 // number of requests in the second month so far, by page
 	older   []string                       // copies of earlier states of the store, the newest first
-	again   map[string]int                 // pages that an unharmed continuation asks for
-	rows    map[string]map[string][]string // of each crawl after an unharmed continuation, by dataset
-	reached string                         // the store after an unharmed continuation
-	objects []string                       // of the store, without records of attempts
+	again   map[string]int                 // number of requests of an unharmed continuation, by page
+	rows    map[string]map[string][]string // rows of each crawl after an unharmed continuation, by dataset
+	reached string                         // directory of the store after an unharmed continuation
+	objects []string                       // objects of the store, without records of attempts
 }
 
-// damageLab builds the stores.
+// damageLab builds the stores that the damage suite harms.
 type damageLab struct {
 	t      testing.TB
 	web    *simweb.Web
 	conf   string
 	states []*damageState
-	place  func(ctx context.Context, dir string) (string, store.Bucket, error) // makes a store of a directory; nil: it is one
+	place  func(ctx context.Context, dir string) (string, store.Bucket, error) // makes a store from a directory; nil: the directory itself is the store
 }
 
 func damageWeb(t testing.TB) *simweb.Web {
@@ -173,7 +173,7 @@ func (l *damageLab) must(args ...string) string {
 	return s.text
 }
 
-// run continues the harmed month.
+// runArgs returns the arguments of the run that continues a crawl.
 func runArgs(dir, crawl, addr string) []string {
 	rounds := map[string]string{earlierMonth: "1", harmedMonth: "2", harmedAgain: "1"}[crawl]
 	return []string{"run", "--month", crawl, "--rounds", rounds, "--store", dir, "--connect-to", "::" + addr}
@@ -192,7 +192,7 @@ func newDamageLab(t testing.TB) *damageLab {
 	}
 	dir, web := filepath.Join(t.TempDir(), "store"), serveLogged(t, l.web)
 	l.must("plan", "--month", earlierMonth, "--source", seeds, "--config", l.conf, "--connect-to", "::"+web.addr, "--store", dir)
-	// The finished rounds need few files.
+	// A long checkpoint interval gives the finished rounds few files.
 	seldom := filepath.Join(t.TempDir(), "seldom.yaml")
 	if err := os.WriteFile(seldom, []byte(strings.Replace(damageConfig, "every: 100ms, lease: 3s", "every: 1m, lease: 2m", 1)), 0o644); err != nil {
 		t.Fatal(err)
@@ -206,13 +206,13 @@ func newDamageLab(t testing.TB) *damageLab {
 	first := l.copyOf(dir)
 	t.Logf("%d pages asked for in the first round", len(web.asked()))
 
-	// A stop, another start, and another stop: the newest round is being fetched.
+	// The newest round is being fetched: it was stopped, started again, and stopped again.
 	l.stopAfter(dir, web, 8, "--config", l.slower(2))
 	before := l.copyOf(dir)
 	l.stopAfter(dir, web, 10, "--config", l.slower(3))
 	fetching := l.state("fetching", dir, web, before, first, planned)
 
-	// A kill: the store as it is while the process still runs. It has answers that no
+	// The state killed is a copy made while a process still runs. The copy has answers that no
 	// checkpoint lists.
 	killed := l.copyOf(dir)
 	kills := serveLogged(t, l.web)
@@ -246,7 +246,7 @@ func newDamageLab(t testing.TB) *damageLab {
 	return l
 }
 
-// slower writes a config of another politeness, so that a revision is published.
+// slower writes a config with another politeness, so that the crawl publishes a revision.
 func (l *damageLab) slower(ms int) string {
 	l.t.Helper()
 	name := filepath.Join(l.t.TempDir(), "slower.yaml")
@@ -265,7 +265,7 @@ func (l *damageLab) state(name, dir string, web *loggedWeb, older ...string) *da
 	return s
 }
 
-// stopAfter lets the run ask for n pages and then tells it to stop.
+// stopAfter lets the run request n pages and then tells the run to stop.
 func (l *damageLab) stopAfter(dir string, web *loggedWeb, n int, args ...string) {
 	l.t.Helper()
 	web.gate(n)
@@ -281,7 +281,8 @@ func (l *damageLab) stopAfter(dir string, web *loggedWeb, n int, args ...string)
 	web.gate(-1)
 }
 
-// killAmid returns the store as it is when a run has answers that no checkpoint lists.
+// killAmid returns a copy of the store from a time when the run had answers that no checkpoint
+// lists.
 func (l *damageLab) killAmid(dir string, web *loggedWeb) (image string) {
 	l.t.Helper()
 	held := l.recorded(dir)
@@ -308,12 +309,12 @@ func (l *damageLab) killAmid(dir string, web *loggedWeb) (image string) {
 		}
 	}
 	web.gate(2)
-	time.Sleep(20 * time.Millisecond) // held requests wait for time.total: new ones come then
+	time.Sleep(20 * time.Millisecond) // the gate holds requests until timeout.total; then the run sends new requests
 	<-web.closed()
 	return l.copyOf(dir)
 }
 
-// recorded returns how many outcomes the checkpoints of the newest round list.
+// recorded returns the number of outcomes in the checkpoints of the newest round.
 func (l *damageLab) recorded(dir string) (n int64) {
 	l.t.Helper()
 	b := openHarmed(l.t, dir)
@@ -330,7 +331,7 @@ func (l *damageLab) recorded(dir string) (n int64) {
 	return n
 }
 
-// copyOf copies a store by hard links: nothing changes a file of a store in place.
+// copyOf copies a store by hard links, because nothing changes a file of a store in place.
 func (l *damageLab) copyOf(dir string) string {
 	l.t.Helper()
 	to := filepath.Join(l.t.TempDir(), "store")
@@ -359,7 +360,7 @@ func linkStore(from, to string) error {
 	})
 }
 
-// finish continues an unharmed copy to its end, to know what a harmed one must come to.
+// finish continues an unharmed copy to its end, whose result every harmed copy must reach.
 func (l *damageLab) finish(s *damageState) {
 	l.t.Helper()
 	if s.reached != "" {

@@ -2,8 +2,9 @@ package main
 
 import "regexp"
 
-// damageReasons say why a cell cannot be told. Those that begin with "open" are known
-// failures; only these may excuse a loss. The first that matches counts.
+// damageReasons say why no command can report the damage of some cells. Reasons that begin with
+// "open" are known failures, and only known failures may excuse a loss. The first matching reason
+// counts.
 var damageReasons = []damageReason{
 	{why: "harmless: no document names the copy, and SQL engines do not read its folder; *moved*: `verify` lists it all the same",
 		cells: regexp.MustCompile(`/[a-z-]+\.json/stray copy$|: (plan\.json|inputs\.json|checkpoint|taken|result|attempt|URLs|refused|spellings|work/[a-z]+|segment of [a-z-]+)/stray copy$`)},

@@ -15,13 +15,13 @@ import (
 	"testing"
 )
 
-// damageTable is the golden table.
+// damageTable is the file with the expected results of all cells.
 const damageTable = "testdata/damage.md"
 
 // These environment variables configure the damage suite.
 const (
-	damageSwitch = "CRAWLBATCH_DAMAGE"      // unless set, only a pick of the cells is judged
-	damageOnly   = "CRAWLBATCH_DAMAGE_ONLY" // a pattern of state/kind/damage
+	damageSwitch = "CRAWLBATCH_DAMAGE"      // enables all cells; if unset, the suite judges only a selection
+	damageOnly   = "CRAWLBATCH_DAMAGE_ONLY" // a pattern of the cells to judge, matched with state/kind/damage
 )
 
 var damageStates = []string{"sealed", "reducing", "fetching", "killed"}
@@ -32,25 +32,25 @@ type damageCell struct {
 	kind, how string
 	target    *target
 	judged    *judgement
-	none      bool // there is no such damage
+	none      bool // true: this damage is not possible for the object
 	err       error
 }
 
 func (c *damageCell) name() string { return c.state.name + "/" + c.kind + "/" + c.how }
 
-// short tells whether make test judges the cell.
+// short reports whether `make test` judges the cell.
 func (c *damageCell) short() bool {
 	return shortCells.MatchString(c.name())
 }
 
 var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|another crawl's)|folder: the newest round's plan/deleted)$|^sealed/(table: fetches/one byte changed|WARC file/deleted|sealed.json/emptied)$`)
 
-// lesser are kinds whose rows differ from another kind's in nothing but the name: what
-// checks the one checks the other. They are harmed in two ways only.
+// lesser matches kinds that the same code checks as another kind. The suite harms lesser kinds in
+// only two ways.
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt)$|^reparse, `)
 
-// elsewhere tells whether another column has the cell: the finished crawls and rounds are the
-// same in all stores.
+// elsewhere reports whether another column already has the cell, because finished crawls and rounds
+// are the same in all stores.
 func (c *damageCell) elsewhere() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json"
@@ -79,7 +79,7 @@ func (l *damageLab) cells(fits func(*damageCell) bool) (cells []*damageCell) {
 	return cells
 }
 
-// judgeAll judges cells side by side.
+// judgeAll judges cells, several at the same time.
 func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	for _, c := range cells {
 		l.finish(c.state)
@@ -106,14 +106,15 @@ func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	wg.Wait()
 }
 
-// damageReason excuses cells in which nothing is said, or something is lost.
+// damageReason excuses cells whose damage no command reports, or whose damage loses something.
 type damageReason struct {
 	why   string
-	cells *regexp.Regexp // state/kind/damage
+	cells *regexp.Regexp // matches the excused cells, as state/kind/damage
 	used  bool
 }
 
-// reasonOf returns the number of the reason of a cell, from 1; 0 for none.
+// reasonOf returns the number of the reason that excuses a cell, counted from 1. reasonOf returns 0
+// for a cell without a reason.
 func reasonOf(c *damageCell) int {
 	for i := range damageReasons {
 		r := &damageReasons[i]
@@ -125,7 +126,7 @@ func reasonOf(c *damageCell) int {
 	return 0
 }
 
-// text returns the cell as the table has it, and what is wrong with it.
+// text returns the text of the cell in the table. wrong says why the cell is not allowed.
 func (c *damageCell) text() (text, wrong string) {
 	j := c.judged
 	text = j.String()
@@ -145,12 +146,12 @@ func (c *damageCell) text() (text, wrong string) {
 	return fmt.Sprintf("%s (%c)", text, 'a'+n-1), ""
 }
 
-// TestDamage harms stores in every way and compares what the commands make of it with the
-// golden table. Unless CRAWLBATCH_DAMAGE is set, it judges a pick of the cells.
+// TestDamage harms stores in every way and compares the reactions of the commands with the golden
+// table. Unless CRAWLBATCH_DAMAGE is set, TestDamage judges only a selection of the cells.
 func TestDamage(t *testing.T) {
 	all := os.Getenv(damageSwitch) != ""
 	only := regexp.MustCompile(os.Getenv(damageOnly))
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // it makes much garbage and keeps little
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // the test makes much garbage and keeps little
 	l := newDamageLab(t)
 	cells := l.cells(func(c *damageCell) bool {
 		return only.MatchString(c.name()) && (all || c.short())
@@ -199,10 +200,10 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// damageEntry is a cell as the table has it.
+// damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// entry returns the cell as the table has it, and what is wrong with it.
+// entry returns the entry of the cell in the table. wrong says why the cell is not allowed.
 func (c *damageCell) entry() (e damageEntry, wrong string) {
 	if c.none {
 		return damageEntry{text: "–"}, ""
@@ -311,7 +312,8 @@ func damageDocument(cells map[string]damageEntry) string {
 	return b.String()
 }
 
-// kindOfCell returns the kind in a cell's name, state/kind/damage. A kind may contain slashes.
+// kindOfCell returns the kind in a cell's name. A name has the form state/kind/damage, and a kind
+// may contain slashes.
 func kindOfCell(name string) string {
 	_, rest, _ := strings.Cut(name, "/")
 	return rest[:strings.LastIndexByte(rest, '/')]
