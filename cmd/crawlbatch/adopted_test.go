@@ -14,9 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// landed unpacks a store that the last crawlbatch of format 2 wrote (testdata/format2/make). It has
-// a month with a sealed and a half-fetched round, a reparse of that month, and a plan of another
-// month that has not started.
+// landed unpacks a store that the last crawlbatch of format 2 wrote (testdata/format2/make). The
+// store has a month with a sealed and a half-fetched round, a reparse of this month, and a plan of
+// another month that has not started.
 func landed(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format2/landed.tar.gz")

@@ -52,7 +52,7 @@ func mayImport(from, to string) (bool, string) {
 	return true, ""
 }
 
-// stageOf returns the folder of a package's stage: stages/fetch for stages/fetch/wire.
+// stageOf returns the folder of a package's stage, such as stages/fetch for stages/fetch/wire.
 func stageOf(pkg string) string {
 	parts := strings.Split(pkg, "/")
 	return strings.Join(parts[:min(2, len(parts))], "/")

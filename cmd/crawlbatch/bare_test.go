@@ -11,13 +11,12 @@ import (
 // certificates.
 const bareMachine = "CRAWLBATCH_BARE_MACHINE"
 
-// The image contains only the binary. The binary therefore brings its own certificate
-// authorities.
+// The container image has no certificate authorities, because it contains only the binary. The
+// binary therefore brings its own certificate authorities.
 func TestOnABareMachineCertificateAuthoritiesAreTrusted(t *testing.T) {
 	if os.Getenv(bareMachine) == "" {
 		cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
-		// These are the places where Go looks for the system's certificates. They are
-		// empty.
+		// Go finds no system certificates, because both places where Go looks are empty.
 		none := t.TempDir()
 		cmd.Env = append(os.Environ(), bareMachine+"=1", "SSL_CERT_DIR="+none, "SSL_CERT_FILE="+none+"/none")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// benchServer, if set in the environment, makes the test binary serve the pages of
-// BenchmarkMap, so that another process pays for serving them.
+// benchServer, if set in the environment, makes the test binary serve the pages of BenchmarkMap.
+// The benchmark then does not measure the CPU of serving.
 const benchServer = "CRAWLBATCH_BENCH_SERVER"
 
 const (
@@ -30,7 +30,7 @@ const (
 	benchPages = 3000
 )
 
-// benchDocuments returns real pages if they are present, generated ones otherwise.
+// benchDocuments returns real pages if they are present, otherwise generated pages.
 func benchDocuments() (documents [][]byte, what string) {
 	names, _ := filepath.Glob("../../../shared/data/pages/*.html.gz")
 	for _, name := range names {
@@ -82,15 +82,15 @@ func (r *recorder) Header() http.Header {
 func (r *recorder) WriteHeader(int)             {}
 func (r *recorder) Write(b []byte) (int, error) { return r.body.Write(b) }
 
-// serveBenchPages answers /pN with a document and /zN with a compressed one, until
-// stdin is closed.
+// serveBenchPages answers /pN with a document and /zN with a compressed document, until stdin is
+// closed.
 func serveBenchPages() {
 	documents, _ := benchDocuments()
 	compressed := make([][]byte, len(documents))
 	for i, body := range documents {
 		var z bytes.Buffer
 		w := gzip.NewWriter(&z)
-		_, _ = w.Write(body) // never fails: it writes to memory
+		_, _ = w.Write(body) // a write to memory never fails
 		_ = w.Close()
 		compressed[i] = z.Bytes()
 	}
@@ -119,7 +119,7 @@ func serveBenchPages() {
 }
 
 // benchTail returns a unique end for a document. Otherwise equal documents would be stored only
-// once. For a compressed document it is a gzip member.
+// once. The end of a compressed document is a gzip member.
 func benchTail(path string, compressed bool) []byte {
 	tail := []byte("<!-- " + path + " -->")
 	if !compressed {
@@ -127,7 +127,7 @@ func benchTail(path string, compressed bool) []byte {
 	}
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	_, _ = w.Write(tail) // never fails: it writes to memory
+	_, _ = w.Write(tail) // a write to memory never fails
 	_ = w.Close()
 	return z.Bytes()
 }
@@ -141,15 +141,15 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkMap measures a whole map task (robots.txt, capture, WARC, parse, segments,
-// checkpoint) on 3,000 pages of 64 hosts, plain and compressed. In the same run it measures
-// the floor: a bare loop of GET, html.Parse, gzip -1 and two SHA-1. It reports the CPU per
-// page of both, and the task's pages per second divided by the floor's: at least 1.
+// BenchmarkMap measures a whole map task (robots.txt, capture, WARC, parse, segments, checkpoint)
+// on 3,000 pages of 64 hosts, plain and compressed. In the same run, BenchmarkMap measures the
+// floor, which is a bare loop of GET, html.Parse, gzip -1 and two SHA-1. BenchmarkMap reports the
+// CPU per page of the task and of the floor. The ratio of their pages per second should be at least
+// 1.
 //
-// The task's CPU with plain pages: a third WARC (gzip -1, SHA-1 of the block), a third
-// parse (a third of it lexing, a third text, the rest links and metadata), a sixth Parquet
-// (mostly Zstandard of links), a tenth wire (system calls, SHA-1 of the payload). Garbage
-// collection takes the rest.
+// With plain pages, WARC (gzip -1, SHA-1 of the block) takes a third of the task's CPU, and parse
+// takes a third. Parquet (mostly Zstandard of links) takes a sixth, and wire (system calls, SHA-1
+// of the payload) takes a tenth. Garbage collection takes the rest.
 func BenchmarkMap(b *testing.B) {
 	addr := benchProcess(b, benchServer)
 	for _, x := range []struct{ name, path string }{{"plain", "p"}, {"gzip", "z"}} {

@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// askCCIndex asks DuckDB the questions written for Common Crawl's index. It changes only
-// the names of the table and the crawl. It compares each answer with one computed from the
-// rows without SQL.
+// askCCIndex asks DuckDB the questions written for Common Crawl's index. askCCIndex changes only
+// the names of the table and the crawl in the questions. askCCIndex compares each answer with an
+// answer that is computed from the rows without SQL.
 func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")
 	if err != nil || len(questions) == 0 {
@@ -39,7 +39,7 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 		}
 		got := answers[file].Lines()
 		if len(lines) == 0 {
-			empty++ // the demo's web has no such rows; formats/catalog asks a table that does
+			empty++ // the demo's web has no rows for this question; a test of formats/catalog has
 		}
 		slices.Sort(got)
 		slices.Sort(lines)
@@ -55,8 +55,8 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	}
 }
 
-// ccIndexAnswers answers each question from rows, by subset: values joined by bars, in any
-// order.
+// ccIndexAnswers answers each question from rows, which are grouped by subset. An answer is a list
+// of lines in any order, each with values joined by bars.
 func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 	pages := rows["warc"]
 	all := slices.Concat(pages, rows["crawldiagnostics"], rows["robotstxt"])

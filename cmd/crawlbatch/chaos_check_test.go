@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// check compares what a disturbed crawl left with an undisturbed crawl: verify's findings,
-// the tables and the server's own log. excused may allow a request that came too soon.
+// check compares what a disturbed crawl left with an undisturbed crawl: verify's findings, the
+// tables and the server's own log. excused reports whether a request that came too soon is allowed.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()
@@ -35,11 +35,12 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 }
 
 // lostAtMost bounds the work that a blow destroys: a request sent within this time before the blow
-// may be sent again. It is the interval between two checkpoints plus the time to make one on a busy
-// machine.
+// may be sent again. lostAtMost is the interval between two checkpoints plus the time to make a
+// checkpoint on a busy machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
-// checkRepeats finds documents that were fetched again without a blow that explains it.
+// checkRepeats finds documents that were fetched again although no blow explains the repeated
+// request.
 func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	asked := map[string][]simweb.Entry{} // by URL
 	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })

@@ -40,8 +40,8 @@ func driverIn(b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.
 	}
 }
 
-// laterDriver makes the process drive a crawl with a clock that is ahead. Its value is the
-// JSON of a later.
+// laterDriver makes the process drive a crawl with a clock that is ahead. The value of laterDriver
+// is the JSON of a later.
 const laterDriver = "CRAWLBATCH_CHAOS_LATER"
 
 type later struct {
@@ -50,7 +50,7 @@ type later struct {
 	Ahead  time.Duration
 }
 
-// aheadClock is the machine's clock, ahead of it.
+// aheadClock is a clock that is ahead of the machine's clock.
 type aheadClock struct {
 	stages.SystemClock
 	ahead time.Duration
@@ -58,7 +58,7 @@ type aheadClock struct {
 
 func (c aheadClock) Now() time.Time { return time.Now().Add(c.ahead) }
 
-// driveLater is the process that laterDriver describes. It returns the exit code.
+// driveLater is the process that laterDriver describes. driveLater returns the exit code.
 func driveLater(value string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	err := func() error {
@@ -98,7 +98,7 @@ func driversInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// driversInS3 does the same with S3.
+// driversInS3 has two drivers plan the next rounds of a crawl in S3.
 func driversInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		server, address := s3(t)
@@ -108,8 +108,8 @@ func driversInS3(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// twoDrivers runs a crawl with two drivers. It kills them while they plan and start round 1.
-// After that two drivers whose clocks differ plan round 2 while its URLs become due.
+// twoDrivers runs a crawl with two drivers. twoDrivers kills drivers while they plan and start
+// round 1. Then two drivers whose clocks differ plan round 2 while URLs become due.
 func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) {
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -136,14 +136,14 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 	wg.Wait()
 	span := time.Since(began)
 	c.onePlan(b, 1)
-	c.check(r, b, nil) // of the first two rounds, and stops the web
+	c.check(r, b, nil) // checks the first two rounds and stops the web
 	if !t.Failed() {
 		c.aroundDueTime(b, began, span)
 	}
 }
 
-// planning waits until round 0 is sealed. It reports whether the process runs then and round 1
-// has not started.
+// planning waits until round 0 is sealed. planning reports whether the process then still runs and
+// round 1 has not started.
 func (c *chaos) planning(p *process, b store.Bucket) bool {
 	for {
 		sealed, err := manifest.Exists(c.t.Context(), b, layout.Sealed(demo.Crawl, 0))
@@ -165,7 +165,7 @@ func (c *chaos) planning(p *process, b store.Bucket) bool {
 	}
 }
 
-// onePlan checks that a round has one plan, and that the ledger chose it once. It returns the
+// onePlan checks that a round has one plan, and that the ledger chose it once. onePlan returns the
 // URLs of the plan.
 func (c *chaos) onePlan(b store.Bucket, round int) (urls []string) {
 	t := c.t
@@ -222,7 +222,7 @@ func (c *chaos) aroundDueTime(b store.Bucket, began time.Time, span time.Duratio
 	for n := range 2 {
 		wg.Go(func() {
 			for life := 0; ; life++ {
-				// A clock of the same machine does not go back, and each process has its own.
+				// Each process has its own clock, which never goes back.
 				p := c.laterDriver(ahead + c.between(0, 3*time.Second))
 				if n == 0 && life == 0 && p.lives(c.between(0, 1500*time.Millisecond)) {
 					c.kill(p)

@@ -23,16 +23,16 @@ import (
 
 // These environment variables configure the chaos suite.
 const (
-	chaosSwitch = "CRAWLBATCH_CHAOS" // unless set, the suite is skipped
+	chaosSwitch = "CRAWLBATCH_CHAOS" // enables the suite, which is otherwise skipped
 	chaosSeed   = "CRAWLBATCH_CHAOS_SEED"
-	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // per scenario that kills; default 100
+	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // number of kills in each scenario that kills; default 100
 )
 
-// The pace of the suite's crawls. The delays are long enough that the server's log shows a
-// restarted process that ignores them.
+// The pace of the suite's crawls. The delays are so long that the server's log would show a
+// restarted process that ignores delays.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // tolerated error of a gap; shorter than the time that a restarted process needs before its first request
+	chaosSlack = 240 * time.Millisecond // tolerated error of the gap between requests; a restarted process needs longer before its first request
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )
@@ -57,30 +57,30 @@ type chaos struct {
 	addr   string                // address of the web's server
 	stop   func() []simweb.Entry // stops the web's server and returns its log
 	store  string
-	env    []string // environment of the crawl's processes, added to this process's own
+	env    []string // environment that the crawl's processes get in addition to this process's environment
 	flags  []string // flags of `crawlbatch run`
 	pace   truth.Pace
 
 	mu          sync.Mutex
 	blows       []blow
 	killed      int
-	interrupted bool // some processes got a signal to end
+	interrupted bool // true: some processes got a signal to end
 }
 
-// blow is the time during which something was done to a process. At the time from, the process
-// still ran.
+// blow is the time during which something was done to a process. The process still ran at the time
+// from.
 type blow struct {
 	from, to time.Time
-	hosts    map[string]bool // it explains requests to these; nil: to all
+	hosts    map[string]bool // hosts whose repeated requests the blow explains; nil: all hosts
 }
 
-// chaosRun is what all crawls of one run of the suite share.
+// chaosRun holds the facts that all crawls of one run of the suite share.
 type chaosRun struct {
 	listen   string // the web's address
 	seed     uint64
 	kills    int
 	binary   string
-	baseline store.Bucket    // store of an undisturbed crawl
+	baseline store.Bucket    // store of the undisturbed crawl
 	repeated map[string]bool // host and path that even the undisturbed crawl requested more than once
 }
 
@@ -132,7 +132,7 @@ func (r *chaosRun) crawl(t *testing.T, store string, salt uint64, delay time.Dur
 // chaosPlan describes a crawl.
 type chaosPlan struct {
 	store  string
-	salt   uint64 // varies its random numbers
+	salt   uint64 // varies the random numbers of the crawl
 	web    *simweb.Web
 	config string
 	env    []string
@@ -187,8 +187,8 @@ func (c *chaos) serve(listen string) (addr string) {
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// The log says when requests came, so the server must not wait for a processor while
-	// crawls keep them busy. Only root may raise its priority.
+	// The log says when requests came, so busy crawls must not delay the server. Only root may
+	// raise the server's priority.
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, server.Process.Pid, -15)
 	ended := sync.OnceFunc(func() {
 		_ = server.Process.Signal(os.Interrupt)
@@ -239,7 +239,7 @@ func (c *chaos) launch(cmd *exec.Cmd, command string) *process {
 	p := &process{cmd, said, make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // wait reads the exit code
+		_ = cmd.Wait() // process.wait reads the exit code
 	}()
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -264,7 +264,7 @@ func (p *process) wait() (int, string) {
 	return p.cmd.ProcessState.ExitCode(), string(text[max(0, len(text)-4000):])
 }
 
-// lives waits up to d and reports whether the process still runs then.
+// lives waits up to d, and then reports whether the process still runs.
 func (p *process) lives(d time.Duration) bool {
 	select {
 	case <-p.ended:

@@ -40,16 +40,16 @@ func (c *chaos) below(n int) int {
 	return c.random.IntN(n)
 }
 
-// removeLocks removes the lock files of a directory store, or all of the store's own folder.
+// removeLocks removes the lock files of a directory store, or the whole folder that holds them.
 func (c *chaos) removeLocks() {
 	own := filepath.Join(c.store, store.Reserved)
 	b := blow{from: time.Now()}
 	if c.chance(2) {
-		_ = os.RemoveAll(own) // fails if a process writes a file there meanwhile
+		_ = os.RemoveAll(own) // RemoveAll fails if a process writes a file there meanwhile
 	} else {
 		locks, _ := filepath.Glob(filepath.Join(own, "locks", "*"))
 		for _, name := range locks {
-			_ = os.Remove(name) // its holder may have removed it
+			_ = os.Remove(name) // the holder of the lock may have removed the file
 		}
 	}
 	b.to = time.Now()
@@ -57,8 +57,8 @@ func (c *chaos) removeLocks() {
 }
 
 // recorded reports whether at most one attempt in a row recorded nothing, at each unfinished
-// partition of a directory store. Blows wait for it: after three such attempts a crawl enters
-// serial mode, which ends in quarantine if the blows go on.
+// partition of a directory store. Blows wait until recorded returns true. After three attempts that
+// record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
 func (c *chaos) recorded() bool {
 	k := &copies{c.store, map[string][]state{}}
 	k.look(c.t)
@@ -70,9 +70,9 @@ func (c *chaos) recorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. A run may be killed by
-// disturb, or be interrupted because somebody removed a file of the store while it planned or
-// probed: those calls are not repeated.
+// untilDone runs the crawl again and again until a run succeeds. disturb may kill a run. A run may
+// also be interrupted because a file of the store was removed while the run planned or probed,
+// because such calls are not repeated.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
 		p := c.run()
@@ -80,7 +80,7 @@ func (c *chaos) untilDone(disturb func(*process)) {
 		switch code, out := p.wait(); code {
 		case 0:
 			return
-		case -1: // killed
+		case -1: // the process was killed
 		case exitInterrupted:
 			if !strings.Contains(out, "somebody removed") {
 				c.t.Errorf("run: exit %d\n%s", code, out)
@@ -117,8 +117,8 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 		wg.Go(func() { work(0, false) })
 		wg.Go(func() { work(c.between(0, 2*time.Second), true) })
 		here := 0
-		// This pauses after each 5 removals, so that attempts get on: after each removal,
-		// hosts wait for an extra delay.
+		// Hosts wait for an extra delay after each removal. The loop therefore pauses after every 5
+		// removals, so that attempts make progress.
 		for ; left.Load() == 2; here++ {
 			time.Sleep(c.between(20*time.Millisecond, 1500*time.Millisecond))
 			if here%5 == 4 {
@@ -139,7 +139,7 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 // copies are the states that checkpoints of a directory store had.
 type copies struct {
 	root string
-	of   map[string][]state // by key, oldest first
+	of   map[string][]state // states of each checkpoint, oldest first, by key
 }
 
 type state struct {
@@ -148,7 +148,7 @@ type state struct {
 	doc  manifest.Checkpoint
 }
 
-// look keeps the checkpoints that changed since the last look.
+// look keeps a copy of each checkpoint that has changed since the last look.
 func (k *copies) look(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(k.root, "crawl="+demo.Crawl, "round=*", "fetch", "part-*", "checkpoint.json"))
@@ -174,8 +174,8 @@ func (k *copies) look(t *testing.T) {
 	}
 }
 
-// watch looks until the process ends, or d is over and attempts have recorded something. It
-// reports whether the process still runs.
+// watch calls look until the process ends, or until d is over and attempts have recorded an
+// outcome. watch reports whether the process still runs.
 func (k *copies) watch(c *chaos, p *process, d time.Duration) bool {
 	t := c.t
 	t.Helper()
@@ -188,7 +188,7 @@ func (k *copies) watch(c *chaos, p *process, d time.Duration) bool {
 	return true
 }
 
-// put writes a checkpoint as an outsider does who restores a copy.
+// put writes a checkpoint as a user does who restores a copy.
 func (k *copies) put(t *testing.T, key string, body []byte) {
 	t.Helper()
 	name := filepath.Join(k.root, key)
@@ -198,8 +198,9 @@ func (k *copies) put(t *testing.T, key string, body []byte) {
 	}
 }
 
-// choose draws an unfinished partition and an older state of its checkpoint. ok is false if
-// no partition has one. Half of the states are among the last four: those may leave no trace.
+// choose draws an unfinished partition and an older state of its checkpoint. ok is false if no
+// partition has an older state. Half of the drawn states are among the last four states, which may
+// leave no trace.
 func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(k.of)) {
@@ -218,7 +219,7 @@ func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	return key, c.below(last), true
 }
 
-// segmentsBetween counts the segments that one checkpoint lists and an older one does not.
+// segmentsBetween counts the segments that newer lists and older does not list.
 func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
 	for _, f := range newer.Files {
 		if f.Dataset == "fetches" && !slices.ContainsFunc(older.Files, func(o manifest.File) bool { return o.Key == f.Key }) {
@@ -229,8 +230,8 @@ func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
 }
 
 // oldCheckpoints kills a crawl at random instants and puts an older copy of a checkpoint back.
-// Either the next attempt refuses it and changes nothing, or the copy lacks no more than a
-// crash may lose: one segment.
+// Either the next attempt refuses the old copy and changes nothing, or the old copy lacks at most
+// one segment, as much as a crash may lose.
 func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	refused, taken := 0, 0
 	for n := 0; n < r.kills; salt++ {
@@ -263,8 +264,8 @@ func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// putBack puts an older checkpoint back and makes an attempt. It reports whether the attempt took
-// the older checkpoint. If not, putBack restores the newest one.
+// putBack puts an older checkpoint back and makes an attempt. putBack reports whether the attempt
+// took the older checkpoint. If the attempt refused, putBack restores the newest checkpoint.
 func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	t := c.t
 	t.Helper()
@@ -307,7 +308,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	if n := segmentsBetween(&old.doc, &last.doc); n > 1 {
 		t.Errorf("%s: it lacks %d segments and was taken", what, n)
 	}
-	// The partition's hosts may be asked again for what was recorded since.
+	// The crawl may request URLs again whose outcomes were recorded after the older checkpoint.
 	hosts := map[string]bool{}
 	for _, s := range had {
 		for _, h := range s.doc.Hosts {
@@ -315,7 +316,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 		}
 	}
 	c.dealt(blow{from: old.seen, to: killed, hosts: hosts})
-	k.of[key] = slices.Clone(had[:older+1]) // the others are not states of what follows
+	k.of[key] = slices.Clone(had[:older+1]) // later states do not belong to the history that the older state begins
 	k.look(t)
 	return true
 }
@@ -342,10 +343,10 @@ func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
 		})
 	}
 	removed := 0
-	// This ends after 10 removals: after each, hosts wait for an extra delay.
+	// The loop ends after 10 removals, because hosts wait for an extra delay after each removal.
 	for ; removed < 10 && left.Load() == 2; removed++ {
 		time.Sleep(c.between(100*time.Millisecond, 900*time.Millisecond))
-		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // fails if a process writes a file there meanwhile
+		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // RemoveAll fails if a process writes a file there meanwhile
 	}
 	wg.Wait()
 	if removed < 5 {

@@ -22,7 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// awayFor is how long a store is unreachable, once per crawl.
+// awayFor is the time for which a store is unreachable, once per crawl.
 const awayFor = 10 * time.Second
 
 // failingProxy forwards to a real S3 server and fails 5 % of requests.
@@ -31,7 +31,7 @@ type failingProxy struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	away   time.Time // the store is unreachable until then
+	away   time.Time // end of the time in which the store is unreachable
 	failed int
 }
 
@@ -44,7 +44,7 @@ func newFailingProxy(t *testing.T, endpoint string, random *rand.Rand) (*failing
 	p := &failingProxy{random: random, next: &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
-			r.Out.Host = r.In.Host // the signature covers this host
+			r.Out.Host = r.In.Host // the request's signature covers this host
 		},
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}}
@@ -125,7 +125,7 @@ func failingS3(t *testing.T, r *chaosRun, salt uint64) {
 	c.check(r, openS3(t, server, address), nil)
 }
 
-// failingDirectory does the same with a directory, within this process.
+// failingDirectory crawls within this process into a directory store that fails 5 % of calls.
 func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
 	b, err := dirstore.Open(c.store, dirstore.Options{})
@@ -157,8 +157,8 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		if err == nil {
 			break
 		}
-		// The driver and reduce tasks do not retry conditional writes here: those to a
-		// directory never fail like this. The user would run the crawl again.
+		// The driver and reduce tasks do not retry conditional writes to a directory, because such
+		// writes never fail like this in reality. The loop runs the crawl again, as a user would.
 		if tries > 100 {
 			t.Fatal(err)
 		}

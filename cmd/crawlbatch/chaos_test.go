@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// TestChaos crawls the synthetic web while everything that can go wrong does, and checks
-// all that each crawl leaves.
+// TestChaos crawls the synthetic web while everything that can go wrong goes wrong. TestChaos then
+// checks the complete store of each crawl.
 func TestChaos(t *testing.T) {
 	r := newChaosRun(t)
 	for n, scenario := range []struct {
@@ -45,7 +45,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// s3 starts an S3 server. It returns the address of a store in it.
+// s3 starts an S3 server. s3 returns the server and the address of a store in the server.
 func s3(t *testing.T) (*versitygw.Server, string) {
 	t.Helper()
 	server := versitygw.Start(t)
@@ -70,8 +70,8 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
 		short := 0
 		for done := false; !done; {
-			// At most two processes in a row live too short for a checkpoint. After more, the crawl
-			// would enter serial mode.
+			// At most two processes in a row live too short for a checkpoint. After three, the
+			// crawl would enter serial mode.
 			life := c.between(10*time.Millisecond, 3500*time.Millisecond)
 			if life < 1500*time.Millisecond {
 				short++
@@ -96,7 +96,7 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// killsInS3 kills two processes that crawl together. Each task has two copies; one of them
+// killsInS3 kills two processes that crawl together. Each task has two attempts, of which one
 // stands by.
 func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
@@ -149,8 +149,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// The suspensions end after eight, because otherwise a host that asks for a pause longer than a
-	// process lives would never be requested again.
+	// The suspensions end after eight. Otherwise a host that asks for a pause longer than a process
+	// lives would never be requested again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
@@ -174,8 +174,9 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		t.Errorf("paused %d times only", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
-		// After a suspension, one request per slot may come too soon, because it was checked before
-		// the suspension and is written after it. Later requests keep the delay of the new holder.
+		// After a suspension, one request per slot may come too soon, because the request was
+		// checked before the suspension and written after it. Later requests keep the delay of the
+		// new holder.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true
@@ -204,7 +205,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 			if code != exitInterrupted {
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
-			p = c.run() // the message says to run it again
+			p = c.run() // the message tells the user to run the command again
 			continue
 		}
 		dir := scratch

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// fifo makes a named pipe. At the end of the test it releases readers and writers that
-// still wait for it.
+// fifo makes a named pipe. At the end of the test, fifo releases readers and writers that still
+// wait for the pipe.
 func fifo(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "seeds")
@@ -46,7 +46,7 @@ func inTime(t *testing.T, f func() error) error {
 
 func TestSeedsGoIntoAPipe(t *testing.T) {
 	cfg := simweb.Default()
-	cfg.Hosts = 5000 // more than a pipe's buffer
+	cfg.Hosts = 5000 // the seeds do not fit into a pipe's buffer
 	web, err := simweb.New(cfg)
 	if err != nil {
 		t.Fatal(err)

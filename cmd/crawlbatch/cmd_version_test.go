@@ -42,7 +42,7 @@ func TestShellsCompleteStagesDialectsAndFlags(t *testing.T) {
 		words := strings.Split(line, " ")
 		out, _, code := called(t, append([]string{"__complete"}, words...)...)
 		got := strings.Split(strings.TrimSpace(out), "\n")
-		got = got[:len(got)-1] // the directive
+		got = got[:len(got)-1] // the last line is a directive for the shell
 		if code != 0 || !slices.Equal(got, want) {
 			t.Errorf("%q completes to %q (exit %d), want %q", line, got, code, want)
 		}

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// sealedStore makes a store of crawls, each with some sealed rounds whose stages are frozen
-// at a format.
+// sealedStore makes a store of crawls. rounds says how many sealed rounds each crawl has. All
+// stages are frozen at the given format.
 func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 	return dir
 }
 
-// called runs a command line and returns what it printed, and its exit code.
+// called runs a command line and returns its output and exit code.
 func called(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errw bytes.Buffer

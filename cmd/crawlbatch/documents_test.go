@@ -97,7 +97,7 @@ func TestEveryLinkBetweenDocumentsLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// Each make target, crawlbatch command and flag that a document names exists.
+// Every make target, crawlbatch command and flag that a document names must exist.
 func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 	targets := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(fileOfTree(t, "Makefile"), -1) {
@@ -120,7 +120,7 @@ func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 			}
 		}
 		if strings.Contains(doc, "testdata/") {
-			continue // commands whose flags belong to other programs
+			continue // flags in a line of these commands belong to other programs
 		}
 		for _, c := range codeSpan.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
 			c = strings.Trim(c, "`")
@@ -153,9 +153,9 @@ func TestTheREADMEIsShort(t *testing.T) {
 	}
 }
 
-// Each README with a part "generated: packages" lists the packages below its folder with
-// the first sentence of each package comment. The list must be complete and current;
-// -update rewrites it.
+// Each README with a part "generated: packages" lists the packages below its folder with the first
+// sentence of each package comment. The list of packages must be complete and current. The flag
+// -update rewrites the list.
 func TestThePackageMapsAreComplete(t *testing.T) {
 	const end = "<!-- end -->\n"
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}\t{{.Doc}}", module+"...").Output()

@@ -34,13 +34,13 @@ func TestDuckDBOpensAWholeCrawl(t *testing.T) {
 	t.Run("the commands that the demo prints work", func(t *testing.T) { followDemo(t, d.told) })
 }
 
-// compareRowCounts opens every dataset.
+// compareRowCounts compares the row count of each dataset's view with the sealed rounds.
 func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
 	want, files, names := map[string][]string{}, []string{views}, map[string]string{}
 	for _, dataset := range catalog.Datasets() {
 		view := dataset.Name
 		if view == "urls" {
-			view = "urls_history" // urls holds only the newest state of each URL
+			view = "urls_history" // the view urls holds only the newest state of each URL
 		}
 		file := duckdbtest.SQLFile(t, "SELECT crawl, round, count(*) AS n FROM "+view+" GROUP BY ALL ORDER BY ALL")
 		files, names[dataset.Name] = append(files, file), file
@@ -113,8 +113,8 @@ func capturesBySubset(t *testing.T, d *demoStore) map[string][]schema.Capture {
 	return rows
 }
 
-// followDemo runs the commands that the demo prints. No duckdb command exists in the shell,
-// so it hands the SQL to the DuckDB of the tests.
+// followDemo runs the commands that the demo prints. The shell has no duckdb command, so followDemo
+// hands the SQL to the DuckDB of the tests.
 func followDemo(t *testing.T, told string) {
 	_, after, ok := strings.Cut(told, "  crawlbatch views ")
 	command, after, ok2 := strings.Cut(after, " > views.sql\n  duckdb -init views.sql -c ")
@@ -144,9 +144,9 @@ func followDemo(t *testing.T, told string) {
 	}
 }
 
-// TestS3StoreViewsOpenInDuckDB crawls into a real S3 server and opens the parts in the
-// server's folder with DuckDB. SQL for s3:// needs an extension that DuckDB downloads, so
-// the test checks only its text.
+// TestS3StoreViewsOpenInDuckDB crawls into a real S3 server and opens the parts in the server's
+// folder with DuckDB. The test checks only the text of SQL for s3://, because DuckDB would have to
+// download an extension.
 func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	duckdbtest.Need(t)
 	server := versitygw.Start(t)
@@ -188,7 +188,7 @@ func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	compareRowCounts(t, duckdbtest.SQLFile(t, folder), sealed)
 }
 
-// readQuestion reads a query for cc-index and asks it of captures.
+// readQuestion reads a query for cc-index and rewrites the query for captures.
 func readQuestion(t *testing.T, file string) string {
 	t.Helper()
 	sql, err := os.ReadFile(file)

@@ -19,7 +19,7 @@ type demoStore struct {
 	dir    string
 	bucket store.Bucket
 	sealed []*manifest.Sealed
-	told   string // what the demo printed on stdout
+	told   string // output of the demo on stdout
 }
 
 // crawlDemo runs two rounds of the demo into the test's own directory.
@@ -51,7 +51,7 @@ func crawlbatch(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// rowsOf reads a dataset of all sealed rounds.
+// rowsOf reads the rows of a dataset in all sealed rounds.
 func rowsOf[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dataset string) []T {
 	t.Helper()
 	var rows []T

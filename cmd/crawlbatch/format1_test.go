@@ -22,9 +22,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// format1Store unpacks the store of a round that the last crawlbatch of format 1 crawled: 8
-// URLs of simweb in 3 partitions. The tar file omits all WARC files and what the reduce
-// stages wrote, except manifests.
+// format1Store unpacks the store of a round that the last crawlbatch of format 1 crawled: 8 URLs of
+// simweb in 3 partitions. The tar file omits all WARC files, and the files of the reduce stages
+// except manifests.
 func format1Store(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format1/store.tar.gz")
@@ -68,7 +68,8 @@ func unpacked(t *testing.T, name string) string {
 	}
 }
 
-// format1Result returns the result of a task of that round and checks its files.
+// format1Result returns the result of a task of the round in format1Store and checks the result's
+// files.
 func format1Result(t *testing.T, dir string, stage stages.Stage, partition int) *manifest.Result {
 	t.Helper()
 	b, err := dirstore.Open(dir, dirstore.Options{})
@@ -111,7 +112,7 @@ func TestRebuildGivesPartsOfFormat1TheirOldBytes(t *testing.T) {
 	}
 }
 
-// The old version froze the merge stage and completed two of its three tasks.
+// An older version has frozen the merge stage and completed two of the three merge tasks.
 func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -141,7 +142,7 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledgertest.Make(t, b, "2026-10") // makes the ledger from what is left
+	ledgertest.Make(t, b, "2026-10") // makes the ledger from the remaining documents
 	crawlbatch(t, "run", "--month", "2026-10", "--rounds", "1", "--store", dir)
 	got := format1Result(t, dir, stages.Merge, 2)
 	for i, f := range want.Files {

@@ -41,7 +41,7 @@ func TestCommandsToRunAgainNameTheExecutorAndTheClusterGiven(t *testing.T) {
 		if got := c.o.given(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
-		// The commands must accept the flags that are printed for them.
+		// Each command must accept the flags that another command prints for it.
 		for _, name := range []string{"run", "retry", "status"} {
 			cmd, _, err := newRoot(&common{}).Find([]string{name})
 			if err != nil {

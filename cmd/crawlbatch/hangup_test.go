@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// TestASIGHUPReloadsPolitenessInARunningTask crawls two hosts in a process. On SIGHUP it
-// ignores a broken file; a good one that stops one host and speeds up the other takes
-// effect within seconds.
+// TestASIGHUPReloadsPolitenessInARunningTask crawls two hosts in a process. On SIGHUP the process
+// ignores a broken file. A valid file that stops one host and speeds up the other host takes effect
+// within seconds.
 func TestASIGHUPReloadsPolitenessInARunningTask(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// hostileFaults is the table of TestHostile. It does not repeat simweb's table
-// (simweb.Faults), which TestASyntheticWebIsFetchedAsItsTruthSays covers.
+// hostileFaults is the table of TestHostile. The table does not repeat the faults of simweb.Faults,
+// which TestASyntheticWebIsFetchedAsItsTruthSays covers.
 func hostileFaults() []hostileFault {
 	return slices.Concat(handshakeFaults(), nameFaults(), brokenFaults(), endlessFaults(), bombFaults(), documentFaults(),
 		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults())
@@ -72,7 +72,7 @@ func nameFaults() []hostileFault {
 	}
 }
 
-// brokenFaults close the connection too early.
+// brokenFaults returns faults that close the connection too early.
 func brokenFaults() []hostileFault {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 	return []hostileFault{
@@ -102,7 +102,7 @@ func brokenFaults() []hostileFault {
 	}
 }
 
-// endlessFaults never end.
+// endlessFaults returns faults whose responses never end.
 func endlessFaults() []hostileFault {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 	chunked := head + "Transfer-Encoding: chunked\r\n\r\n"
@@ -185,7 +185,7 @@ func bombFaults() []hostileFault {
 			x.answer(text, "Content-Encoding: "+strings.Join(codings, ", "))
 		}})
 	}
-	// Six layers are more than the fetcher undoes. The rest is compressed data, which is no
+	// Six layers are more than the fetcher undoes. The rest is still compressed data and no
 	// document.
 	six := bomb("bomb-six-layers", page, "gzip", "gzip", "gzip", "gzip", "gzip", "gzip")
 	six.outcome, six.truncated, six.page = schema.MIMEFiltered, "", false
@@ -216,7 +216,7 @@ func documentFaults() []hostileFault {
 			fmt.Fprintf(&links, "<a href=/%d>l</a>", n)
 		}
 	}
-	million := document("million-links", 10_000, strings.Repeat("<a href=/x>", 470_000)) // 1,000,000 do not fit into 5 MiB
+	million := document("million-links", 10_000, strings.Repeat("<a href=/x>", 470_000)) // a document with 1,000,000 links does not fit into 5 MiB
 	million.truncated = ""
 	long := document("long-attribute", 0, "<p title='"+strings.Repeat("x", 6<<20))
 	long.truncated = schema.TruncatedLength
@@ -237,7 +237,7 @@ func documentFaults() []hostileFault {
 	}
 }
 
-// lyingFaults state something that is not true.
+// lyingFaults returns faults whose responses contain false statements.
 func lyingFaults() []hostileFault {
 	const text = "<p>Grüße aus <a href=/k%C3%B6ln>Köln</a> und noch ein paar Wörter über Städte am Fluß."
 	lie := func(name string, links int, serve func(x exchange)) hostileFault {
@@ -350,8 +350,8 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	// respelled returns faults whose robots.txt denies another spelling of the requested
-	// path: once for a planned URL, once for a redirect's target.
+	// respelled returns two faults whose robots.txt denies another spelling of the requested path.
+	// The path is that of a planned URL in one fault, and of a redirect's target in the other.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }
@@ -400,7 +400,7 @@ func sitemapFaults() []hostileFault {
 	}
 	const xml = `<?xml version="1.0"?>`
 	var million, lol strings.Builder
-	for n := range 150_000 { // as many as fit into 5 MiB
+	for n := range 150_000 { // as many URLs as fit into 5 MiB
 		fmt.Fprintf(&million, "<url><loc>/p%d</loc></url>", n)
 	}
 	lol.WriteString(xml + `<!DOCTYPE urlset [<!ENTITY a "http://billion-laughs.test/">`)
@@ -423,7 +423,7 @@ func sitemapFaults() []hostileFault {
 	}
 }
 
-// addressFaults lead to addresses that are not public.
+// addressFaults returns faults that lead to addresses that are not public.
 func addressFaults() []hostileFault {
 	named := func(name, addrs string) hostileFault {
 		return hostileFault{name: name, dns: "is " + addrs, outcome: schema.AddressBlocked}

@@ -50,27 +50,28 @@ type hostileFault struct {
 	canon  string           // the canonical URL; "" if it equals url
 	serve  func(x exchange) // answers requests for pages; nil: sends a page without fault
 	robots func(x exchange) // answers requests for robots.txt; nil: sends 404
-	tls    string           // see hostileWeb.handshake
-	dns    string           // see hostileWeb.nameAnswer
+	tls    string           // kind of TLS handshake, described in hostileWeb.handshake
+	dns    string           // kind of DNS answer, described in hostileWeb.nameAnswer
 
-	// The row that the planned URL must have.
+	// These fields are the expected values of the planned URL's row.
 	outcome   schema.Outcome
 	status    int16
 	truncated string
-	warning   string // at least one request of the host must have it; "": not checked
-	failure   string // the error must contain it
-	// page says that pages has a row for the URL. title and links are values of that row.
+	warning   string // warning that at least one request of the host must have; "": not checked
+	failure   string // text that the error must contain
+	// page is true if pages must have a row for the URL. title and links are expected values of
+	// this row.
 	page  bool
 	title string
-	links int // -1: any number
+	links int // expected number of links; -1: any number
 }
 
 // hostileRun is a crawl of a hostile web.
 type hostileRun struct {
 	urls    []string // URLs of the first plan
-	rounds  int      // 0 means 1
-	private bool     // private addresses may be connected to
-	rules   []string // rules of connect_to that come before those of the web's ports
+	rounds  int      // number of rounds; 0 means 1
+	private bool     // true: the crawl may connect to private addresses
+	rules   []string // rules of connect_to that come before the rules for the web's ports
 }
 
 // planned returns the planned URLs of faults.
@@ -81,8 +82,8 @@ func planned(faults []hostileFault) (urls []string) {
 	return urls
 }
 
-// runHostile crawls with the real binary. It returns the rows and the peak of the binary's
-// memory.
+// runHostile crawls with the real binary. runHostile returns the rows, and the peak of the binary's
+// memory in bytes.
 func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, peak int64) {
 	t.Helper()
 	rules := r.rules
@@ -108,7 +109,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 		t.Fatal(err)
 	}
 	t.Logf("%d URLs planned first, %d rounds: peak memory %d MiB, CPU %v", len(r.urls), rounds, peak>>20, cpu)
-	if len(r.urls) < 10_000 { // verify reads everything that a list named; other tests cover it for long lists
+	if len(r.urls) < 10_000 { // verify would read every URL of a long list; other tests verify long lists
 		crawlbatch(t, append([]string{"verify"}, month...)...)
 	}
 	b := openDir(t, store)
@@ -135,10 +136,10 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 
 // hostileRows holds the rows of a crawl of faults.
 type hostileRows struct {
-	fetches  map[string]schema.Fetch // by planned URL
-	pages    map[string]schema.Page  // by planned URL
-	links    map[string]int          // by source
-	warnings map[string]string       // by fault
+	fetches  map[string]schema.Fetch // row of fetches, by planned URL
+	pages    map[string]schema.Page  // row of pages, by planned URL
+	links    map[string]int          // number of links, by source URL
+	warnings map[string]string       // warnings of requests, by fault
 	skips    []schema.Skip
 	urls     []schema.URLRecord
 }
@@ -183,9 +184,9 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 	}
 }
 
-// TestHostile crawls each fault of the table with the real binary and compares what it
-// recorded. It crawls all faults at once, within the memory of a map task: that also shows
-// that no fault harms another.
+// TestHostile crawls each fault of the table with the real binary and compares the recorded rows
+// with the expected rows. All faults are crawled at once within the memory of a map task, which
+// shows that no fault harms another fault.
 func TestHostile(t *testing.T) {
 	needHostile(t)
 	faults := hostileFaults()
@@ -215,7 +216,7 @@ func TestHostileAddresses(t *testing.T) {
 	needHostile(t)
 	faults := addressFaults()
 	w := newHostileWeb(t, faults)
-	// One host is public. It leads to hosts that are not.
+	// One host is public and redirects to hosts that are not public.
 	rows, _ := runHostile(t, w, hostileRun{urls: planned(faults), rules: []string{"address-redirect.test:80:" + w.http}})
 	for i := range faults {
 		t.Run(faults[i].name, func(t *testing.T) { faults[i].check(t, rows) })

@@ -9,18 +9,18 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// trap is an endless web, and the reasons that must stop a crawl.
+// trap is an endless web, with the reasons for which a crawl must stop following it.
 type trap struct {
 	hostileFault
-	skips   map[schema.SkipReason]bool // reasons that some of its URLs must have
-	fetched int                        // the most URLs of its domain that may be fetched
+	skips   map[schema.SkipReason]bool // skip reasons that some URLs of the trap must have
+	fetched int                        // largest allowed number of fetched URLs of the trap's domain
 }
 
-// trapHosts is how many hosts of one domain the list names.
+// trapHosts is the number of hosts of one domain in the list of URLs.
 const trapHosts = 100_000
 
 func traps() []trap {
-	const budget = 200 // as in hostileConfig
+	const budget = 200 // the budget of URLs per domain, as in hostileConfig
 	number := func(x exchange, name string) int {
 		n, _ := strconv.Atoi(x.r.URL.Query().Get(name))
 		return n
@@ -75,9 +75,9 @@ func traps() []trap {
 	}
 }
 
-// TestHostileTraps crawls endless webs for four rounds, one of them with 100,000 hosts in a
-// domain. Depth, budget or trap detection must stop each. Every URL that is not followed
-// has a reason, and memory stays bounded.
+// TestHostileTraps crawls endless webs for four rounds. One web has 100,000 hosts in a domain.
+// Depth, budget or trap detection must stop each web. Every URL that is not followed must have a
+// reason, and memory must stay bounded.
 func TestHostileTraps(t *testing.T) {
 	needHostile(t)
 	all := traps()

@@ -25,21 +25,20 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// hostileWeb is a web on loopback that also misbehaves below HTTP: an HTTP server that
-// writes its answers by hand, a TLS server and a name server. Each fault has its own
-// domain, NAME.test.
+// hostileWeb is a web on loopback that also misbehaves below HTTP. The web has an HTTP server that
+// writes raw answers, a TLS server and a name server. Each fault has its own domain, NAME.test.
 type hostileWeb struct {
-	http, tls, dns string // addresses
-	refused        string // a port without a listener
-	roots          string // file of the trusted certificate authority
+	http, tls, dns string // addresses of the servers
+	refused        string // address of a port without a listener
+	roots          string // file with the trusted certificate authority
 
-	certificates map[string]*tls.Certificate // by kind of handshake
+	certificates map[string]*tls.Certificate // certificates, by kind of handshake
 	faults       map[string]*hostileFault
 	conns        sync.WaitGroup
 	begun        time.Time
 
 	mu    sync.Mutex
-	asked map[string]int // requests by host and path
+	asked map[string]int // number of requests, by host and path
 	open  map[net.Conn]struct{}
 	ended bool
 }
@@ -114,7 +113,7 @@ func (w *hostileWeb) accept(ln net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// name returns the fault that a host belongs to: its label below .test.
+// name returns the fault that a host belongs to, which is the host's label below .test.
 func (w *hostileWeb) name(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	host, _, _ = strings.Cut(host, ":")
@@ -152,7 +151,7 @@ func (w *hostileWeb) serve(c net.Conn) {
 type exchange struct {
 	net.Conn
 	r   *http.Request
-	nth int // which request for its host and path this is
+	nth int // number of this request among the requests for the same host and path, from 1
 }
 
 func (x exchange) send(text string) bool {
@@ -160,7 +159,7 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// endless sends first, then piece after piece with a pause in between, until the client
+// endless sends the text first once, then sends piece again and again with pauses, until the client
 // goes away.
 func (x exchange) endless(first, piece string, pause time.Duration) {
 	for x.send(first) {
@@ -227,7 +226,7 @@ func (w *hostileWeb) handshake(c net.Conn) {
 		case "reset":
 			x.reset()
 		case "half":
-			x.send("\x16\x03\x03\x40\x00\x02") // the head of a record that never comes
+			x.send("\x16\x03\x03\x40\x00\x02") // the head of a TLS record whose body never comes
 			c.Close()
 		case "plain":
 			x.send("HTTP/1.1 400 Bad Request\r\n\r\nThis is the port of TLS.\n")
@@ -251,7 +250,7 @@ func (w *hostileWeb) handshake(c net.Conn) {
 	}
 }
 
-// certify makes the certificates. Each covers all names of two labels below .test.
+// certify makes the certificates. Each certificate covers all names with two labels below .test.
 func (w *hostileWeb) certify(t *testing.T) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -299,7 +298,7 @@ func (w *hostileWeb) certify(t *testing.T) {
 	}
 }
 
-// flapping is how long the name server fails for a name that flaps.
+// flapping is the time for which the name server fails for a name that flaps.
 const flapping = 3 * time.Second
 
 // answerNames is a name server. It answers every name with 127.0.0.1, unless a fault says

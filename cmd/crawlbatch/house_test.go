@@ -15,18 +15,17 @@ import (
 
 // These bounds keep the code small enough for a newcomer to remember.
 const (
-	mostLines      = 3000 // lines of a package, without tests
-	mostComplexity = 25   // of a function: 1, and 1 more for each branch, case, && and ||
-	mostFunction   = 100  // lines of a function
-	mostPurpose    = 200  // bytes of a package's sentence of purpose
+	mostLines      = 3000 // largest number of lines in a package, without tests
+	mostComplexity = 25   // cyclomatic complexity of a function
+	mostFunction   = 100  // largest number of lines in a function
+	mostPurpose    = 200  // largest number of bytes in a package's sentence of purpose
 )
 
 // sharedRoot is the root of the repository.
 const sharedRoot = "../.."
 
-// TestEveryPackageFitsInAHead checks what CONTRIBUTING.md promises of every package: its
-// size, one sentence of purpose, documented exported names, functions of bounded
-// complexity.
+// TestEveryPackageFitsInAHead checks the rules of CONTRIBUTING.md for every package: bounded size,
+// one sentence of purpose, documented exported names, and functions of bounded complexity.
 func TestEveryPackageFitsInAHead(t *testing.T) {
 	lines, purpose := map[string]int{}, map[string]string{}
 	err := filepath.WalkDir(sharedRoot, func(path string, d fs.DirEntry, err error) error {

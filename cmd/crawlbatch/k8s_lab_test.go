@@ -19,17 +19,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// These environment variables configure the suite on a real cluster. Its processes listen
-// on an address that pods reach, so it must run in the cluster's network.
+// These environment variables configure the suite on a real cluster. The suite must run in the
+// cluster's network, because pods must reach its processes.
 const (
-	clusterSwitch = "CRAWLBATCH_CLUSTER" // address to listen on; unless set, the suite is skipped
-	clusterImage  = "CRAWLBATCH_IMAGE"   // must have the version of clusterBinary
+	clusterSwitch = "CRAWLBATCH_CLUSTER" // address that the suite listens on; if unset, the suite is skipped
+	clusterImage  = "CRAWLBATCH_IMAGE"   // container image of the same version as clusterBinary
 	clusterBinary = "CRAWLBATCH_BINARY"
-	clusterBlows  = "CRAWLBATCH_BLOWS" // blows to the disturbed crawl; default 20
+	clusterBlows  = "CRAWLBATCH_BLOWS" // number of blows to the disturbed crawl; default 20
 )
 
-// Many processes share few processors here. Fast answers and leases take longer, and a late
-// request may shorten the gap to the next one.
+// Many processes of the cluster share few processors. Answers and leases therefore need more time,
+// and a late request may shorten the gap to the next request.
 const (
 	clusterDelay   = 800 * time.Millisecond
 	clusterSlack   = 500 * time.Millisecond
@@ -37,8 +37,8 @@ const (
 	clusterLease   = 8 * time.Second
 )
 
-// clusterConfig is the part of the crawl's config about the cluster. The test cluster has
-// no Services, so the config gives the driver's pod the address of the API.
+// clusterConfig is the cluster's part of the crawl's config. The test cluster has no Services, so
+// the config gives the driver's pod the address of the API.
 const clusterConfig = `
 kubernetes:
   namespace: %s
@@ -77,17 +77,17 @@ type clusterCrawl struct {
 	*chaos
 	namespace string
 	server    *versitygw.Server
-	config    string // file of the config
-	text      string // text of the config
+	config    string // name of the config file
+	text      string // text of the config file
 }
 
-// clusterPlan says how a crawl on the cluster differs from one of the chaos suite.
+// clusterPlan says how a crawl on the cluster differs from a crawl of the chaos suite.
 type clusterPlan struct {
 	salt    uint64
 	delay   time.Duration
 	hosts   int
 	pages   int
-	replace []string // replacements in the config: old, new, …
+	replace []string // replacements in the config text, as pairs of old and new text
 }
 
 // crawl makes a namespace from the manifests, and plans a crawl.
@@ -123,7 +123,7 @@ func (r *clusterRun) namespace(t *testing.T) string {
 				kubectl(t, "-n", name, "get", "events", "--field-selector=type!=Normal,reason!=MissingClusterDNS"),
 				kubectl(t, "-n", name, "logs", "-l", "app.kubernetes.io/component=driver", "--prefix"))
 		}
-		kubectl(t, "-n", name, "delete", "jobs", "--all", "--wait=false") // otherwise their pods may keep the namespace alive
+		kubectl(t, "-n", name, "delete", "jobs", "--all", "--wait=false") // the pods of remaining Jobs may keep the namespace alive
 		kubectl(t, "delete", "namespace", name, "--wait=false")
 	})
 	return name
@@ -176,7 +176,7 @@ func (c *clusterCrawl) dir() string {
 	return filepath.Join(c.server.Dir, strings.TrimPrefix(c.store, "s3://"))
 }
 
-// kubectl runs kubectl and fails the test if it fails.
+// kubectl runs the program kubectl. If the program fails, the test fails.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl("", args...)
@@ -186,7 +186,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// tryKubectl runs kubectl. On failure it also returns the output.
+// tryKubectl runs kubectl. The output is returned even if kubectl fails.
 func tryKubectl(stdin string, args ...string) (string, error) {
 	cmd := exec.Command("kubectl", args...)
 	var out, errs bytes.Buffer
@@ -197,7 +197,7 @@ func tryKubectl(stdin string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// objects lists objects of a kind as kubectl gives them.
+// objects lists the objects of a kind that kubectl returns.
 func objects[T any](t *testing.T, namespace, kind string, args ...string) []T {
 	t.Helper()
 	var list struct{ Items []T }
@@ -221,7 +221,7 @@ func (c *clusterCrawl) processes(command string) []podProcess {
 	for _, name := range files {
 		text, err := os.ReadFile(name)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		args := strings.Split(string(text), "\x00")
 		if len(args) < 2 || args[0] != "/crawlbatch" || args[1] != command || !slices.Contains(args, c.store) {
@@ -247,7 +247,7 @@ func (p podProcess) task() string {
 	return tasks
 }
 
-// age is how long a process has run.
+// age returns the time for which a process has run.
 func (p podProcess) age() time.Duration {
 	info, err := os.Stat(fmt.Sprintf("/proc/%d", p.pid))
 	if err != nil {

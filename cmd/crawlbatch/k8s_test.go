@@ -42,13 +42,14 @@ func TestKubernetes(t *testing.T) {
 			})
 		}
 	})
-	// These scenarios overload the node or stop it; others would suffer.
+	// The following scenarios overload or stop the node, so no other scenario runs beside them.
 	t.Run("200 partitions", func(t *testing.T) { manyPartitions(t, r, 50_000) })
 	t.Run("disturbed", func(t *testing.T) { disturbedCluster(t, r, 100_000) })
 }
 
-// equalsLocal compares a crawl with one of the local executor. All stable columns must be equal.
-// Objects that depend only on fetch's results must have the same bytes.
+// equalsLocal compares a crawl on the cluster with a crawl of the local executor. All stable
+// columns must be equal. Objects that depend only on the results of fetch tasks must have the same
+// bytes.
 func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	c.finish()
@@ -96,8 +97,9 @@ func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
 	c.check(r.chaosRun, c.bucket(), nil)
 }
 
-// failsForGood damages a partition's list of URLs. Its index fails and the others finish.
-// After the repair, the driver makes one Job of that index alone.
+// failsForGood damages a partition's list of URLs. The Job's index of the damaged partition fails,
+// and the other indexes finish. After the repair, the driver makes a Job with only the failed
+// index.
 func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	const broken = 2
@@ -200,8 +202,8 @@ func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
 	}
 }
 
-// validManifests lets the API server validate everything in k8s/, and a pod that the
-// namespace must refuse.
+// validManifests lets the API server validate everything in k8s/. The namespace must refuse a pod
+// that breaks its rules.
 func validManifests(t *testing.T, r *clusterRun, _ uint64) {
 	namespace := r.namespace(t)
 	for folder, components := range map[string][]string{"manifests": {"in-cluster-store", "node-local-dns"}, "example": nil} {

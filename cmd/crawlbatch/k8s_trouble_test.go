@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// disturbedCluster crawls while it kills processes in pods, lets them run out of memory,
-// deletes and evicts pods, and kills the kubelet and the driver.
+// disturbedCluster crawls while it disturbs the cluster. The blows kill processes in pods, let pods
+// run out of memory, delete and evict pods, and kill the kubelet and the driver.
 func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
-	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Second}) // long enough for all blows
+	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Second}) // the delay makes the crawl long enough for all blows
 	blows := []struct {
 		name string
 		deal func(podProcess)
@@ -40,7 +40,7 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			if code == 0 {
 				break
 			}
-			if code != exitTasksFailed { // an index may have been hit too often
+			if code != exitTasksFailed { // the blows may have hit an index too often
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
 			driver = c.run()
@@ -55,9 +55,9 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			<-driver.ended
 			driver = c.run()
 		} else {
-			// The victim must be old enough to have recorded something: otherwise repeated
-			// deaths look like a URL that kills. Its task must have suffered least: each
-			// failure doubles the pause before the next attempt.
+			// A victim must be old enough to have recorded an outcome. Otherwise repeated deaths
+			// look like a URL that kills. The task of a victim must have failed least often,
+			// because each failure doubles the pause before the next attempt.
 			var victims []podProcess
 			for _, p := range c.processes("task") {
 				if p.age() < 2*time.Second {
@@ -97,7 +97,7 @@ func (c *clusterCrawl) draw(n int) int {
 // podGroup matches the part of a container's cgroup that holds its pod's UID.
 var podGroup = regexp.MustCompile(`/pod([0-9a-f-]{36})/`)
 
-// podOf returns the pod of a process; "" if the pod is gone.
+// podOf returns the name of a process's pod, or "" if the pod is gone.
 func (c *clusterCrawl) podOf(p podProcess) string {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
 	m := podGroup.FindSubmatch(groups)
@@ -142,7 +142,7 @@ func (c *clusterCrawl) evictPod(p podProcess) {
 // version 1 and 2.
 var memoryGroup = regexp.MustCompile(`(?m)^(?:\d+:memory:|0::)(/kube.*)$`)
 
-// squeeze lowers a container's memory limit below its use, until the kernel kills it.
+// squeeze lowers a container's memory limit below its use, until the kernel kills the container.
 func (c *clusterCrawl) squeeze(p podProcess) {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.pid))
 	m := memoryGroup.FindSubmatch(groups)
@@ -167,7 +167,7 @@ func (c *clusterCrawl) squeeze(p podProcess) {
 				return true
 			}
 			used, err := strconv.Atoi(strings.TrimSpace(string(text)))
-			if err == nil { // the kernel refuses while it finds nothing more to reclaim
+			if err == nil { // the kernel refuses a limit below the memory that it can free
 				_ = os.WriteFile(filepath.Join(dir, group.limit), []byte(strconv.Itoa(used-used%4096-256<<10)), 0o644)
 			}
 			return p.ended()
@@ -207,7 +207,7 @@ func (c *clusterCrawl) restartKubelet() {
 		defer log.Close()
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		until(t, "the kubelet's end", time.Minute, podProcess{pid: pid}.ended)
-		time.Sleep(c.between(0, 3*time.Second)) // how long the node has no kubelet
+		time.Sleep(c.between(0, 3*time.Second)) // time for which the node has no kubelet
 		devnull, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -225,8 +225,8 @@ func (c *clusterCrawl) restartKubelet() {
 	t.Error("found no kubelet to restart")
 }
 
-// says waits for a text in the output of a process and fails the test if it does not come
-// in time.
+// says waits for a text in the output of a process. The test fails if the text does not come in
+// time.
 func (p *process) says(t *testing.T, text string, most time.Duration) {
 	t.Helper()
 	said := func() string {
@@ -255,7 +255,7 @@ func (p *process) interrupt(t *testing.T) {
 	}
 }
 
-// sayWithin is how soon a driver must say what blocks a crawl.
+// sayWithin is the time within which a driver must report what blocks a crawl.
 const sayWithin = 30 * time.Second
 
 // tooLittleMemory lets the kernel kill a pod at its memory limit, and raises the limit as
@@ -278,7 +278,7 @@ func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	}
 }
 
-// cannotStart makes each mistake that keeps pods from starting, then corrects them and
+// cannotStart makes each mistake that keeps pods from starting, then corrects the mistakes and
 // crawls.
 func cannotStart(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
@@ -313,7 +313,7 @@ clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], 
 		{"no such service account", []string{"--config", with("kubernetes:\n", "kubernetes:\n  service_account: nobody\n")}, []string{"its service account is missing"}},
 		{"no such priority class", []string{"--config", with("kubernetes:\n", "kubernetes:\n  priority_class: nonesuch\n")}, []string{"its priority class is missing"}},
 	} {
-		// First the Jobs of the previous mistake must go; that time does not count.
+		// The test first waits until the Jobs of the previous mistake are gone.
 		until(t, "the end of earlier Jobs", 2*time.Minute, func() bool { return len(objects[batchv1.Job](t, c.namespace, "jobs")) == 0 })
 		p := c.start("run", append([]string{"--rounds", "2", "--executor", executorKubernetes, "--config", c.config}, m.flags...)...)
 		if p.lives(sayWithin) {

@@ -23,7 +23,7 @@ func TestTheCronJobPlansAndRunsTheMonthItWasMadeFor(t *testing.T) {
 	if err := yaml.UnmarshalStrict(body, &cron); err != nil {
 		t.Fatal(err)
 	}
-	// The values that the kubelet puts in the place of $(NAME).
+	// values holds the text that the kubelet puts in the place of each $(NAME).
 	values := map[string]string{"JOB_NAME": "crawlbatch-29891520", "STORE": "s3://bucket/crawls", "NAMESPACE": "crawl"}
 	variable := regexp.MustCompile(`\$\((\w+)\)`)
 	spec := cron.Spec.JobTemplate.Spec.Template.Spec

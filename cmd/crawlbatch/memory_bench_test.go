@@ -18,10 +18,10 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// BenchmarkMapMemory runs a map task of 200 slots in a new process and reports its peak
-// resident memory (VmHWM). It uses documents of 5 MiB on all slots at once, every second
-// one compressed, and small documents in partitions of two sizes. The peak must stay below
-// 512 MiB in all cases.
+// BenchmarkMapMemory runs a map task of 200 slots in a new process and reports its peak resident
+// memory (VmHWM). One case has documents of 5 MiB on all slots at once, and every second document
+// is compressed. Two other cases have small documents in partitions of two sizes. The peak must
+// stay below 512 MiB in all cases.
 func BenchmarkMapMemory(b *testing.B) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		b.Skip("peak memory is read from /proc, which is missing here")
@@ -91,8 +91,8 @@ func benchProcess(b *testing.B, mode string) (addr string) {
 	return strings.TrimSpace(line)
 }
 
-// serveMemoryPages answers /largeN with 5 MiB of HTML, odd ones compressed, /smallN
-// with 2 kB, until stdin is closed.
+// serveMemoryPages answers /largeN with 5 MiB of HTML and /smallN with 2 kB, until stdin is closed.
+// Answers to /largeN with an odd N are compressed.
 func serveMemoryPages() {
 	var page bytes.Buffer
 	for n := 0; page.Len() < 5<<20-200; n++ {
@@ -102,14 +102,14 @@ func serveMemoryPages() {
 	small := large[:2000]
 	var z bytes.Buffer
 	w := gzip.NewWriter(&z)
-	_, _ = w.Write(large) // never fails: it writes to memory
+	_, _ = w.Write(large) // a write to memory never fails
 	_ = w.Close()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(ln.Addr())
-	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:errcheck // it ends with the process
+	go http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:errcheck // the server ends with the process
 		body, tail := small, benchTail(r.URL.Path, false)
 		n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/large"))
 		switch {
@@ -130,9 +130,9 @@ func serveMemoryPages() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// peakOf runs a command and returns its peak resident memory in bytes and its CPU time. It
-// reads the peak from /proc until the process ends: the maximum that wait reports includes
-// pages of the parent.
+// peakOf runs a command and returns its peak resident memory in bytes and its CPU time. peakOf
+// reads the peak from /proc until the process ends, because the maximum that wait reports includes
+// memory of the parent.
 func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said
@@ -154,7 +154,7 @@ func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 	}
 }
 
-// highWater returns the peak resident memory of a process so far; 0 if the process has
+// highWater returns the peak resident memory of a process so far in bytes, or 0 if the process has
 // ended.
 func highWater(pid int) int64 {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// said collects the output of a command; other goroutines may read it meanwhile.
+// said collects the output of a command. Other goroutines may read the output meanwhile.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -36,8 +36,8 @@ func (s *said) String() string {
 
 var metricsURL = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/metrics`)
 
-// scrapedWhileCrawling serves a site of one page. When the page is requested, it scrapes
-// the metrics URL that the command printed on stderr.
+// scrapedWhileCrawling serves a site of one page. When the page is requested, the site scrapes the
+// metrics URL that the command printed on stderr.
 func scrapedWhileCrawling(t *testing.T, stderr *said) (addr string, scraped func() string) {
 	t.Helper()
 	var mu sync.Mutex

@@ -31,13 +31,12 @@ import (
 // Python interpreter: pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
 const readersVariable = "CRAWLBATCH_READERS"
 
-// misread lists columns that a reader reads wrong because of its own bug. fastparquet
-// 2026.9.0, where pandas keeps text in Arrow, takes plain pages after dictionary pages for
-// the first pages of the column. Other writers make such columns too; fastparquet-objects
-// reads them.
+// misread lists columns that a reader reads wrong because of a bug in the reader. If pandas keeps
+// text in Arrow, fastparquet 2026.9.0 takes plain pages after dictionary pages for the first pages
+// of the column. Other writers make such columns too. fastparquet-objects reads such columns.
 var misread = map[string][]string{"fastparquet": {"hard.overflow"}}
 
-// readTable is a table for the readers: a folder with its files.
+// readTable is a table for the readers, stored as a folder of files.
 type readTable struct {
 	Name    string       `json:"name"`
 	Folder  string       `json:"folder"`
@@ -49,8 +48,8 @@ type readColumn struct {
 	Type string `json:"type"`
 }
 
-// TestReadersAgree compares what other programs read with what is stored: every column of
-// every dataset of a crawl, of its plans and of a table of hard cases.
+// TestReadersAgree compares the values that other programs read with the stored values. It covers
+// every column of every dataset of a crawl, of its plans and of a table of hard cases.
 func TestReadersAgree(t *testing.T) {
 	readers := os.Getenv(readersVariable)
 	if readers == "" {
@@ -251,8 +250,8 @@ func demoTables(t *testing.T, dir string) []readTable {
 	return tables
 }
 
-// hard has columns at which readers have failed: text with runs of nulls and empty texts,
-// dictionaries that overflow into plain text, lists, numbers that are null for whole pages.
+// hard has columns with which readers have failed. Examples are runs of nulls and empty texts,
+// dictionaries that overflow into plain text, lists, and numbers that are null for whole pages.
 type hard struct {
 	Key      string   `parquet:"key,delta"`
 	Sparse   string   `parquet:"sparse,optional"`
@@ -316,7 +315,7 @@ func hardTable(t *testing.T, dir string) readTable {
 	return rt
 }
 
-// aggregates computes what aggregate.py computes, from the stored values.
+// aggregates computes the same aggregates as aggregate.py, from the stored values.
 func aggregates(t *testing.T, rt readTable) map[string][]any {
 	files, err := filepath.Glob(filepath.Join(rt.Folder, "*.parquet"))
 	if err != nil || len(files) == 0 {
@@ -359,7 +358,7 @@ func aggregates(t *testing.T, rt readTable) map[string][]any {
 // storedColumn is one column in the files of a table.
 type storedColumn struct {
 	rows, nulls int
-	values      []parquet.Value // values that are not null; for a list, its elements
+	values      []parquet.Value // values that are not null; for a column of lists, the elements
 }
 
 func (s *storedColumn) add(chunk parquet.ColumnChunk) error {
@@ -444,8 +443,9 @@ func least(texts []string, of func([]string) string) any {
 	return text
 }
 
-// integers returns the smallest, the greatest and the sum; for a list only the sum. The sum
-// of many fingerprints exceeds 64 bits.
+// integers returns the smallest value, the greatest value and the sum. For a column of lists,
+// integers returns only the sum. The sum is a big integer, because the sum of many fingerprints
+// exceeds 64 bits.
 func integers(values []parquet.Value, kind string) []any {
 	sum, numbers := new(big.Int), make([]int64, len(values))
 	for i, v := range values {

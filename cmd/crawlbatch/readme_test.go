@@ -135,10 +135,10 @@ var unpasted = map[string]string{
 	"curl -sO":                         "it needs the web and Common Crawl's bucket",
 }
 
-// The test pastes the commands of the README and of other documents into a shell on a
-// terminal, block after block, as a new user does. Four things differ from a user's
-// machine: a synthetic web answers for the real one, hosts have short delays, partitions
-// are small, and duckdb is a stand-in (make test-duckdb has the real one).
+// The test pastes the commands of the README and of other documents into a shell on a terminal,
+// block after block, as a new user does. Four things differ from a user's machine. A synthetic web
+// answers instead of the real web, hosts have short delays, partitions are small, and a stand-in
+// replaces duckdb (`make test-duckdb` runs the real duckdb).
 func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it crawls for a minute: make test-crawl")
@@ -197,7 +197,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 			t.Errorf("no block begins with %q: it need not be listed", first)
 		}
 	}
-	shell.types("kill %1; wait\nexit\n") // simweb
+	shell.types("kill %1; wait\nexit\n") // the first job of the shell is simweb
 	select {
 	case <-shell.gone:
 	case <-time.After(patience):
@@ -273,7 +273,7 @@ func (s *session) prompts(n int) (codes []string) {
 	return nil
 }
 
-// tail returns the end of what a shell showed.
+// tail returns the end of the text that a shell showed.
 func (s *session) tail() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

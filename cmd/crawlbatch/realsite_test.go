@@ -25,8 +25,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// realSites lists Debian's HTML documentation packages, each under its own host name.
-// Nobody in this project wrote these pages.
+// realSites lists Debian's HTML documentation packages, each under its own host name. Other people
+// wrote the pages of these packages.
 var realSites = map[string]string{
 	"policy.debian.test": "/usr/share/doc/debian-policy",
 	"devref.debian.test": "/usr/share/doc/developers-reference/docs",
@@ -34,7 +34,7 @@ var realSites = map[string]string{
 }
 
 const (
-	realAlias  = "www.debian.test" // answers every request with a redirect to policy.debian.test
+	realAlias  = "www.debian.test" // host that redirects every request to policy.debian.test
 	realDenied = "/howto/"         // the path that robots.txt of git.example.test forbids
 )
 
@@ -170,7 +170,7 @@ func realAnswer(u *url.URL) answer {
 	case info.IsDir():
 		file = filepath.Join(file, "index.html")
 		if _, err := os.Stat(file); err != nil {
-			return answer{outcome: schema.HTTP4xx} // 403: no listing
+			return answer{outcome: schema.HTTP4xx} // nginx answers 403 for a folder without an index page
 		}
 	}
 	switch filepath.Ext(file) {
@@ -180,11 +180,11 @@ func realAnswer(u *url.URL) answer {
 	return answer{outcome: schema.MIMEFiltered, file: file}
 }
 
-// readPage is what an independent reader finds in an HTML file.
+// readPage holds the facts that an independent reader finds in an HTML file.
 type readPage struct {
 	title    string
-	links    []string // targets of a, area, frame, iframe elements, in order
-	nofollow []string // those links whose rel forbids following them
+	links    []string // targets of a, area, frame and iframe elements, in order
+	nofollow []string // targets of the links whose rel forbids following
 }
 
 func readDocument(t *testing.T, file, base string) readPage {
@@ -260,7 +260,7 @@ func readDocument(t *testing.T, file, base string) readPage {
 type expected struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]readPage
-	nofollow map[string]bool // targets that pages ask not to follow and that no other link leads to
+	nofollow map[string]bool // targets that pages ask not to follow, without a target that another link leads to
 }
 
 // walkRealSites crawls the files on disk, round by round.

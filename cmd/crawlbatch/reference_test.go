@@ -84,8 +84,7 @@ func TestEachCommandHasASentenceHelpAndAnExample(t *testing.T) {
 	}
 }
 
-// allCommands lists a command and its subcommands, without hidden ones and shell
-// completions.
+// allCommands lists a command and its subcommands, without hidden commands and shell completions.
 func allCommands(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, child := range cmd.Commands() {

@@ -14,10 +14,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
 
-// BenchmarkMapReparse runs the fetch task of a reparse over the 3,000 pages of
-// BenchmarkMap. The task reads and inflates records, compares digests, decodes bodies,
-// parses them and writes segments. It reports the CPU and the number of range reads and
-// other requests to the store.
+// BenchmarkMapReparse runs the fetch task of a reparse over the 3,000 pages of BenchmarkMap. The
+// task reads and inflates records, compares digests, decodes bodies, parses them and writes
+// segments. BenchmarkMapReparse reports the CPU time and the number of range reads and other
+// requests to the store.
 func BenchmarkMapReparse(b *testing.B) {
 	addr := benchProcess(b, benchServer)
 	for _, x := range []struct{ name, path string }{{"plain", "p"}, {"gzip", "z"}} {
@@ -61,11 +61,11 @@ func BenchmarkMapReparse(b *testing.B) {
 
 func newBenchCommon(store string) *common {
 	c := &common{store: store, logFormat: "text", out: new(bytes.Buffer), err: new(bytes.Buffer)}
-	_ = c.setup() // the log format is valid
+	_ = c.setup() // setup fails only for an invalid log format
 	return c
 }
 
-// gets returns how often the fetch task of a reparse read from the store.
+// gets returns the number of reads from the store by the fetch task of a reparse.
 func gets(b *testing.B, store, crawl string) int64 {
 	b.Helper()
 	d, err := dirstore.Open(store, dirstore.Options{})

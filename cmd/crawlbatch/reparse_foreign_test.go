@@ -23,9 +23,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// asCommonCrawl rewrites the WARC files of a store as Common Crawl writes its own. It
-// undoes transfer and content codings and renames their header fields, and adds a warcinfo,
-// a request and a metadata record around each response. It returns the list of file names.
+// asCommonCrawl rewrites the WARC files of a store in the style of Common Crawl. asCommonCrawl
+// undoes transfer and content codings and renames their header fields. Each response gets a
+// warcinfo, a request and a metadata record around it. asCommonCrawl returns the names of the
+// rewritten files, one on each line.
 func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	t.Helper()
 	for n, key := range keysBelow(t, from) {
@@ -100,8 +101,8 @@ func decoded(t *testing.T, block []byte) [][]byte {
 	return [][]byte{[]byte(head), bytes.Clone(x.Body)}
 }
 
-// byFetch lists stable columns of pages that say how a page was found and stored, not what
-// it contains.
+// byFetch lists the stable columns of pages that describe how a page was found and stored. Other
+// columns describe the content.
 var byFetch = []string{"content_digest", "planned_url", "depth", "changed", "inlinks", "rank", "cluster_size", "duplicate_of", "duplicate_kind", "content_signal"}
 
 // contentRows returns the rows of pages by URL, without the columns of byFetch.
@@ -139,7 +140,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	must(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--config", conf, "--store", dir)
 	must(t, "verify", "--month", "2026-11r1", "--store", dir)
 
-	month := "2026-11" // where a URL has content from both months, the newer one counts
+	month := "2026-11" // if a URL has content from both months, the content of the newer month counts
 	was, is := contentRows(t, b, "2026-10"), contentRows(t, b, "2026-11r1")
 	for url, row := range contentRows(t, b, month) {
 		was[url] = row
@@ -156,7 +157,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 			continue
 		}
 		if strings.HasSuffix(url, "/changes") || strings.HasSuffix(url, "/twin2") || strings.HasSuffix(url, "/twin") {
-			continue // the text changes each time, or is stored only under the other URL
+			continue // the page's text changes with each request, or is stored only under another URL
 		}
 		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", url, diff)
@@ -194,7 +195,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	t.Run("a damaged record is found", func(t *testing.T) { damageForeign(t, b, dir, archive) })
 }
 
-// damageForeign changes a record of the archive after a reparse of it is complete.
+// damageForeign changes a record of the archive after the reparse of the archive is complete.
 func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
 	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11r1")
 	if err != nil {
@@ -215,8 +216,8 @@ func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
 	}
 }
 
-// reparseForeign reparses WARC files of other programs into a new store. It returns the
-// pages by URL and the refusals.
+// reparseForeign reparses WARC files of other programs into a new store. reparseForeign returns the
+// pages by URL, and the refused records.
 func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any, refused []schema.Refused) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
@@ -237,8 +238,8 @@ func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any
 	return contentRows(t, b, "2026-11r1"), refused
 }
 
-// TestFilesOfOtherWritersAreReparsed reads the files of formats/warc/testdata/writers. Each
-// page has its title; each record without a page is listed.
+// TestFilesOfOtherWritersAreReparsed reads the files of formats/warc/testdata/writers. Each page
+// must have its title, and each record without a page must be listed.
 func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 	pages, refused := reparseForeign(t, "../../formats/warc/testdata/writers")
 	got := map[string]any{}
@@ -246,8 +247,8 @@ func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 		got[strings.TrimPrefix(url, "http://lighthouse.example/")] = p["title"]
 	}
 	want := map[string]any{
-		"": "The Cape Lighthouse", "keepers": "The keepers", "chunked": "Sent in chunks", "tide.txt": nil, // wget
-		"browser": "A page that a browser recorded", "chunks": "A page that a browser recorded", // warcio
+		"": "The Cape Lighthouse", "keepers": "The keepers", "chunked": "Sent in chunks", "tide.txt": nil, // pages that wget stored
+		"browser": "A page that a browser recorded", "chunks": "A page that a browser recorded", // pages that warcio stored
 		"archive": "Seen by an archive", "https://lighthouse.example/ships": "Seen by a public crawl", "https://lighthouse.example/museum": "Seen with scripts run",
 		"framed": "Framed", "decoded": "Decoded", "dechunked": "Framed", "tide%20table.html": "Tide table", "bracketed": "In brackets",
 		"long": "Cut by its writer", "length": "Too short", "feeds": "Too short", "a": "First", "b": "Second", "c": "Third",
@@ -273,8 +274,8 @@ func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 	}
 }
 
-// TestForeignWARCFilesAreReadOrListed reads the WARC files beside the project, if they are
-// present.
+// TestForeignWARCFilesAreReadOrListed reads the shared WARC files beside the repository, if the
+// files are present.
 func TestForeignWARCFilesAreReadOrListed(t *testing.T) {
 	const foreign = "../../../shared/data/warc"
 	if _, err := os.Stat(foreign); errors.Is(err, os.ErrNotExist) {

@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestAReparseEqualsItsCrawlOnEveryStableColumn reparses two months; the second has
-// revisits of the first. The parser has not changed, so the rows are the same.
+// TestAReparseEqualsItsCrawlOnEveryStableColumn reparses two months. The second month has revisits
+// of the first. The parser has not changed, so the rows must be the same.
 func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -81,7 +81,7 @@ func equalsItsCrawl(t *testing.T, b store.Bucket, month, as string) {
 	}
 }
 
-// TestAReparseOfAMisbehavingWebEqualsItsCrawl reparses a web of faults: bodies that break
+// TestAReparseOfAMisbehavingWebEqualsItsCrawl reparses a web of faults, such as bodies that break
 // off, have damaged codings or exceed the limit.
 func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	if testing.Short() {
@@ -155,8 +155,8 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 	return has
 }
 
-// reparseWithFewerLinks configures the parser to keep two links per page. Rows change,
-// fetches stay the same, and every invariant holds.
+// reparseWithFewerLinks configures the parser to keep two links per page. Rows of pages and links
+// must change, fetches must stay the same, and every invariant must hold.
 func reparseWithFewerLinks(t *testing.T, dir string) {
 	conf := filepath.Join(t.TempDir(), "few.yaml")
 	write(t, conf, "parse: {max_links: 2}\n")
@@ -174,7 +174,7 @@ func reparseWithFewerLinks(t *testing.T, dir string) {
 		t.Errorf("%d links, %d before", is, was)
 	}
 	for _, c := range []struct{ name, want string }{
-		{"2026-11r2", "parse.max_links differs"}, // another config
+		{"2026-11r2", "parse.max_links differs"}, // the crawl exists with another config
 		{"2026-11r1", ""},
 	} {
 		code, out := exitOf(t, "reparse", "--month", "2026-11", "--as", c.name, "--store", dir)
@@ -296,9 +296,9 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 	})
 }
 
-// TestARecordThatIsRestoredAfterAReparseIsToldOf damages a record, reparses the crawl and
-// restores the record. The reparse is still valid; verify says that a new one would have
-// more rows.
+// TestARecordThatIsRestoredAfterAReparseIsToldOf damages a record, reparses the crawl and restores
+// the record. The reparse must stay valid, and verify must say that a new reparse would have more
+// rows.
 func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

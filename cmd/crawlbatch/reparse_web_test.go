@@ -63,8 +63,8 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 		}
 		send(reparsePage("etag", "", "/deep"))
 	case "a.test/map", "a.test/map-gzip", "a.test/map-endless":
-		// These are longer than a document may be. The last one is even longer than a
-		// sitemap may be.
+		// These sitemaps are longer than a document may be. The last of these sitemaps is even
+		// longer than a sitemap may be.
 		h.Set("Content-Type", "application/xml")
 		parts := map[string]int{"/map": 60 << 10, "/map-gzip": 80 << 10, "/map-endless": 400 << 10}[r.URL.Path]
 		var m strings.Builder
@@ -106,7 +106,7 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-Robots-Tag", "noarchive")
 		send(reparsePage("no copy either", "", "/deep2 /deep"))
 	case "a.test/twin", "a.test/twin2":
-		// Two URLs return the same bytes, each with its own header.
+		// These two URLs return the same bytes, but each URL has its own header.
 		h.Set("Link", fmt.Sprintf(`<http://a.test%s?alternate>; rel="alternate"; hreflang="de"`, r.URL.Path))
 		send(reparsePage("twin", "", "/deep"))
 	case "a.test/feed":
@@ -138,13 +138,13 @@ fetch:
 plan: {partition_urls: 10}
 `
 
-// laterClock is some months ahead, when all known URLs are due again.
+// laterClock is a clock that is some months ahead, so that all known URLs are due again.
 type laterClock struct{ stages.SystemClock }
 
 func (laterClock) Now() time.Time { return time.Now().AddDate(0, 3, 0) }
 
-// crawlTwice crawls the web in two months and returns the store. The second month finds
-// unchanged content, by status (304) and by digest.
+// crawlTwice crawls the web in two months and returns the store. In the second month, some content
+// is unchanged by its status (304), and some by its digest.
 func crawlTwice(t *testing.T) string {
 	t.Helper()
 	addr := reparseWeb(t)
@@ -160,7 +160,7 @@ func crawlTwice(t *testing.T) string {
 	return store
 }
 
-// planLater plans a month from the frontier of earlier months, with all of it due.
+// planLater plans a month from the frontier of earlier months, at a time when all URLs are due.
 func planLater(t *testing.T, store, month string) {
 	t.Helper()
 	b := openDir(t, store)

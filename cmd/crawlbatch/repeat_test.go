@@ -69,8 +69,8 @@ func openDir(t *testing.T, dir string) store.Bucket {
 	return b
 }
 
-// compareStable compares the stable columns of every dataset of two demo crawls, as JSON
-// objects. normal may remove some rows first.
+// compareStable compares the stable columns of every dataset of two demo crawls, as JSON objects.
+// Before the comparison, normal may remove some rows.
 func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, rows []string) []string) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
@@ -85,8 +85,8 @@ func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, 
 	}
 }
 
-// withoutStale removes requests that found their kept connection closed and were sent
-// again. Which connections are kept depends on timing.
+// withoutStale removes requests that found their kept connection closed and were sent again. The
+// set of kept connections depends on timing.
 func withoutStale(dataset string, rows []string) []string {
 	if dataset != "requests" {
 		return rows
@@ -96,8 +96,8 @@ func withoutStale(dataset string, rows []string) []string {
 	})
 }
 
-// hopsOnce also removes repeated rows. A task that must end between the hops of a redirect
-// has recorded the first hop, and follows all of them again later.
+// hopsOnce is withoutStale that also removes repeated rows. A task that ends between the hops of a
+// redirect has recorded the first hop. Later the task follows all hops again.
 func hopsOnce(dataset string, rows []string) []string {
 	rows = withoutStale(dataset, rows)
 	if dataset == "requests" || dataset == "captures" {
@@ -167,8 +167,8 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 	return all
 }
 
-// reduceAgain copies the first round's plan and the results of its fetch stage to a new
-// store, lets run run the reduce stages there, and compares every object byte for byte.
+// reduceAgain copies the first round's plan and the results of its fetch stage to a new store,
+// calls run to run the reduce stages there, and compares every object byte for byte.
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")
@@ -223,7 +223,8 @@ func keysBelow(t *testing.T, dir string) []string {
 			return err
 		}
 		key, err := filepath.Rel(dir, path)
-		// These documents and the records of attempts contain times and costs.
+		// keysBelow leaves out these documents and the records of attempts, because they contain
+		// times and costs.
 		volatile := []string{"active.json", "crawls.json", "ledger.json"}
 		if !slices.Contains(volatile, d.Name()) && !strings.Contains(filepath.ToSlash(key), "/attempts/") {
 			keys = append(keys, filepath.ToSlash(key))

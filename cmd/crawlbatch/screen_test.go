@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// screen emulates a terminal, including what has scrolled away above. It knows the
-// sequences that this program uses and records all others as odd. Like most terminals it
-// folds lines again when its width changes.
+// screen emulates a terminal, including the rows that have scrolled away. screen knows the control
+// sequences that this program uses, and records all other sequences as odd. Like most terminals,
+// screen folds lines again when the width changes.
 type screen struct {
 	width, height int
 	rows          []screenRow
 	top           int // first visible row
 	row, col      int // position of the cursor
 	full          bool
-	odd           []string // unknown sequences
-	wrapped       []string // rows written beyond the right edge
-	pending       string   // an unfinished sequence
+	odd           []string // unknown control sequences
+	wrapped       []string // rows that were written beyond the right edge
+	pending       string   // an unfinished control sequence
 }
 
 type screenRow struct {
@@ -65,7 +65,7 @@ func (s *screen) write(p []byte) {
 	}
 }
 
-// sequence returns the length of the control sequence at the start of text; 0 if it is
+// sequence returns the length of the control sequence at the start of text, or 0 if the sequence is
 // incomplete.
 func sequence(text string) int {
 	if len(text) < 2 {
@@ -181,7 +181,7 @@ func TestScreenShowsWhatTerminalsShow(t *testing.T) {
 		{"a bell", "\a", "\n", 0, 1},
 	} {
 		s := newScreen(10, 4)
-		for _, b := range []byte(c.wrote) { // write accepts any pieces
+		for _, b := range []byte(c.wrote) { // write must accept a text in pieces of any size
 			s.write([]byte{b})
 		}
 		if s.text() != c.want || len(s.wrapped) != c.wraps || len(s.odd) != c.odd {
@@ -191,7 +191,7 @@ func TestScreenShowsWhatTerminalsShow(t *testing.T) {
 	s := newScreen(20, 4)
 	s.write([]byte("0123456789abcdef\r\nx\r\n"))
 	s.resize(8, 4)
-	s.write([]byte("\r\x1b[3A\x1b[Jy\r\n")) // the two rows have become three
+	s.write([]byte("\r\x1b[3A\x1b[Jy\r\n")) // the two rows have become three rows by folding
 	if got := s.text(); got != "y\n\n" {
 		t.Errorf("after a resize: %q", got)
 	}

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"crawlbatch": main})
 }
 
-// TestTranscripts runs the scripts under testdata/script: what a user types, and what the
-// program must answer exactly. -update rewrites the answers.
+// TestTranscripts runs the scripts under testdata/script. A script has the input of a user and the
+// exact answers of the program. The flag -update rewrites the answers.
 func TestTranscripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",

@@ -71,8 +71,8 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 	}
 }
 
-// unconditional implements the parts of S3 that a plan needs. Like old servers, it ignores
-// the conditions of writes.
+// unconditional implements the parts of S3 that a plan needs. Like old servers, unconditional
+// ignores the conditions of writes.
 type unconditional struct {
 	mu      sync.Mutex
 	objects map[string][]byte

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// smallWeb is a web of a few hosts, and a directory with the files that a user needs to
-// crawl it: urls.txt and c.yaml.
+// smallWeb is a web of a few hosts, and a directory with urls.txt and c.yaml, which a user needs to
+// crawl the web.
 type smallWeb struct {
 	dir     string
-	connect string       // for --connect-to
-	refuse  atomic.Bool  // the first host answers 503 for robots.txt
-	asked   atomic.Int64 // number of requests
+	connect string       // value of --connect-to
+	refuse  atomic.Bool  // true: the first host answers 503 for robots.txt
+	asked   atomic.Int64 // number of requests so far
 }
 
 func newSmallWeb(t *testing.T, hosts, pages int, delay time.Duration) *smallWeb {
@@ -79,7 +79,7 @@ func (w *smallWeb) plan(t *testing.T) {
 	}
 }
 
-// widths lists the terminal widths to test; a short run tests one.
+// widths lists the terminal widths to test. A short run tests only one width.
 func widths() []int {
 	if testing.Short() {
 		return []int{40}
@@ -149,7 +149,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s.interrupt()
 		s.ends(exitInterrupted)
 
-		// `status` shows the same from the checkpoint.
+		// The command `status` shows the same wait from the checkpoint.
 		s = onTerminal(t, w.dir, width, nil, w.args("status")...)
 		s.ends(exitDone)
 		if shown := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(shown, "waits for h0.test: robots.txt answered 503, asked again at ") || !strings.Contains(shown, "as of ") {
@@ -157,7 +157,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		}
 	}
 	if !testing.Short() {
-		// The advised command ends the wait: it stops the host while the crawl runs.
+		// The advised command ends the wait, because it stops the host while the crawl runs.
 		stopped := newSmallWeb(t, 2, 3, 10*time.Millisecond)
 		stopped.refuse.Store(true)
 		stopped.plan(t)
@@ -171,7 +171,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s.waitFor("stopped 3")
 		s.ends(exitDone)
 	}
-	// So does this: the user gives up the partition and the round continues.
+	// A user can also end the wait by giving up the partition. The round then continues.
 	s := onTerminal(t, w.dir, 80, nil, w.args("retry", "--give-up", "--partition", "0")...)
 	s.waitFor("1 task given up")
 	s.ends(exitDone)
@@ -201,7 +201,8 @@ func TestOtherLongCommandsOnATerminal(t *testing.T) {
 			s.waitFor(c.want)
 			s.ends(exitDone)
 		}
-		// status --watch runs until it is interrupted, and follows the terminal's width.
+		// The command `status --watch` runs until the user interrupts it, and follows the
+		// terminal's width.
 		s := onTerminal(t, w.dir, width, nil, w.args("status", "--watch", "--every", "200ms")...)
 		s.waitFor("round 0: sealed")
 		s.resize(41)

@@ -13,8 +13,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// session is a program on its own terminal. A test reads what it shows from the screen and
-// sends it keys.
+// session is a program on its own terminal. A test reads the program's output from the screen and
+// sends keys to the program.
 type session struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -26,13 +26,13 @@ type session struct {
 	raw    bytes.Buffer
 }
 
-// onTerminal starts crawlbatch in a directory on a terminal with that many columns.
+// onTerminal starts crawlbatch in a directory on a terminal with the given number of columns.
 func onTerminal(t *testing.T, dir string, columns int, env []string, args ...string) *session {
 	t.Helper()
 	return onTerminalRun(t, dir, columns, env, exec.Command("crawlbatch", args...))
 }
 
-// onTerminalRun does the same with any program.
+// onTerminalRun starts any program in a directory on a terminal.
 func onTerminalRun(t *testing.T, dir string, columns int, env []string, cmd *exec.Cmd) *session {
 	t.Helper()
 	const rows = 30
@@ -54,7 +54,7 @@ func onTerminalRun(t *testing.T, dir string, columns int, env []string, cmd *exe
 			s.screen.write(buf[:n])
 			s.mu.Unlock()
 			if err != nil {
-				return // the program closed its end
+				return // the program has closed its end of the terminal
 			}
 		}
 	}()
@@ -65,17 +65,17 @@ func onTerminalRun(t *testing.T, dir string, columns int, env []string, cmd *exe
 	return s
 }
 
-// text returns what the screen has shown, without redrawn lines.
+// text returns the text that the screen has shown, without redrawn lines.
 func (s *session) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.screen.text()
 }
 
-// patience bounds how long a test waits for output. It is long, for slow machines.
+// patience bounds how long a test waits for output. patience is long because machines may be slow.
 const patience = time.Minute
 
-// waitFor waits until the screen shows any of the texts; rows may be folded.
+// waitFor waits until the screen shows one of the texts. Folded rows count as one line.
 func (s *session) waitFor(texts ...string) {
 	s.t.Helper()
 	for i, text := range texts {
@@ -84,7 +84,7 @@ func (s *session) waitFor(texts ...string) {
 	s.waitForMatch(regexp.MustCompile(strings.Join(texts, "|")))
 }
 
-// waitForMatch waits until the screen shows a text that matches; rows may be folded.
+// waitForMatch waits until the screen shows a matching text. Folded rows count as one line.
 func (s *session) waitForMatch(wanted *regexp.Regexp) {
 	s.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -133,15 +133,15 @@ func (s *session) ends(code int) {
 	case <-time.After(patience):
 		s.t.Fatalf("it does not end:\n%s", s.text())
 	}
-	_ = s.cmd.Wait() // the exit code is in its state
+	_ = s.cmd.Wait() // ProcessState has the exit code
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("it ended with %d, want %d:\n%s", got, code, s.text())
 	}
 	s.neat()
 }
 
-// neat checks that the screen is intact: no unknown sequence, and no folded row except
-// commands to copy and long words.
+// neat checks that the screen has no unknown control sequence, and no folded row except commands to
+// copy and long words.
 func (s *session) neat() {
 	s.t.Helper()
 	s.mu.Lock()

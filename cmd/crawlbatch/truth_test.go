@@ -28,12 +28,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// truthDelay is the delay of the test crawls. It is long enough that noise on a busy
-// machine cannot hide a shorter gap.
+// truthDelay is the delay of the test crawls. truthDelay is so long that noise on a busy machine
+// cannot hide a shorter gap.
 const truthDelay = 60 * time.Millisecond
 
-// truthWeb is a web of 20 hosts and about 2,000 pages. It has every fault except those that
-// wait for a crawler's time-outs.
+// truthWeb is a web of 20 hosts and about 2,000 pages. truthWeb has every fault except the faults
+// that wait for a crawler's time-outs.
 func truthWeb(t *testing.T) *simweb.Web {
 	t.Helper()
 	w, err := simweb.New(truthWebConfig())
@@ -52,9 +52,9 @@ func truthWebConfig() simweb.Config {
 	return c
 }
 
-// serve serves the web that flags describe on loopback until the test ends. It uses a
-// separate process without race detector, so that its log has the true times of requests.
-// stop ends the server and returns the log.
+// serve serves the web that flags describe on loopback until the test ends. The server is a
+// separate process without race detector, so that its log has the true times of requests. stop ends
+// the server and returns the log.
 func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Entry) {
 	t.Helper()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Ent
 	}
 }
 
-// requestLog reads a log of simweb. It drops a last line that a crash cut short.
+// requestLog reads a log of simweb. requestLog drops a last line that a crash cut short.
 func requestLog(t *testing.T, name string) (entries []simweb.Entry) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -152,9 +152,9 @@ func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed
 	return b, sealed
 }
 
-// TestACrawlEqualsTheTruth crawls two rounds. It compares every table, row for row, with
-// what a correct crawler must find, and the server's own log with what robots.txt and the
-// delay allow.
+// TestACrawlEqualsTheTruth crawls two rounds. Every row of every table must equal the row that a
+// correct crawler finds. The server's log must have only requests that robots.txt and the delay
+// allow.
 func TestACrawlEqualsTheTruth(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -242,8 +242,8 @@ func sorted[T any](rows []T, key func(T) string) []T {
 	return rows
 }
 
-// pageRow holds the stable columns of a page. Some truth is unknown: the text of a broken
-// document depends on how a parser repairs it. Such pages leave out the text.
+// pageRow holds the stable columns of a page. The text of a broken document is left out, because
+// the text depends on how a parser repairs the document.
 type pageRow struct {
 	URL, PlannedURL, ETag                     string
 	Depth                                     int32
@@ -303,7 +303,7 @@ func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	slices.SortFunc(rows, func(a, b truth.Link) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
-	// Ordinal counts the links of a page; a redirect's row comes first.
+	// The column ordinal counts the links of a page. The row of a redirect comes first.
 	for i := range rows {
 		if i > 0 && rows[i].Source == rows[i-1].Source {
 			rows[i].Ordinal = rows[i-1].Ordinal + 1

@@ -20,12 +20,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc/warciotest"
 )
 
-// TestWarcioReadsAWholeCrawl reads every WARC file of a crawl with another program and
-// finds each row of captures at the place that the row gives.
+// TestWarcioReadsAWholeCrawl reads every WARC file of a crawl with another program, and finds the
+// record of each row of captures at the place that the row gives.
 func TestWarcioReadsAWholeCrawl(t *testing.T) {
 	warciotest.Need(t)
 	d := crawlDemo(t)
-	captures := map[string][]schema.Capture{} // by file, in the order of offsets
+	captures := map[string][]schema.Capture{} // rows of captures by file, in the order of offsets
 	for _, c := range rowsOf[schema.Capture](t, d.bucket, d.sealed, "captures") {
 		captures[c.WARCFilename] = append(captures[c.WARCFilename], c)
 	}
@@ -73,8 +73,8 @@ func TestWarcioReadsAWholeCrawl(t *testing.T) {
 			case got.Type == "revisit":
 				want.Payload = "" // the payload is in another record
 			case c.Truncated == "disconnect":
-				// If chunks break off or are damaged, warcio takes the rest for payload.
-				// The digest covers only the complete chunks.
+				// If chunks break off or are damaged, warcio counts the rest as payload. The stored
+				// digest covers only the complete chunks.
 				want.Payload = got.Payload
 			default:
 				checked++
@@ -113,7 +113,7 @@ func warcFiles(t *testing.T, dir string) (keys []string) {
 	return keys
 }
 
-// indexed is what both a line of CDXJ and a row of captures contain.
+// indexed holds the facts that a line of CDXJ shares with a row of captures.
 type indexed struct {
 	SURT, URL, Status, Digest, Filename, Offset, Length, Redirect, Truncated string
 }
@@ -129,7 +129,8 @@ func indexOf(rows []schema.Capture) (index []indexed) {
 	return index
 }
 
-// readCDXJ reads an index and checks that it is sorted. It returns the entries by offset.
+// readCDXJ reads an index and checks that it is sorted. readCDXJ returns the entries in the order
+// of offsets.
 func readCDXJ(t *testing.T, name string) (index []indexed) {
 	t.Helper()
 	f, err := os.Open(name)
