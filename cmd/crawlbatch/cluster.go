@@ -37,8 +37,8 @@ func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.C
 	return client, k8s.AdoptImage(ctx, client, cfg, os.Getenv(k8s.PodName))
 }
 
-// checkExecutor checks --executor and the flags that depend on it. Pods cannot reach a store
-// in a directory.
+// checkExecutor checks --executor and the flags that depend on it. Pods cannot reach a directory,
+// so a cluster needs a store in S3.
 func (o *runOptions) checkExecutor() error {
 	switch {
 	case o.detach && o.metrics.listen != "":

@@ -54,8 +54,9 @@ func runConfig(ctx context.Context, c *common, month, output string) error {
 	return config.WriteYAML(c.out, settings)
 }
 
-// configFlags defines the flags that set keys of the config. With kubernetes it defines those of
-// the section kubernetes, on a command; otherwise all others, on the root.
+// configFlags defines the flags that set keys of the config. If kubernetes is true, configFlags
+// defines the flags of the section kubernetes, on a command. Otherwise configFlags defines all
+// other flags, on the root.
 func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
 	flags := cmd.Flags()
 	if !kubernetes {

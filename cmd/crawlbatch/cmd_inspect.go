@@ -75,7 +75,8 @@ frozen rules apply.`,
 	return cmd
 }
 
-// urlInspector applies the config or, if a crawl is named, the config that the crawl froze.
+// urlInspector returns an inspector that applies the config. If a crawl is named, the inspector
+// applies the config that the crawl froze.
 func (c *common) urlInspector(ctx context.Context, crawl string) (*inspect.URL, error) {
 	if crawl == "" {
 		cfg, err := c.loadConfig()

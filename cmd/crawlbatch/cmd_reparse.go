@@ -27,7 +27,7 @@ type reparseOptions struct {
 	runOptions
 	as        string
 	warcStore string
-	external  bool // --warc-store was given
+	external  bool // true: --warc-store was given
 	warcPaths string
 }
 
@@ -111,7 +111,7 @@ func runReparse(ctx context.Context, o reparseOptions) error {
 	return runRun(ctx, o.runOptions)
 }
 
-// make makes the crawl, unless it exists.
+// make creates the crawl of the reparse, unless it exists.
 func (o *reparseOptions) make(ctx context.Context) error {
 	b, given, err := o.openNew(ctx)
 	if err != nil {
@@ -155,7 +155,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	return nil
 }
 
-// reparsedConfig lays --config and the flags over what the crawl froze.
+// reparsedConfig lays --config and the flags over the config that the crawl froze.
 func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*config.Config, error) {
 	_, frozen, err := roundstate.OpenCrawl(ctx, b, o.month, os.LookupEnv)
 	if err != nil {

@@ -152,7 +152,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 	return nil
 }
 
-// rerun runs the tasks again, and says what was done.
+// rerun runs the tasks again, and returns a message about the result.
 func (o *retryOptions) rerun(ctx context.Context, d *jobs.Driver) (string, error) {
 	n, err := d.Retry(ctx, o.month, jobs.RetryRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Classes: o.classes})
 	switch {
@@ -164,7 +164,7 @@ func (o *retryOptions) rerun(ctx context.Context, d *jobs.Driver) (string, error
 	return fmt.Sprintf("%s done: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
 }
 
-// runGiveUp ends the fetch tasks, and says what was done.
+// runGiveUp ends the fetch tasks, and returns a message about the result.
 func (o *retryOptions) runGiveUp(ctx context.Context, d *jobs.Driver) (string, error) {
 	n, err := d.GiveUp(ctx, o.month, o.partitions)
 	if n == 0 {
@@ -173,7 +173,8 @@ func (o *retryOptions) runGiveUp(ctx context.Context, d *jobs.Driver) (string, e
 	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
 }
 
-// rebuildLedger makes a lost ledger, head or active.json anew, prints each, and returns their number.
+// rebuildLedger recreates a lost ledger, head or active.json, prints each recreated key, and
+// returns their number.
 func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	b, err := o.openNamed(ctx, o.month)
 	if err != nil {
@@ -190,8 +191,8 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	return len(made), err
 }
 
-// runRebuild recreates lost objects, prints each, and says what was done. anew is the number of
-// objects that rebuildLedger has made.
+// runRebuild recreates lost objects, prints each recreated key, and returns a message about the
+// result. anew is the number of objects that rebuildLedger has recreated.
 func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver, anew int) (string, error) {
 	parts := anew
 	err := d.Rebuild(ctx, o.month, jobs.RebuildRequest{Stage: stages.Stage(o.stage), Partitions: o.partitions, Round: o.round}, func(t stages.Task, keys []string) {

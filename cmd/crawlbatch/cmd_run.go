@@ -66,7 +66,7 @@ func (o *runOptions) executorFlags(cmd *cobra.Command) {
 func (o *runOptions) whereFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.executor, "executor", executorLocal, "where tasks run: local or kubernetes")
 	cmd.Flags().StringVar(&o.settings, "settings", "", "key in the store of the config that a driver stored for this process")
-	_ = cmd.Flags().MarkHidden("settings") // fails for an unknown flag only
+	_ = cmd.Flags().MarkHidden("settings") // MarkHidden fails only for an unknown flag
 	usage.CompleteFlag(cmd, "executor", executorLocal, executorKubernetes)
 	o.cluster.flags(cmd)
 	o.configFlags(cmd, true)
@@ -99,8 +99,8 @@ func runRun(ctx context.Context, o runOptions) error {
 type opened struct {
 	b       store.Bucket
 	cfg     *config.Config
-	metrics *metrics.Metrics // nil: none are served
-	stop    func()           // stops serving metrics
+	metrics *metrics.Metrics // nil: the command serves no metrics
+	stop    func()           // stop ends the serving of metrics
 }
 
 // open checks the flags of the executor, serves metrics and opens the crawl.
@@ -120,7 +120,8 @@ func (o *runOptions) open(ctx context.Context) (*opened, error) {
 	return &opened{b, cfg, m, stop}, nil
 }
 
-// publishConfig makes the politeness of --config, if given, the crawl's newest revision.
+// publishConfig publishes the politeness of --config as the crawl's newest revision. Without
+// --config, publishConfig does nothing.
 func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *config.Config) error {
 	if o.config == "" || layout.IsReparse(o.month) {
 		return nil
@@ -129,9 +130,9 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 	return err
 }
 
-// driver makes a driver that runs tasks here, or in the cluster if --executor says so and
-// elsewhere is set. finish ends its progress display and removes its scratch directory; it may
-// be called twice.
+// driver makes a driver that runs tasks in this process, or in the cluster if --executor says so
+// and elsewhere is true. finish ends the driver's progress display and removes its scratch
+// directory. finish may be called twice.
 func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
 	if elsewhere && o.executor == executorKubernetes {
@@ -177,9 +178,9 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 }
 
 // runner returns the runner of a crawl's tasks in this process. updates passes new politeness to
-// it, and remove removes its scratch directory.
+// the runner, and remove removes the runner's scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
-	if !layout.IsReparse(crawl) { // a reparse sends no requests
+	if !layout.IsReparse(crawl) { // a reparse sends no requests and needs no politeness
 		if err := cfg.RequireContact(); err != nil {
 			return r, nil, nil, err
 		}

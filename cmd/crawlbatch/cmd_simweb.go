@@ -17,7 +17,7 @@ type simwebOptions struct {
 	*common
 	listen string
 	seeds  string
-	force  bool // replace the file of seeds
+	force  bool // true: replace an existing file of seeds
 	log    string
 	web    simweb.Config
 	faults []string

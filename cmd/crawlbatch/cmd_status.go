@@ -16,7 +16,7 @@ import (
 )
 
 type statusOptions struct {
-	runOptions // for the commands that it prints
+	runOptions // options for the commands that the status shows
 	watch      bool
 	output     string
 	every      time.Duration

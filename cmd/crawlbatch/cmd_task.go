@@ -17,8 +17,8 @@ type taskOptions struct {
 	*common
 	task        stages.Task
 	tasks       string // key of a task list
-	index       string // index of the task in that list
-	politeness  string // file to follow
+	index       string // index of the task in the task list
+	politeness  string // file with the politeness to follow
 	termination string // file for one line that says why the task failed
 	metrics     metricsOptions
 }

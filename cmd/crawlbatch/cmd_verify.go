@@ -27,7 +27,7 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
-	// quarantine lists strays, and yes moves them.
+	// quarantine is true if the command lists strays; with yes, the command moves the strays.
 	quarantine, yes bool
 }
 
@@ -89,7 +89,8 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	if err == nil && o.yes {
 		b, cfg, err = o.openToWrite(ctx, o.month, false)
 	} else if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, ledger.ErrLost) {
-		// The audit reports what is damaged or lost, and checks the rest without the config.
+		// Without the frozen config, the audit still reports damage and losses, and runs the checks
+		// that need no config.
 		b, _, err = o.openNew(ctx)
 		cfg = nil
 	}
@@ -115,7 +116,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	return o.print(report)
 }
 
-// print prints a report. It returns errViolation if the report has one.
+// print prints a report. print returns errViolation if the report has a violation.
 func (o *verifyOptions) print(report *verify.Report) (err error) {
 	for i := range report.Violations {
 		// The commands in the findings need the flags for this store.
@@ -185,8 +186,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 	return nil
 }
 
-// lastRound returns the newest sealed round of the crawl, or 0 if there is none. If this process
-// dies, its claim of a sealed round makes no other crawl wait.
+// lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. A claim of a
+// sealed round makes no other crawl wait, even if this process dies.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

@@ -95,7 +95,7 @@ func (o *viewsOptions) check() error {
 	return nil
 }
 
-// safe makes an error about an address that cannot stand in SQL one of usage.
+// safe turns the error about an address that SQL cannot contain into a usage error.
 func safe(s *catalog.Script, err error) (*catalog.Script, error) {
 	if errors.Is(err, catalog.ErrUnsafe) {
 		err = usage.Error(err)

@@ -21,7 +21,7 @@ func withOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Com
 	return cmd
 }
 
-// Flags that several commands have.
+// These functions define flags that several commands have.
 
 func monthFlag(cmd *cobra.Command, month *string, help string) {
 	cmd.Flags().StringVar(month, "month", "", help+", such as 2026-11")
@@ -54,7 +54,8 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // given returns the flags, except --month, that another command needs for the same store and
-// config. They come from this command, quoted for a shell, each after a space.
+// config. given takes the flags from this command line, quotes each flag for a shell, and puts a
+// space before each flag.
 func (c *common) given() string {
 	flags := storeFlag(c.store) + flagFor("config", c.config)
 	if c.oneMachine {
@@ -63,7 +64,7 @@ func (c *common) given() string {
 	return flags + c.givenKeys(false)
 }
 
-// given adds the flags of the executor and the cluster.
+// given also returns the flags of the executor and the cluster.
 func (o *runOptions) given() string {
 	flags := o.common.given() + flagFor("settings", o.settings)
 	if o.executor == executorKubernetes {
@@ -72,7 +73,7 @@ func (o *runOptions) given() string {
 	return flags
 }
 
-// storeFlag is the flag for a store that is not the default.
+// storeFlag returns the flag --store, or "" for the default store.
 func storeFlag(name string) string {
 	if name == defaultStore {
 		return ""
@@ -80,7 +81,8 @@ func storeFlag(name string) string {
 	return " --store " + usage.Quote(name)
 }
 
-// flagFor is the flag for a value, quoted for a shell, after a space. An empty value has none.
+// flagFor returns a space and the flag with its value, quoted for a shell. For an empty value,
+// flagFor returns "".
 func flagFor(name, value string) string {
 	if value == "" {
 		return ""
@@ -88,8 +90,7 @@ func flagFor(name, value string) string {
 	return " --" + name + " " + usage.Quote(value)
 }
 
-// hint adds to an interruption the command that continues the work, here or in the same
-// cluster.
+// hint adds to the error of an interruption the command that continues the work.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.given()
 	if o.rounds > 0 {

@@ -1,9 +1,9 @@
-// Command crawlbatch is a batch web crawler over object storage, as one binary.
-// It plans a month's URL set, fetches and parses it politely, reduces the outputs to
-// tables and finds the URLs of the next round.
+// Command crawlbatch is a batch web crawler over object storage, as one binary. The program plans
+// the URLs of a month, fetches them politely, parses the responses, reduces the outputs to tables
+// and finds the URLs of the next round.
 //
-// Each command has one file: flags fill a struct, a run function does the work, and main
-// maps errors to exit codes.
+// Each command has one file. In this file, flags fill a struct and a run function does the work.
+// main maps errors to exit codes.
 package main
 
 import (
@@ -16,8 +16,8 @@ import (
 	"strings"
 	"syscall"
 
-	// The image holds only the binary, so the binary holds time zones and trusted
-	// certificate authorities for machines without any.
+	// The container image holds only the binary. The binary therefore contains time zones and
+	// trusted certificate authorities.
 	_ "time/tzdata"
 
 	_ "golang.org/x/crypto/x509roots/fallback"
@@ -40,8 +40,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// version is set by the Makefile; other builds, such as `go install`, use the version that Go
-// stamped.
+// version is the program's version. The Makefile sets version. Other builds, such as `go install`,
+// use the version that Go stamped into the binary.
 var version string
 
 func init() {
@@ -60,7 +60,8 @@ const (
 	exitPermanent   = 78
 )
 
-// exitCodes explains the exit codes in every command's help; cmd/README.md says what to do.
+// exitCodes explains the exit codes in every command's help. cmd/README.md gives advice for each
+// exit code.
 var exitCodes = []struct {
 	code  int
 	means string
@@ -74,7 +75,7 @@ var exitCodes = []struct {
 	{exitPermanent, "permanent, retrying cannot help"},
 }
 
-// exitCodesHelp is the end of every command's help.
+// exitCodesHelp returns the end of every command's help.
 func exitCodesHelp() string {
 	var codes []string
 	for _, e := range exitCodes {
@@ -98,7 +99,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(jobs.ErrTasksFailed, inspect.ErrLater): // before the class of the first task's error
+	case is(jobs.ErrTasksFailed, inspect.ErrLater): // this case comes first, because the error also wraps the error of the first task
 		return exitTasksFailed
 	case is(stages.ErrInterrupted, stages.ErrTaken, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted
@@ -110,12 +111,13 @@ func exitCode(err error) int {
 		source.ErrMissing, source.ErrNoWARC, source.ErrEmpty, source.ErrUnreadable, store.ErrDenied, scratch.ErrUnavailable, k8s.ErrCluster, k8s.ErrIndex, inspect.ErrUnreadable):
 		return exitUsage
 	case is(store.ErrUnavailable, store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
-		return exitInterrupted // nothing is lost: the same command continues later
+		return exitInterrupted // nothing is lost, and the same command continues later
 	}
 	return exitInternal
 }
 
-// signalContext is canceled by the first SIGINT or SIGTERM; the second kills the process.
+// signalContext returns a context that the first SIGINT or SIGTERM cancels. The second signal kills
+// the process.
 func signalContext(parent context.Context) (context.Context, func()) {
 	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

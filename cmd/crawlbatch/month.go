@@ -19,7 +19,8 @@ func month(s string) error {
 	return crawlName(s)
 }
 
-// crawlName checks the --month of a command that reads a crawl: a month, or a reparse of one.
+// crawlName checks the --month of a command that reads a crawl. The value is a month, or the name
+// of a reparse of a month.
 func crawlName(s string) error {
 	if s == "" {
 		return usage.Errorf("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
@@ -33,10 +34,10 @@ func crawlName(s string) error {
 	return nil
 }
 
-// jobPrefix begins a --month that names a Kubernetes Job, whose name holds the month.
+// jobPrefix begins a --month that names a Kubernetes Job. The name of the Job tells the month.
 const jobPrefix = "job:"
 
-// resolveMonth replaces a --month job:NAME by the month.
+// resolveMonth replaces the value job:NAME of --month by the month that the Job's name tells.
 func resolveMonth(cmd *cobra.Command) error {
 	f := cmd.Flags().Lookup("month")
 	if f == nil {

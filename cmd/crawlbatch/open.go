@@ -34,14 +34,15 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 	return c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
 }
 
-// openArchive opens a store with WARC files of another crawler, which is only read.
+// openArchive opens a store with WARC files of another crawler, which is never written to.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
 	// Only writers need locks and links, which a shared file system may lack.
 	const oneMachine = true
 	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
 }
 
-// openBucket opens a directory or an S3 prefix and adds retries and, in S3, hedging to its reads.
+// openBucket opens a directory or an S3 prefix and adds retries. Reads from S3 also get hedged
+// requests.
 func (c *common) openBucket(ctx context.Context, address string, options s3store.Options, oneMachine bool, reach func(*s3store.Store, context.Context) error) (store.Bucket, error) {
 	retries := &store.RetryLog{Log: c.log, Now: time.Now}
 	retry := store.Retry{OnRetry: retries.Read}
@@ -63,7 +64,7 @@ func (c *common) openBucket(ctx context.Context, address string, options s3store
 	return store.WithRetry(d, retry), nil
 }
 
-// stillTrying reports that a store in S3 does not answer yet.
+// stillTrying tells the user that a store in S3 does not answer yet.
 func (c *common) stillTrying(host string, until time.Time) {
 	fmt.Fprintf(c.err, "crawlbatch: %s does not answer: still trying until %s\n", host, until.Format(time.TimeOnly))
 }
@@ -123,9 +124,9 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 	return b, cfg, err
 }
 
-// openCrawl opens the store and the config of a crawl, for a command that only reads: what the
-// crawl froze, with its newest politeness, then --config and the flags. It refuses a change of what
-// is frozen.
+// openCrawl opens the store and the config of a crawl, for a command that only reads. The config is
+// the frozen config with the crawl's newest politeness, then --config and the flags. openCrawl
+// refuses a changed frozen key.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -138,9 +139,9 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	return b, cfg, err
 }
 
-// openToWrite is openCrawl for a command that writes: it first adopts crawls of an older format.
-// republish says that the command publishes the politeness of --config, which also replaces a lost
-// one.
+// openToWrite is openCrawl for a command that writes. openToWrite first adopts crawls of an older
+// format. republish is true if the command publishes the politeness of --config, which may also
+// replace a lost politeness.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err == nil {
@@ -194,7 +195,7 @@ func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
 	return err
 }
 
-// statesPoliteness reports whether --config has a section politeness of its own.
+// statesPoliteness reports whether the file of --config has a section politeness.
 func (c *common) statesPoliteness() bool {
 	body, err := os.ReadFile(c.config)
 	return err == nil && politenessSection.Match(body)
@@ -202,7 +203,7 @@ func (c *common) statesPoliteness() bool {
 
 var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
 
-// noteOlder says that a crawl of an older format is read as it is.
+// noteOlder tells the user that the command reads a crawl of an older format without changing it.
 func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) error {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {

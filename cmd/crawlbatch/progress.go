@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// show starts the display of the crawl's progress. elsewhere says that tasks run in a cluster.
-// The log goes above a display that is redrawn.
+// show starts the display of the crawl's progress. elsewhere is true if tasks run in a cluster. If
+// the display is redrawn in place, the log goes above the display.
 func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *show.Progress {
 	opt := show.Options{
 		Out: show.Folding(o.out), Err: o.err, Clock: stages.SystemClock{}, Log: o.log, Structured: o.logFormat == "json", FetchTasks: o.fetchTasks,
@@ -33,7 +33,7 @@ func (o *runOptions) show(ctx context.Context, b store.Bucket, elsewhere bool) *
 	return p
 }
 
-// advice says how to end a wait for a host early.
+// advice returns a sentence that says how to end a wait for a host early.
 func (o *runOptions) advice(t stages.Task, host string) string {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {

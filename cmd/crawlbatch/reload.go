@@ -10,8 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/worker"
 )
 
-// reloadOnHangup publishes the politeness section of --config whenever the process gets
-// SIGHUP, until ctx ends. If the file is invalid or changes a frozen key, it logs that and
+// reloadOnHangup publishes the politeness section of --config whenever the process gets SIGHUP,
+// until ctx ends. If the file is invalid or changes a frozen key, reloadOnHangup logs the fault and
 // keeps the old politeness.
 func (c *common) reloadOnHangup(ctx context.Context, running *config.Config, updates *worker.PolitenessUpdates) {
 	hangups := make(chan os.Signal, 1)

@@ -16,23 +16,23 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// common holds what every command has: the flags of the root, and the streams.
+// common holds the flags of the root command and the streams, which every command uses.
 type common struct {
 	store      string
 	config     string
 	logFormat  string
-	flags      config.Config // the keys that flags set; all others are zero
-	oneMachine bool          // declares that this machine alone uses the store's directory
-	settings   string        // key in the store of the config that a driver elsewhere was given
+	flags      config.Config // the keys that flags set; all other keys are zero
+	oneMachine bool          // true: only this machine uses the store's directory
+	settings   string        // store key of the config that the driver of this pod was given
 
 	args     []string // the command line
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
-	errors   *show.LogOutput // where log writes: to err, above the redrawn block if there is one
+	errors   *show.LogOutput // output of the log: err, above the redrawn block if a block is shown
 }
 
-// defaultStore is the store if --store is not given.
+// defaultStore is the store of a command without --store.
 const defaultStore = "./crawl-data"
 
 // execute runs a command line and returns its exit code.
@@ -53,8 +53,8 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	return c.exitCode(err)
 }
 
-// exitCode maps err to the process's exit status. In a pod, usage errors are permanent: Go
-// also exits 2 when it crashes, and crashes are retried.
+// exitCode maps err to the process's exit status. In a pod, a usage error exits like a permanent
+// failure. The status of usage errors is also that of a Go crash, and Kubernetes retries crashes.
 func (c *common) exitCode(err error) int {
 	if code := exitCode(err); code != exitUsage || os.Getenv(k8s.PodName) == "" {
 		return code
@@ -105,10 +105,10 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
 		newTask(c), newConfig(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
 	)
-	root.SetOut(c.out) // the command completion keeps it
+	root.SetOut(c.out) // the command completion keeps the root's output
 	usage.AddCompletion(root)
 	usage.CompleteFlag(root, "log-format", "text", "json")
-	_ = root.MarkPersistentFlagDirname("store") // these fail for an unknown flag only
+	_ = root.MarkPersistentFlagDirname("store") // these calls fail only for an unknown flag
 	_ = root.MarkPersistentFlagFilename("config", "yaml", "yml")
 	for _, cmd := range root.Commands() {
 		usage.Finish(cmd, exitCodesHelp())
@@ -125,7 +125,7 @@ func (c *common) setup() error {
 	return usage.OneOf("log-format", c.logFormat, "text", "json")
 }
 
-// logFrom is a log of messages of at least a level.
+// logFrom returns a log that drops messages below a level.
 func (c *common) logFrom(level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if c.logFormat == "json" {
