@@ -10,27 +10,28 @@ type Activity struct {
 	Delayed  int   // number of hosts that wait only for their usual delay
 	Waits    []Wait
 	More     int // number of waits that Waits leaves out
-	// Remaining is a lower bound of the time that the task still takes, known waits included.
-	// Zero means unknown.
+	// Remaining is a lower bound of the time that the task still takes. It includes the known
+	// waits. Zero means unknown.
 	Remaining time.Duration
-	// Closes is when the fetch window closes and the rest is deferred. Zero means unknown.
+	// Closes is when the fetch window closes. URLs without an outcome are then deferred. Zero means
+	// unknown.
 	Closes   time.Time
-	Failures []Failure // one for each class, the newest first
+	Failures []Failure // at most one of each class, the newest first
 }
 
 // Wait is one thing that a task waits for.
 type Wait struct {
-	Host string // empty if the whole task waits
-	// Why is a phrase that ends with what happens at Until, such as "robots.txt answered 503,
-	// asked again".
+	Host string // host that the task waits for; empty if the whole task waits
+	// Why is a phrase such as "robots.txt answered 503, asked again". Its last words say what
+	// happens at Until.
 	Why   string
-	Until time.Time // zero means unknown
-	URLs  int64     // planned URLs that wait for it
+	Until time.Time // end of the wait; zero means unknown
+	URLs  int64     // number of planned URLs that wait for Host
 }
 
 // Failure describes the failed requests of one class.
 type Failure struct {
-	Class string // an outcome
+	Class string // outcome that the requests would give their URLs
 	N     int64
 	Host  string // host of the newest failed request
 	Text  string // text of the newest failure

@@ -11,18 +11,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// Keys lists the keys of a dataset's objects in the results of a stage's tasks, in the
-// tasks' order. A nil result, for a task that the caller does not read, has no keys.
+// Keys lists the keys of a dataset's objects in the results of a stage's tasks, in the tasks'
+// order. A result may be nil if the caller does not read its task.
 func Keys(results []*manifest.Result, dataset string) []string {
 	return keys(results, dataset, func(*manifest.File) bool { return true })
 }
 
-// SubsetKeys is Keys for one subset of captures. subset is "" for datasets without subsets.
+// SubsetKeys lists the same keys as Keys for one subset of captures. subset is "" for datasets
+// without subsets.
 func SubsetKeys(results []*manifest.Result, dataset, subset string) []string {
 	return keys(results, dataset, func(f *manifest.File) bool { return f.Subset == subset })
 }
 
-// PartKeys is Keys for the parts with the number part, whichever task wrote them.
+// PartKeys lists the same keys as Keys for the parts with the number part, whichever task wrote
+// them.
 func PartKeys(results []*manifest.Result, dataset string, part int) []string {
 	name := layout.Part(part) + ".parquet"
 	return keys(results, dataset, func(f *manifest.File) bool { return path.Base(f.Key) == name })
@@ -54,8 +56,8 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 }
 
 // OverlappingKeys lists the files of a round that may hold domains of bucket n of buckets. The
-// round has one file per bucket. Rounds may have different numbers of buckets, because
-// buckets are equal ranges of the same hashes.
+// round has one file per bucket. Rounds may have different numbers of buckets, because buckets are
+// equal ranges of the same hashes.
 func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
 	for _, f := range files {
 		m, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
@@ -75,7 +77,7 @@ func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[
 	}
 	for _, r := range in.Results[Rank] {
 		if r == nil {
-			continue // publish reads its own bucket only
+			continue // publish reads only its own bucket
 		}
 		for _, f := range r.FilesOf(FileHosts) {
 			hosts += f.Rows

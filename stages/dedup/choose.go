@@ -16,13 +16,13 @@ type choice struct {
 	cfg   Config
 	names *names
 
-	total  []uint32 // by component: the number of its pages and sealed representatives
-	size   []uint32 // by component: the number of its pages of this round
-	stands []uint32 // by component: its representative
-	// speaks[class] is the speaker of the class: the page that Via names if this class is next
-	// on the way to the representative.
+	total  []uint32 // number of pages and sealed representatives of each component
+	size   []uint32 // number of pages of this round in each component
+	stands []uint32 // representative of each component
+	// speaks[class] is the speaker of the class: its page that is named in Via. Pages of another
+	// class name it if this class is next on their way to the representative.
 	speaks []uint32
-	parent []uint32 // by class: the next class on the way to the representative
+	parent []uint32 // next class of each class on the way to the representative
 }
 
 // choose picks representatives. The caller closes the choice.
@@ -65,8 +65,8 @@ func (ch *choice) clustered(page uint32) bool {
 	return ch.size[r] > 0 && ch.total[r] > 1
 }
 
-// represents reports whether a page of this round becomes a sealed representative: it is
-// not a duplicate and not alike to a sealed representative.
+// represents reports whether a page of this round becomes a sealed representative. Such a page is
+// neither a duplicate nor alike to a sealed representative.
 func (ch *choice) represents(page uint32) bool {
 	r := ch.c.root[ch.c.class[page]]
 	return ch.total[r] == 1 || ch.stands[r] == page
@@ -102,8 +102,8 @@ func (ch *choice) elect() error {
 	return nil
 }
 
-// stand reports whether page i is a better representative than page j. Page j has the lower
-// number.
+// stand reports whether page i is a better representative than page j. The number of page j is
+// lower than i.
 func (ch *choice) stand(i, j uint32) (bool, error) {
 	p := ch.p
 	if j < p.sealed && (i >= p.sealed || p.source(i).age > p.source(j).age) {

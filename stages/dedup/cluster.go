@@ -10,19 +10,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// clusters are the connected components of the pages. Pages that are alike are connected.
+// clusters are the connected components of the graph in which alike pages are connected.
 //
-// Pages that are alike to the same others form a class. Long pages with one fingerprint are
-// a class, and short pages with one digest. Components are found among classes, so a
-// thousand copies of a page cost a thousand list entries and no pairs. Class numbers follow
-// the order of fingerprints, then of digests, so they do not depend on the order of pages
-// in files.
+// Pages that are alike to the same other pages form a class. All long pages with equal fingerprints
+// are one class; all short pages with equal digests are one class. Components are found among
+// classes, so a thousand copies of a page cost a thousand list entries and no pairs. Classes are
+// numbered by fingerprint, then by digest, so their numbers do not depend on the order of pages in
+// files.
 type clusters struct {
 	class []uint32 // class of each page
-	// root[c] names the component of class c: one of its classes.
+	// root[c] names the component of class c by one of the component's classes.
 	root []uint32
-	// tree holds the pairs of classes that joined components. They are a spanning tree of each
-	// component.
+	// tree holds the pairs of classes that joined components. The pairs form a spanning tree of
+	// each component.
 	tree []edge
 }
 
@@ -36,14 +36,14 @@ const none = math.MaxUint32
 func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, error) {
 	c := &clusters{class: make([]uint32, p.count())}
 	fingerprints := c.classes(p)
-	current := make([]bool, len(c.root)) // whether the class has a page of this round
+	current := make([]bool, len(c.root)) // whether each class has a page of this round
 	for i := p.sealed; i < p.count(); i++ {
 		current[c.class[i]] = true
 	}
 	calls := 0
 	err := simhash.Pairs(fingerprints, maxDistance, func(pair simhash.Pair) bool {
 		a, b := uint32(pair.A), uint32(pair.B)
-		if current[a] || current[b] { // sealed rounds are not compared with one another
+		if current[a] || current[b] { // two sealed representatives are never compared
 			c.join(a, b)
 		}
 		calls++
@@ -61,16 +61,16 @@ func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, er
 	return c, nil
 }
 
-// classes numbers the classes of p's pages. Classes of long pages come first;
-// fingerprints[i] is that of class i.
+// classes gives every page of p a class. Classes of long pages have the lowest numbers, and
+// fingerprints[i] is the fingerprint of class i.
 func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 	order := make([]uint32, p.count())
 	for i := range order {
 		order[i] = uint32(i)
 	}
-	// Equal digests mean equal texts, so words and fingerprints are equal too. This code does
-	// not trust the files in that, because otherwise pages of a class might not be alike to
-	// the same others.
+	// Pages with equal digests have equal texts, so also equal words and fingerprints. This code
+	// compares words and fingerprints nevertheless, because a damaged file could break this rule
+	// and put pages that are not alike into one class.
 	slices.SortFunc(order, func(a, b uint32) int {
 		return cmp.Or(bytes.Compare(p.digest[a][:], p.digest[b][:]), cmp.Compare(p.fingerprint[a], p.fingerprint[b]), cmp.Compare(a, b))
 	})
@@ -82,7 +82,7 @@ func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 			i := order[end]
 			p.fingerprint[i] = p.fingerprint[first]
 			p.flags[i] = p.flags[i]&^long | p.flags[first]&long
-			c.class[i] = short // the number of fingerprint classes is added below
+			c.class[i] = short // index among the short classes; the number of long classes is added below
 		}
 		if p.flags[first]&long == 0 {
 			short++
@@ -110,8 +110,7 @@ func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 	return fingerprints
 }
 
-// find gives the least class known to be connected with i (Tarjan: union-find
-// with path halving).
+// find returns the lowest class that is connected with class i (union-find with path halving).
 func (c *clusters) find(i uint32) uint32 {
 	for c.root[i] != i {
 		c.root[i] = c.root[c.root[i]]
@@ -120,7 +119,7 @@ func (c *clusters) find(i uint32) uint32 {
 	return i
 }
 
-// join connects two classes, and notes it if they were not connected.
+// join connects two classes. It appends the pair to tree if the classes were not connected.
 func (c *clusters) join(a, b uint32) {
 	ra, rb := c.find(a), c.find(b)
 	if ra == rb {
@@ -130,10 +129,10 @@ func (c *clusters) join(a, b uint32) {
 	c.tree = append(c.tree, edge{a, b})
 }
 
-// parents gives for each class the next class on the way to the class in roots of its
-// component. It gives none if the component has no class in roots.
+// parents returns, for each class, the next class on the way to a class in roots. It returns none
+// for classes whose component has no class in roots.
 func (c *clusters) parents(roots []uint32) []uint32 {
-	// near holds the tree's edges by class. The edges of class i are
+	// near holds the neighbours of each class in the tree. The neighbours of class i are
 	// near[start[i]:start[i+1]].
 	start := make([]uint32, len(c.root)+1)
 	for _, e := range c.tree {

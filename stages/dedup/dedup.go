@@ -14,17 +14,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config and the inputs together determine the results.
+// Config holds the settings of dedup. The results depend only on them and the inputs.
 type Config struct {
-	// MaxDistance is the largest number of bits, of 64, in which the fingerprints of near
-	// duplicates differ. It is 0 to 7.
+	// MaxDistance is the largest number of bits (0 to 7, of 64) in which the fingerprints of near
+	// duplicates differ.
 	MaxDistance int
-	// MinWords is the least number of words in a text that is compared by fingerprint.
-	// Shorter texts share fingerprints by chance.
+	// MinWords is the least number of words of a text that is compared by fingerprint. Shorter
+	// texts share fingerprints by chance.
 	MinWords int
 }
 
-// Run finds the round's clusters.
+// Run finds the round's clusters and writes them as duplicates and representatives.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	if cfg.MaxDistance < 0 || cfg.MaxDistance > simhash.MaxDistance {
 		return nil, fmt.Errorf("distance %d is not one of 0 to %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
@@ -65,11 +65,11 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 // counts are the numbers of written rows.
 type counts struct {
 	clusters, exact, near, representatives int64
-	seen                                   []bool // by component: whether its cluster is counted
+	seen                                   []bool // whether each component's cluster is counted
 }
 
-// sourcesOf lists the files to read. Files of sealed rounds come first, from the oldest
-// round on, then this round's files by partition.
+// sourcesOf lists the files to read: first the files of sealed rounds, the oldest round first, then
+// this round's files by partition.
 func sourcesOf(in *stages.Input) []source {
 	var sources []source
 	for age, sealed := range in.Earlier {
@@ -94,8 +94,8 @@ type numbered struct {
 	row
 }
 
-// writeBucket writes the bucket's parts. They hold the rows of its pages in clusters, and
-// its new representatives.
+// writeBucket writes the bucket's two parts. One has a row for each of the bucket's pages in a
+// cluster, the other has the bucket's new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
 	duplicates, err := stages.NewWriter[schema.Duplicate](env, stages.FileDuplicates, stages.ByURL)
 	if err != nil {
@@ -171,8 +171,8 @@ func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter
 	}
 }
 
-// row makes the row of a member. It returns nil if the cluster has only the page and its
-// own earlier version.
+// row returns the row of duplicates for a page in a cluster. It returns nil if the page's cluster
+// has no other page than the page's own earlier version.
 func (ch *choice) row(m numbered) (*schema.Duplicate, error) {
 	root := ch.c.root[ch.c.class[m.page]]
 	representative := ch.stands[root]

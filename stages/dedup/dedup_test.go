@@ -24,12 +24,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// page describes a page. Zero fields get ordinary values.
+// page describes a page. Its zero fields mean ordinary values.
 type page struct {
 	url         string
-	text        string // "" means no text
+	text        string // text of the page; "" means no text
 	fingerprint uint64
-	words       int32 // 0 means 100
+	words       int32 // number of words; 0 means 100
 	canonical   string
 }
 
@@ -58,7 +58,7 @@ func bySURT(a, b schema.Page) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// put writes pages as merge does, or only the columns that dedup reads.
+// put writes pages as merge does. If narrow is set, it writes only the columns that dedup reads.
 func put(t testing.TB, b store.Bucket, name, key string, pages []page, narrow bool) manifest.File {
 	t.Helper()
 	var rows []schema.Page
@@ -81,7 +81,7 @@ func representative(r schema.Page) schema.Representative {
 		TextDigest: r.TextDigest, SimHash: r.SimHash}
 }
 
-// world is a round after sealed rounds. Partition i belongs to bucket i modulo buckets.
+// world is a round and the sealed rounds before it. Partition i belongs to bucket i modulo buckets.
 type world struct {
 	sealed     [][]page // pages of each sealed round
 	partitions [][]page
@@ -146,7 +146,7 @@ func TestClusters(t *testing.T) {
 		cfg    Config
 		sealed [][]page
 		pages  []page
-		want   []schema.Duplicate // without SURT; the representative is of this round unless RepresentativeRound says otherwise
+		want   []schema.Duplicate // rows without SURT; the representative is of this round unless RepresentativeRound says otherwise
 	}{
 		{name: "nothing"},
 		{name: "pages that are not alike", pages: []page{{url: "http://a.test/1", text: "x", fingerprint: f}, {url: "http://a.test/2", text: "y", fingerprint: f ^ 0xf}}},
@@ -272,7 +272,7 @@ func TestClusters(t *testing.T) {
 			for i := range tt.want {
 				tt.want[i].SURT = page{url: tt.want[i].URL}.row(t).SURT
 				tt.want[i].RepresentativeCrawl = "2026-11"
-				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // the table gives a number of rounds before this one
+				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // in the table, RepresentativeRound counts back from this round
 			}
 			if diff := cmp.Diff(tt.want, rows[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -281,8 +281,8 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// randomWorld distributes pages over rounds and partitions. It uses few texts, some with
-// similar fingerprints.
+// randomWorld distributes pages over rounds and partitions. The pages share few texts, and some of
+// the texts have similar fingerprints.
 func randomWorld(seed uint64, partitions, buckets int) world {
 	r := rand.New(rand.NewPCG(seed, 1))
 	texts := make([]page, 60)
@@ -325,7 +325,7 @@ func randomWorld(seed uint64, partitions, buckets int) world {
 	return w
 }
 
-// byTheBook computes the rows of w by comparing all pairs of pages. It leaves Via empty.
+// byTheBook computes the rows of w by comparing all pairs of pages. The rows have no Via.
 func byTheBook(t testing.TB, w world, cfg Config) ([]schema.Duplicate, []schema.Representative) {
 	type node struct {
 		page
@@ -421,8 +421,8 @@ func byTheBook(t testing.TB, w world, cfg Config) ([]schema.Duplicate, []schema.
 
 func byURL(a, b schema.Representative) int { return strings.Compare(a.URL, b.URL) }
 
-// checkVia follows Via from each row's page to its representative, then clears it for the
-// comparison with byTheBook.
+// checkVia checks that Via leads from each row's page to its representative. It then clears Via,
+// because the rows of byTheBook have none.
 func checkVia(t testing.TB, w world, cfg Config, rows []schema.Duplicate) {
 	t.Helper()
 	now := map[string]schema.Page{}
@@ -529,7 +529,7 @@ func TestRowsDoNotDependOnPartitions(t *testing.T) {
 func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	_, _, a := randomWorld(4, 3, 2).run(t, defaults)
 	_, _, b := randomWorld(4, 3, 2).run(t, defaults)
-	if diff := cmp.Diff(a, b); diff != "" { // compares digests too
+	if diff := cmp.Diff(a, b); diff != "" { // the comparison includes the files' digests
 		t.Error(diff)
 	}
 }
@@ -547,8 +547,8 @@ func TestBadInputIsPermanent(t *testing.T) {
 	}
 }
 
-// BenchmarkFindClusters measures clustering without reading and writing pages. One page in
-// three is a copy of another; one in three resembles another.
+// BenchmarkFindClusters measures clustering without reading and writing pages. A third of the pages
+// are copies of others, and a third resemble others.
 func BenchmarkFindClusters(b *testing.B) {
 	const n = 1_000_000
 	r := rand.New(rand.NewPCG(1, 2))

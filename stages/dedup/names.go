@@ -14,7 +14,7 @@ import (
 // so any URL may be needed at any time.
 type names struct {
 	file   *os.File
-	offset []int64 // by page; set only for pages in clusters
+	offset []int64 // offset of each page's URL in the file; set only for pages in clusters
 	length []uint32
 	buf    []byte
 }
@@ -67,7 +67,8 @@ func (n *names) url(page uint32) ([]byte, error) {
 	return buf, nil
 }
 
-// close removes the file. If that fails, the file is removed with the scratch directory.
+// close removes the scratch file. Errors do not matter, because the scratch directory is removed
+// later.
 func (n *names) close() {
 	_ = n.file.Close()
 	_ = os.Remove(n.file.Name())

@@ -15,19 +15,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// row holds the columns that are read from a page of the round. They are the columns that a
-// representative has.
+// row holds the columns that are read from a page of the round. A representative has the same
+// columns.
 type row = schema.Representative
 
-// source is a file of pages. Its pages with text have the numbers first to end - 1, in the
-// file's order.
+// source is a file of pages. Its pages with text have the numbers from first to end - 1, in the
+// order of the file.
 type source struct {
 	key    string
 	sealed bool
 	crawl  string
 	round  int
-	age    int // number of the round; 0 is the oldest
-	bucket int // bucket of this round's pages
+	age    int // number of the round among all rounds; 0 is the oldest
+	bucket int // bucket of the pages; unused for sealed rounds
 	first  uint32
 	end    uint32
 }
@@ -53,13 +53,13 @@ func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error]
 // digest is the SHA-1 of a normalised text.
 type digest [sha1.Size]byte
 
-// digestText is the length of a digest in base 32.
+// digestText is the length of a digest in base 32, in characters.
 const digestText = 32
 
 // Flags of a page.
 const (
-	long      = 1 << iota // its text has enough words to be compared by fingerprint
-	elsewhere             // its canonical URL is another page
+	long      = 1 << iota // the page's text has enough words to be compared by fingerprint
+	elsewhere             // the page's canonical_url names another page
 )
 
 // pages holds the fixed-width columns of every page with text. Sealed representatives
@@ -73,10 +73,10 @@ type pages struct {
 	sealed      uint32 // pages below this number are sealed representatives
 }
 
-// maxPages bounds the numbers of pages.
+// maxPages bounds the number of pages.
 const maxPages = math.MaxInt32
 
-// load reads the pages of all sources, sealed ones first.
+// load reads the pages of all sources. Pages of sealed rounds come first.
 func load(ctx context.Context, b store.Bucket, sources []source, cfg Config) (*pages, error) {
 	p := &pages{sources: sources}
 	for i := range sources {

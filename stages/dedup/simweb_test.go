@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// TestClustersOfASyntheticWeb clusters the pages of two rounds of the synthetic web and
-// compares with the web's own clusters.
+// TestClustersOfASyntheticWeb clusters the pages of two rounds of the synthetic web and compares
+// the result with the clusters that the synthetic web knows.
 func TestClustersOfASyntheticWeb(t *testing.T) {
 	cfg := simweb.Default()
 	cfg.Hosts, cfg.PagesPerHost = 12, 60
@@ -26,7 +26,7 @@ func TestClustersOfASyntheticWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// row is a row of duplicates without the columns that the truth does not know.
+	// row holds the columns of duplicates that package truth knows.
 	type row struct {
 		URL, Representative string
 		Kind                schema.DuplicateKind

@@ -81,7 +81,8 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		if a.Remaining < time.Until(a.Waits[0].Until) {
 			t.Errorf("it takes %s, and waits until %s", a.Remaining, a.Waits[0].Until)
 		}
-		// Renewals of the lease publish the activity even if nothing is recorded.
+		// The task publishes its activity with each renewal of the lease, even if nothing is
+		// recorded.
 		told := l.checkpoint().Activity
 		if told == nil || time.Since(time.UnixMilli(told.At)) > 2*time.Minute || len(told.Waits) != 1 || told.Waits[0].Why != "robots.txt answered 503, asked again" ||
 			told.Waits[0].Until != a.Waits[0].Until.UnixMilli() {
@@ -90,7 +91,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		stop()
 		<-ended
 
-		// The next attempt knows why it waits.
+		// The next attempt reads from the checkpoint why it waits.
 		ctx, stop = context.WithCancel(t.Context())
 		go func() {
 			_, err := l.run(ctx, nil, nil)
@@ -111,7 +112,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 	})
 }
 
-// The store fails at the last request, so the last checkpoint waits for the store.
+// The store fails at the last request, so the last checkpoint has to wait for the store.
 func TestATaskTellsThatItWaitsForTheStoreAtItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		away := &freezing{}

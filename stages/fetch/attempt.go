@@ -33,15 +33,15 @@ type attempt struct {
 	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil if nothing
 
 	began    time.Time
-	elapsed  time.Duration // how much of the window earlier attempts used
-	revision atomic.Int64  // of the politeness in force
+	elapsed  time.Duration // time of the window that earlier attempts used
+	revision atomic.Int64  // revision of the politeness settings in force
 
-	cutting sync.Mutex          // held by the one checkpoint under way
-	waiting []*segments.Segment // cut, but not yet listed in a checkpoint
-	queued  int64               // planned URLs whose outcome the checkpoint does not list
+	cutting sync.Mutex          // held by the checkpoint under way, because only one may be made at a time
+	waiting []*segments.Segment // segments that are cut, but not yet listed in a checkpoint
+	queued  int64               // number of planned URLs whose outcome the checkpoint does not list
 }
 
-// fetch runs the fetcher with the background work, and makes the last checkpoint.
+// fetch runs the fetcher and the background work. It then makes the last checkpoint.
 func (a *attempt) fetch(ctx context.Context) error {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -54,7 +54,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		wg.Go(func() {
 			if err := f(beside); err != nil && beside.Err() == nil {
 				stop(err)
-				flights.End() // without the lease's right no request may continue
+				flights.End() // no request may go on once the lease has ended
 			}
 		})
 	}
@@ -63,8 +63,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	guard(a.closeWindow)
 	guard(a.reloads)
 	wg.Go(func() { a.lease.WatchExpiry(beside, flights) })
-	// When told to stop, the task uploads its records at once and gives requests in flight a
-	// quarter of the grace.
+	// When told to stop, the task uploads its records at once. Requests in flight get a quarter of
+	// the grace (Pauses.Grace).
 	wg.Go(func() {
 		<-beside.Done()
 		if ctx.Err() != nil {
@@ -95,8 +95,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	}
 	switch {
 	case err == nil:
-		// If the task is told to stop now, it still finishes, because only this last step is
-		// left.
+		// If the task is told to stop now, it still finishes, because only this last step remains.
 		last, cancel := a.graceful(ctx)
 		defer cancel()
 		return a.end(last, a.complete)
@@ -105,7 +104,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return a.interrupted(ctx, true)
 	}
-	// This machine has a fault. The next attempt gets all complete records.
+	// This machine has a fault or is told to stop. The next attempt gets all complete records.
 	asked := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
 	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
@@ -113,7 +112,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	return err
 }
 
-// graceful returns a context that ends the grace (Pauses.Grace) after ctx.
+// graceful returns a context that ends some time after ctx: the grace of an interrupted task
+// (Pauses.Grace).
 func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -123,14 +123,14 @@ func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	return longer, func() { stop(); cancel() }
 }
 
-// interrupted makes a checkpoint of all records and releases the partition. An excused
-// attempt (ended from outside) does not count as stalled.
+// interrupted makes a checkpoint of all records and releases the partition. An excused attempt
+// (stopped from outside) does not count as stalled.
 func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
 	for _, b := range a.fetcher.unfinished() {
 		if err := a.log.Emit(b); err != nil {
-			break // the segment is lost
+			break // the segment could not be written, so its records are lost
 		}
 	}
 	err := a.end(ctx, func(d *manifest.Checkpoint) error {
@@ -146,9 +146,8 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	return stages.ErrInterrupted
 }
 
-// unfinished gives records for the URL and robots tasks that are between two hops of a
-// redirect. They hold the requests so far, and the state from which the next attempt
-// continues.
+// unfinished returns records of the URL and robots tasks that wait between two hops of a redirect.
+// The records hold the requests so far, and the state from which the next attempt continues.
 func (f *fetcher) unfinished() []*segments.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,13 +181,13 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round knows the configured delays. It needs only the longer waits, which come
-	// from a Crawl-delay or from the host's responses.
+	// The next round gets only the delays that exceed the configured ones. They come from a
+	// Crawl-delay or from the host's responses.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// Rounds are hours apart. By then most hosts are up again. A host that is still down
+		// Rounds are hours apart, and most hosts are up again by then. A host that is still down
 		// costs only five requests.
 		d.Hosts[i].Breaker = nil
 	}
@@ -215,7 +214,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 		a.waiting = append(a.waiting, g)
 	}
 	// Segments are uploaded in order, because rows of a segment may point into WARC files of
-	// earlier segments. An interrupted upload continues.
+	// earlier segments. The upload of an interrupted checkpoint is continued here.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
 		if err := patiently(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
@@ -236,7 +235,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit swaps in a checkpoint that lists a segment or has another change.
+// commit swaps in a checkpoint that lists segment g or has another change.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return patiently(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
@@ -263,8 +262,8 @@ const (
 	telling = 2
 )
 
-// patiently repeats op while the store does not answer or is full, and describes the wait
-// in paused. Meanwhile admit lets no request begin if the lease has ended or too many bytes
+// patiently repeats op while the store does not answer or is full, and describes the wait in
+// paused. During the wait, admit lets no request begin if the lease has ended or too many bytes
 // wait for upload.
 func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
@@ -309,13 +308,13 @@ func (a *attempt) tell(d *manifest.Checkpoint) {
 	}
 }
 
-// queue adds n URLs without an outcome to the progress.
+// queue adds n to the number of URLs without an outcome, and publishes the progress.
 func (a *attempt) queue(n int64) {
 	a.queued += n
 	a.env.Progress.Add(stages.CountQueued, n)
 }
 
-// listed adds a segment that a checkpoint lists to the progress.
+// listed adds segment g to the progress, because a checkpoint now lists it.
 func (a *attempt) listed(g *segments.Segment) {
 	for name, n := range g.Counts() {
 		if strings.HasPrefix(name, stages.CountOutcomes) {

@@ -9,19 +9,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
-// The background work of an attempt. It runs until its context ends; an error ends the
-// attempt.
+// This file holds the background work of an attempt. Each part runs until its context ends. An
+// error ends the attempt.
 
-// A checkpoint with fewer than worthwhile URLs per minute of the interval is postponed, for
-// at most stretch intervals: it writes about ten objects, and in a slow crawl these would
-// cost more than the data. Intervals shorter than patientFrom are never stretched.
+// A checkpoint with fewer than worthwhile URLs per minute of the interval is postponed, for at most
+// stretch intervals. A checkpoint writes about ten objects, and in a slow crawl these would cost
+// more than the data. Intervals shorter than patientFrom are never stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10
 	patientFrom = 10 * time.Second
 )
 
-// putOff reports whether a checkpoint of so few URLs may wait beyond its interval.
+// putOff reports whether a checkpoint with this number of URLs may be made later than its interval
+// says.
 func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
 }
@@ -31,7 +32,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
 	if a.lease.Checkpoint().Stalled > 1 {
-		// The previous attempt recorded nothing, so this one makes its first checkpoint sooner.
+		// The previous attempt recorded nothing, so this attempt makes its first checkpoint sooner.
 		last = last.Add(-every * 3 / 4)
 	}
 	for {
@@ -51,7 +52,7 @@ func (a *attempt) checkpoints(ctx context.Context) error {
 	}
 }
 
-// closeWindow ends fetching when the window closes; the other URLs are then deferred.
+// closeWindow ends fetching when the window closes. URLs without an outcome are then deferred.
 func (a *attempt) closeWindow(ctx context.Context) error {
 	if a.cfg.Window <= 0 {
 		return nil
@@ -66,7 +67,7 @@ func (a *attempt) closeWindow(ctx context.Context) error {
 	return nil
 }
 
-// reloads applies new politeness as it arrives.
+// reloads applies new politeness settings when they arrive.
 func (a *attempt) reloads(ctx context.Context) error {
 	for {
 		select {
@@ -77,7 +78,7 @@ func (a *attempt) reloads(ctx context.Context) error {
 				return nil
 			}
 			if p.Number <= int(a.revision.Load()) && p.Number > 0 {
-				continue // not newer than what the attempt has
+				continue // the attempt already has these settings or newer ones
 			}
 			if err := p.Config.Validate(); err != nil {
 				a.env.Log.Error("the new politeness is not taken", "error", err)
@@ -92,8 +93,8 @@ func (a *attempt) reloads(ctx context.Context) error {
 // mayWrite implements gate.
 func (a *attempt) mayWrite(now time.Time) bool { return a.lease.MayWrite(now) }
 
-// admit implements gate. It waits while the lease is about to end, too many bytes wait for
-// upload, or scratch space is nearly full.
+// admit implements gate. It returns once the lease is not about to end, not too many bytes wait for
+// upload, and scratch space has room.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {

@@ -11,13 +11,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt stops a task after some hops of a
-// chain. The next attempt neither requests nor records them again.
+// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt stops a task after some hops of a chain of
+// redirects. The next attempt neither requests nor records these hops again.
 func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		killed bool
-		twice  map[string]int // number of requests, for URLs with more than one
+		twice  map[string]int // number of requests for each URL that is requested more than once
 	}{
 		{"told to end between two hops", false, nil},
 		{"killed as a hop waits for another try", true, map[string]int{"/hop3": 2}},

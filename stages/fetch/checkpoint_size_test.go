@@ -32,7 +32,7 @@ func TestChainsOfRedirectsTakeBoundedRoomInCheckpoints(t *testing.T) {
 	}
 }
 
-// If there is no memory for a document, it is requested again later. The row of the first
+// If there is no memory for a document, the document is requested again later. The row of the first
 // request has no response.
 func TestADocumentWithoutMemoryIsAskedForLater(t *testing.T) {
 	bubble(t, func(t *testing.T) {

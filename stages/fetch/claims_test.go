@@ -13,12 +13,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestARedirectsTargetIsTakenOnceAcrossAttempts has two URLs redirect to one target, with
-// and without an interruption in between.
+// TestARedirectsTargetIsTakenOnceAcrossAttempts has two URLs that redirect to one target. In some
+// cases the task is interrupted between the two.
 func TestARedirectsTargetIsTakenOnceAcrossAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		locations map[string]string // /1 is first, /2 interrupts, /3 comes last
+		locations map[string]string // redirect target of each path: /1 is requested first, /2 interrupts the task, /3 comes last
 		more      string            // domain of /2 and /3; empty means a.com
 		target    string
 		sent      int

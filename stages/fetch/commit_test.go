@@ -34,7 +34,7 @@ func (l *lab) checkpointOf() *manifest.Checkpoint {
 	return &cp
 }
 
-// apart is a bucket without locks, as in a store shared by several machines.
+// apart hides the locks of a directory store, as in a store that several machines share.
 type apart struct{ store.Bucket }
 
 func TestOfTwoAttemptsOnOnePartitionOneFetches(t *testing.T) {
@@ -86,7 +86,7 @@ func TestPaceSurvivesACrash(t *testing.T) {
 		if _, err := l.run(t.Context(), dying{l.bucket, start.Add(40 * time.Second)}, nil); !errors.Is(err, errKilled) {
 			t.Fatalf("got %v, want the bucket's error", err)
 		}
-		var waited time.Time // when p05 was answered
+		var waited time.Time // when the URL p05 got its response
 		for _, h := range l.web.hits() {
 			if h.path == "/p05" {
 				waited = h.at
@@ -148,7 +148,7 @@ func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
 	})
 }
 
-// mortal is a bucket that fails once died is closed.
+// mortal is a bucket that fails once the channel died is closed.
 type mortal struct {
 	store.Bucket
 	died chan struct{}
@@ -165,7 +165,7 @@ func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 
-// Each attempt requests the killing URL once. As it does, the process loses the store.
+// Each attempt requests the killing URL once. At this request the process loses its store.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -252,7 +252,7 @@ func TestASIGTERMEndsWithinTheGrace(t *testing.T) {
 				urls = c.N
 			}
 		}
-		if want := int64(hits - 3); urls != want { // two for robots.txt, one for /hang
+		if want := int64(hits - 3); urls != want { // two of the hits are for robots.txt, one is for /hang
 			t.Errorf("%d URLs are recorded, want all %d that were answered", urls, want)
 		}
 	})
@@ -367,11 +367,11 @@ func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Plan = l.planID // as the worker creates it
+		r.Plan = l.planID // the worker names the plan in the result too
 		warc := layout.WARC("2026-11", 0, l.planID, 0, 3, 0)
 		left := []string{
 			layout.Segment("2026-11", 0, l.planID, 0, 1, 7, "fetches"), warc, layout.CDXJ(warc),
-			"warc/crawl=2026-11/round=0/part-00000-e3-00000.warc.gz", "warc/crawl=2026-11/round=0/part-00000-e3-00000.cdxj", // of format 1
+			"warc/crawl=2026-11/round=0/part-00000-e3-00000.warc.gz", "warc/crawl=2026-11/round=0/part-00000-e3-00000.cdxj", // file names of format 1
 		}
 		others := []string{layout.Segment("2026-11", 0, l.planID, 1, 1, 7, "fetches"), layout.WARC("2026-11", 0, l.planID, 1, 3, 0),
 			"warc/crawl=2026-11/round=0/part-00001-e3-00000.warc.gz"}
@@ -519,8 +519,8 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// late is a bucket that hides a checkpoint from the first look at it, as if the process had
-// looked and then been paused.
+// late hides a checkpoint from the first read, as if the process had been paused after a read
+// before the checkpoint existed.
 type late struct {
 	store.Bucket
 	key    string

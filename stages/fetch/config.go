@@ -11,16 +11,16 @@ import (
 
 // Config bounds a fetch task and its requests.
 type Config struct {
-	UserAgent  string // its product token selects the rules of robots.txt
+	UserAgent  string // User-Agent of all requests; its product token selects the rules of robots.txt
 	Politeness polite.Config
 
-	Slots    int           // concurrent fetches; default 200
-	Timeouts wire.Timeouts // default: connect 10s, first byte 15s, total 30s
-	// RobotsTimeout bounds a request for robots.txt, since all URLs of the host wait for it.
-	// Default 15s; 0 or a value above Timeouts.Total means Timeouts.Total.
+	Slots    int           // number of concurrent fetches; default 200
+	Timeouts wire.Timeouts // time limits of a request; default: connect 10s, first byte 15s, total 30s
+	// RobotsTimeout bounds a request for robots.txt, because all URLs of the host wait for it. The
+	// default is 15s. If it is 0 or above Timeouts.Total, Timeouts.Total applies.
 	RobotsTimeout time.Duration
 	response.Limits
-	MaxRedirects int // default 5
+	MaxRedirects int // largest number of redirects that are followed for a URL; default 5
 	Retries      Retries
 	Pauses       Pauses
 	Window       time.Duration // how long the stage may send requests; 0 means without end; default 20h
@@ -28,11 +28,11 @@ type Config struct {
 	StripParams  []string // query parameters that are removed from canonical URLs
 
 	Proxy        string
-	ProxyFilters bool // the proxy itself refuses private addresses
+	ProxyFilters bool // whether the proxy itself refuses private addresses
 
-	Resolvers []string // name servers instead of the system's, ADDRESS[:PORT]; asked in order until one answers
-	ConnectTo []string // HOST:PORT:ADDR:PORT
-	// PaceConnectTo makes the delay of an address hold for targets of ConnectTo too.
+	Resolvers []string // name servers, as ADDRESS[:PORT], instead of the system's; they are asked in order until one answers
+	ConnectTo []string // rules HOST:PORT:ADDR:PORT that send connections to another address
+	// PaceConnectTo applies the delay of an address to targets of ConnectTo too.
 	PaceConnectTo bool
 
 	AllowPrivateNetworks bool
@@ -40,28 +40,28 @@ type Config struct {
 
 // Retries are how often a URL is tried again, by class of failure.
 type Retries struct {
-	Timeout     int // no answer in time; default 1
-	ServerError int // 5xx except 503; default 2
-	RateLimited int // 429 and 503; default 3
-	DNS         int // a name that could not be looked up; default 1
-	Robots      int // later requests for a robots.txt whose other retries failed; default 2
+	Timeout     int // retries after no answer in time; default 1
+	ServerError int // retries after a 5xx status except 503; default 2
+	RateLimited int // retries after 429 or 503; default 3
+	DNS         int // retries after a failed name lookup; default 1
+	Robots      int // further requests for a robots.txt after its other retries failed; default 2
 }
 
-// Pauses are the times before retries, before jitter.
+// Pauses are the times before retries. A random part is added to each.
 type Pauses struct {
-	RateLimited time.Duration // for the whole host, doubled for each such response in a row; default 30s
-	Timeout     time.Duration // default 15s
-	ServerError time.Duration // default 10s
-	DNS         time.Duration // for the whole host; default 1m
+	RateLimited time.Duration // pause of the whole host after 429 or 503, doubled for each such response in a row; default 30s
+	Timeout     time.Duration // pause before a retry after a time-out; default 15s
+	ServerError time.Duration // pause before a retry after a 5xx status; default 10s
+	DNS         time.Duration // pause of the whole host after a failed name lookup; default 1m
 	Breaker     time.Duration // time until a suspended host is probed; default 2m
-	Grace       time.Duration // time that an interrupted task has to end; default 20s
+	Grace       time.Duration // time in which an interrupted task has to end; default 20s
 }
 
 // Checkpoint says how often a task makes its work durable.
 type Checkpoint struct {
-	Every time.Duration // default 60s; stretched up to tenfold while little is recorded
+	Every time.Duration // interval between checkpoints; default 60s; stretched up to tenfold while little is recorded
 	Bytes int64         // recorded bytes that cause a checkpoint at once; default 256 MiB
-	Lease time.Duration // default 180s
+	Lease time.Duration // length of the lease; default 180s
 }
 
 // Default is the config with all default values.
@@ -80,7 +80,7 @@ func Default() Config {
 	}
 }
 
-// Validate refuses settings with which a task would misbehave.
+// Validate refuses settings that a task cannot work with.
 func (c *Config) Validate() error {
 	if err := c.Politeness.Validate(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Bounds of the reserve, in bytes.
+// leastReserve and mostReserve bound the reserve, in bytes.
 const (
 	leastReserve = 1 << 20
 	mostReserve  = 256 << 20

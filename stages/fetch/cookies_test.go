@@ -34,7 +34,7 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 					http.Redirect(w, r, "/wall", http.StatusFound)
 					return
 				}
-			case "/detour": // through another URL and back
+			case "/detour": // redirects to another URL, which redirects back
 				if r.Header.Get("Cookie") == "" {
 					http.Redirect(w, r, "/consent?back=detour", http.StatusFound)
 					return
@@ -43,11 +43,11 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 				w.Header().Add("Set-Cookie", "consent=yes")
 				http.Redirect(w, r, "/detour", http.StatusFound)
 				return
-			case "/stubborn": // demands another cookie each time
+			case "/stubborn": // redirects with another cookie each time
 				w.Header().Add("Set-Cookie", fmt.Sprintf("n=%d; Path=/", len(got["/stubborn"])))
 				http.Redirect(w, r, "/stubborn", http.StatusFound)
 				return
-			case "/forgetful": // loops with or without a cookie
+			case "/forgetful": // redirects to itself, with or without a cookie
 				w.Header().Add("Set-Cookie", "a=b")
 				http.Redirect(w, r, "/forgetful", http.StatusFound)
 				return
@@ -83,7 +83,7 @@ func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 		if asked := got["/consent?back=detour"]; len(asked) != 1 || asked[0] != "" {
 			t.Errorf("/consent was asked for with %q", asked)
 		}
-		// The archived request has the cookies.
+		// The stored request has the cookies that were sent.
 		var requests strings.Builder
 		for _, f := range r.FilesOf(stages.FileWARC) {
 			obj, err := l.bucket.Open(t.Context(), f.Key)

@@ -1,10 +1,10 @@
 // Package fetch is the map task of a crawl: it takes one partition of planned URLs and
 // ends each of them in exactly one outcome.
 //
-// In: a partition of a plan, the config, and a parser. Out: raw responses as WARC files
-// with an index beside each; segments of rows (fetches, requests, captures, pages, text,
-// links); a checkpoint that says which of them count; and the task's result, a pure
-// function of the last checkpoint.
+// In: a partition of a plan, the config, and a parser. Out: raw responses as WARC files with an
+// index beside each; segments of rows (fetches, requests, captures, pages, text, links); a
+// checkpoint that says which WARC files and segments count; and the task's result, a pure function
+// of the last checkpoint.
 //
 // # The life of a planned URL
 //
@@ -22,26 +22,26 @@
 //	   │                                                           └─ anything else ─► http_4xx, protocol_error …
 //	   └─ window closed, host given up, domain stopped ─► deferred, host_suspended, stopped
 //
-// A wait (for a host's delay, a retry, robots.txt) holds no slot and no goroutine: the URL
-// goes back to its host queue (package polite). The hops of a redirect chain send the
-// cookies that the chain received (RFC 6265); no other request sends cookies. A chain may
-// request a URL twice if it received a cookie in between.
+// A wait (for a host's delay, a retry, robots.txt) holds no slot and no goroutine, because the
+// waiting URL goes back to its host queue (package polite). The hops of a redirect chain send the
+// cookies that the chain received (RFC 6265). No other request sends cookies. A chain may request a
+// URL twice if the chain received a cookie in between.
 //
 // # What counts
 //
-// A checkpoint uploads the records since the previous one, then swaps the checkpoint
-// object. Only what it lists counts: after a crash, listed URLs are not fetched again, and
-// all others are. A checkpoint cuts between requests: rows of a redirect chain that has no
-// outcome yet stay in memory.
+// To make a checkpoint, the task uploads the records since the previous one, then swaps the
+// checkpoint object. Only records that the checkpoint object lists count. After a crash, listed
+// URLs are not fetched again, and all other URLs are. Rows of a redirect chain that has no outcome
+// yet stay in memory at a checkpoint.
 //
-// The task may send requests while it holds its lease. It asks one gate as it writes each
-// request; no request starts that could outlast the lease.
+// The task may send requests while it holds its lease. Before each request is written, the task
+// asks one gate, which refuses requests that could outlast the lease.
 //
 // # Packages
 //
-// lease holds the partition, partition indexes its URLs, polite paces hosts, robotscache
-// and robots decide what is allowed, request sends requests (with wire and guard), response
-// interprets their end, segments records the outcome, status describes it to people. This
-// package leads a URL through them. reparse does the same work from stored responses
+// lease holds the partition. partition indexes its URLs. polite paces hosts. robotscache and robots
+// decide which requests are allowed. request sends them (with wire and guard), and response
+// interprets how they ended. segments records the outcomes. status describes the task to people.
+// This package leads each URL through them. reparse does the same work from stored responses
 // (records).
 package fetch

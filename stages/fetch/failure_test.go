@@ -17,9 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// A failed connection leaves a row of requests with the class, text and time of the
-// failure. The row says that no request was sent. Two hosts with the same failure have the
-// same text.
+// A failed connection leaves a row of requests with the class, text and time of the failure. The
+// row says that no request was sent. Two hosts with the same failure have rows with the same text.
 func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -103,8 +102,8 @@ func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 	})
 }
 
-// checkErrorsGroup checks that error texts are few, however many URLs and hosts there are,
-// and that no text contains a name or number from a URL or host.
+// checkErrorsGroup checks that there are few different error texts, however many URLs and hosts
+// fail, and that no text contains a name or number from a URL or host.
 func (l *lab) checkErrorsGroup(r *manifest.Result) {
 	l.t.Helper()
 	phrases := map[string]int{}

@@ -32,7 +32,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// fetcher leads planned URLs to their outcomes. It knows no store, lease or checkpoint.
+// fetcher leads planned URLs to their outcomes. It does not depend on a store, a lease or a
+// checkpoint.
 type fetcher struct {
 	options
 	cfg      Config
@@ -44,15 +45,15 @@ type fetcher struct {
 	requests request.Sender
 	robots   *robotscache.Cache
 	canon    *urlkey.Canonicalizer
-	token    string // product token
+	token    string // product token of the user agent
 
 	sched *polite.Scheduler
-	cpu   chan struct{} // a slot for each goroutine that compresses or parses
+	cpu   chan struct{} // holds a value for each goroutine that compresses or parses; its capacity is their limit
 
 	failures status.Failures
 
 	mu             sync.Mutex
-	urlTasks       map[int64]*urlTask // by row: the URL tasks that continue with a later grant
+	urlTasks       map[int64]*urlTask // URL tasks that continue with a later grant, by row
 	robotsTasks    map[int64]*robotsTask
 	lastRobotsTask int64 // ID of the newest robots task
 	claims         map[uint64]struct{}
@@ -61,7 +62,7 @@ type fetcher struct {
 	ended chan struct{}         // closed once fatal is set
 }
 
-// options are what newFetcher makes a fetcher from.
+// options are the arguments of newFetcher.
 type options struct {
 	parser   document.Parser
 	index    *partition.Index
@@ -69,10 +70,10 @@ type options struct {
 	gate     gate
 	reading  robots.Reading
 	epoch    int
-	segment  string // warc_segment: the partition, as part-00017
-	deferAll bool   // fetch nothing more and defer all URLs without an outcome
+	segment  string // column warc_segment: the partition's name, such as part-00017
+	deferAll bool   // whether to send no requests and to defer all URLs without an outcome
 
-	// patience is the longest Retry-After after which a URL is tried again; 0 means any.
+	// patience bounds the Retry-After after which a URL is tried again; 0 means no bound.
 	patience time.Duration
 	onRetry  func(stages.Wait) // called for each retry; may be nil
 
@@ -81,12 +82,12 @@ type options struct {
 
 // hooks replace parts of the environment in tests. The zero value replaces nothing.
 type hooks struct {
-	tune  func(*wire.Config)              // changes where connections go
-	free  func(dir string) (int64, error) // the room in scratch space, in bytes
-	rules int                             // bytes of robots.txt rules in memory
+	tune  func(*wire.Config)              // changes where connections go; may be nil
+	free  func(dir string) (int64, error) // returns the room in scratch space in bytes; may be nil
+	rules int                             // limit of the memory for robots.txt rules, in bytes; 0 means maxRules
 }
 
-// newFetcher makes a fetcher whose scheduler has no hosts yet. Close it.
+// newFetcher makes a fetcher whose scheduler has no hosts yet. The caller closes the fetcher.
 func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	canon, err := urlkey.New(cfg.StripParams)
 	if err != nil {
@@ -165,9 +166,8 @@ func (f *fetcher) fail(err error) {
 	}
 }
 
-// loop serves grants until no URL is left or ctx ends, then waits for the requests in
-// flight. Each request has a context of flights. It returns nil once every URL has its
-// outcome.
+// loop serves grants until no URL is left or ctx ends. It then waits for the requests in flight.
+// Each request gets its context from flights. loop returns nil once every URL has its outcome.
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -216,8 +216,7 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve spends a grant on one request, whose context is flight, or on URLs that need no
-// request.
+// serve uses a grant for one request, whose context is flight, or for items that need no request.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)
@@ -234,8 +233,8 @@ func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	}
 }
 
-// step does the next step of the grant's item (a URL task or robots task). It reports
-// whether the grant is spent.
+// step does the next step of the grant's item (a URL task or robots task). It returns false if the
+// item ended without a request, so that the grant can serve another item.
 func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	if g.Item.ID < 0 {
 		return f.stepRobots(ctx, flight, g, f.robotsTaskOf(g.Item.ID))
@@ -274,7 +273,8 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	return true
 }
 
-// stepRobots spends the grant on a robots task and returns true.
+// stepRobots does the next step of a robots task. This always uses up the grant, so stepRobots
+// returns true.
 func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *robotsTask) bool {
 	if f.begin(ctx, g, manifest.Trying{Origin: rt.entry.Root}) {
 		f.askRobots(flight, g, rt)
@@ -282,8 +282,8 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge gives the verdict of robots.txt on the URL to request next. If it is denied, why
-// says why.
+// judge returns the verdict of robots.txt on the URL that u requests next. If the URL is denied,
+// why is the reason.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
@@ -294,7 +294,7 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	} else {
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
-	// If a URL has too many spellings, not all of them are known, so it is denied. The planner
+	// If a URL has too many spellings, some of them are unknown, so the URL is denied. The planner
 	// refuses such URLs too.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
@@ -303,8 +303,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	return verdict, why
 }
 
-// begin tells the gate what the grant will request. After an error it ends the fetcher and
-// the grant, and returns false.
+// begin tells the gate which URL or robots.txt the grant will request. After an error, begin ends
+// the fetcher and the grant, and returns false.
 func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Trying) bool {
 	err := f.gate.begin(ctx, what)
 	if err != nil {
@@ -314,7 +314,7 @@ func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Tryi
 	return err == nil
 }
 
-// drain ends the URLs of a grant that may send no request.
+// drain ends all items of a grant that may send no request.
 func (f *fetcher) drain(g *polite.Grant) {
 	outcome, why := schema.Deferred, response.Failure{}
 	switch g.Kind {
@@ -330,7 +330,7 @@ func (f *fetcher) drain(g *polite.Grant) {
 		if it.ID < 0 {
 			rt := f.robotsTaskOf(it.ID)
 			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
-			f.recordRobots(rt, nil) // another attempt may request it again
+			f.recordRobots(rt, nil) // another attempt may request this robots.txt again
 			continue
 		}
 		u, err := f.urlTask(it.ID)
@@ -346,23 +346,23 @@ func (f *fetcher) drain(g *polite.Grant) {
 	g.Done(polite.Result{})
 }
 
-// reload replaces the politeness of the running fetcher.
+// reload replaces the politeness settings of the running fetcher.
 func (f *fetcher) reload(p polite.Config) {
 	f.robots.SetTTL(cmp.Or(p.RobotsTTL, f.cfg.Politeness.RobotsTTL))
 	f.sched.Reload(p)
 	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// If all retries for a robots.txt fail, it is requested again later: after 2 minutes by
-// default, then each time after three times as long.
+// If all retries for a robots.txt fail, later requests follow: the first after 2 minutes by
+// default, each further one after three times as long.
 const (
-	laterPauses = 12 // times Pauses.ServerError
+	laterPauses = 12 // pause before the first later request, as a multiple of Pauses.ServerError
 	laterGrowth = 3
 	maxLater    = 5
 )
 
-// retryRule gives the counter of a class of failures, the number of allowed retries, and
-// the pause before the next one.
+// retryRule returns the counter of retries of a class, the number of allowed retries, and the pause
+// before the next retry.
 func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryClass) (used *int, limit int, pause time.Duration) {
 	r, p := &f.cfg.Retries, &f.cfg.Pauses
 	switch class {
@@ -373,7 +373,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	case response.AfterLimit:
 		return &counts.Limited, r.RateLimited, 0 // the scheduler pauses the whole host
 	case response.AfterDNS:
-		return &counts.DNS, r.DNS, 0 // retry puts the host off
+		return &counts.DNS, r.DNS, 0 // the function retry puts off all requests to the host
 	case response.ForRobots:
 		pause = laterPauses * p.ServerError
 		for range min(counts.Later, maxLater) {
@@ -384,8 +384,8 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	return new(int), 0, 0
 }
 
-// retry decides whether to try again after a failure of a class. If so, it adds the item to
-// the grant's result. why describes the failure for people.
+// retry decides whether an item is tried again after a failure of the given class. If so, retry
+// adds the item to the grant's result. The text why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

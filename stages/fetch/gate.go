@@ -10,15 +10,15 @@ import (
 // gate tells a fetcher when it may begin and write requests. It is safe for concurrent
 // use. An error ends the fetcher.
 type gate interface {
-	// admit waits until a request may be begun.
+	// admit waits until the fetcher may begin a request.
 	admit(ctx context.Context) error
-	// mayWrite reports whether a request may be written now.
+	// mayWrite reports whether the fetcher may write a request now.
 	mayWrite(now time.Time) bool
 	// serial reports whether only one grant may be in use at a time.
 	serial() bool
-	// begin is called before a grant sends a request; what names its URL or robots.txt. done is
-	// called after each grant.
+	// begin is called before a grant sends a request for the URL or robots.txt in what.
 	begin(ctx context.Context, what manifest.Trying) error
+	// done is called after each grant.
 	done(ctx context.Context) error
 }
 

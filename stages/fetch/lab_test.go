@@ -33,8 +33,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// lab is a store with a plan of one partition, and a web to fetch it from. Both run in a
-// synctest bubble with a virtual clock; connections are pipes.
+// lab is a store with a plan of one partition, and a web that serves the partition's URLs. Both run
+// in a synctest bubble with a virtual clock. Connections are pipes.
 type lab struct {
 	t       *testing.T
 	bucket  store.Bucket
@@ -46,11 +46,11 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	hooks   hooks // if tune is nil, connections go to web
+	hooks   hooks // hooks of the task; if tune is nil, connections go to web
 }
 
-// bubble runs f in a synctest bubble. Pooled compressors hold channels, and a bubble must
-// not use those of another. Two garbage collections empty all pools.
+// bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they
+// were made, so bubble first empties all pools by two garbage collections.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	runtime.GC()
@@ -118,7 +118,7 @@ func (l *lab) setPlan(rows []schema.PlannedURL) {
 	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
 }
 
-// setSpelled adds URLs to the plan that are known but not planned.
+// setSpelled adds to the plan the spellings of URLs that are known but not planned.
 func (l *lab) setSpelled(rows []schema.PlannedURL) {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "spellings.parquet"))
@@ -135,7 +135,7 @@ func (l *lab) setSpelled(rows []schema.PlannedURL) {
 	l.plan.Partitions[0].Spellings = &f
 }
 
-// run makes an attempt in a store; nil means l.bucket.
+// run makes an attempt with the given store; nil means l.bucket.
 func (l *lab) run(ctx context.Context, bucket store.Bucket, in *Input) (*manifest.Result, error) {
 	l.t.Helper()
 	if bucket == nil {
@@ -170,7 +170,7 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outcomes returns the outcome of every URL and fails the test for a URL without one.
+// outcomes returns the row of every planned URL. It fails the test if a URL has none or several.
 func (l *lab) outcomes(r *manifest.Result) map[string]schema.Fetch {
 	l.t.Helper()
 	out := map[string]schema.Fetch{}
@@ -212,8 +212,8 @@ func rowsOf[T any](l *lab, r *manifest.Result, dataset string) []T {
 	return out
 }
 
-// checkPace checks that each request came at least the delay in its row after the previous
-// request to its host. It checks this in the rows and in the server's log.
+// checkPace checks in the rows and in the server's log that each request kept the delay that its
+// row states, measured from the previous request to the same host.
 func (l *lab) checkPace(r *manifest.Result) {
 	l.t.Helper()
 	last := map[string]schema.Request{}
@@ -236,10 +236,10 @@ type web struct {
 	conns  chan net.Conn
 	mu     sync.Mutex
 	log    []hit
-	down   map[string]error // by host: the error of its lookup or connection
+	down   map[string]error // error of the lookup or connection of each host that is down
 	names  map[netip.Addr]string
-	addrs  map[string]netip.Addr // of hosts with an address of their own
-	shares map[string]string     // by host: the host whose address it shares
+	addrs  map[string]netip.Addr // addresses of the hosts that have an address of their own
+	shares map[string]string     // maps a host to the host whose address it shares
 }
 
 type hit struct {
@@ -283,7 +283,7 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { close(l.closed); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Lookup gives every host its own public address.
+// Lookup gives every host its own public address, unless addrs or shares name another.
 func (w *web) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -363,7 +363,7 @@ func (plainParser) Sniff(contentType string, prefix []byte) string {
 	return t
 }
 
-// Wants and Refuses accept text and XML except styles.
+// Wants and Refuses accept text and XML, but no style sheets.
 func (plainParser) Wants(mediaType string, _ []byte) bool {
 	return strings.HasPrefix(mediaType, "text/") && mediaType != "text/css" || strings.HasSuffix(mediaType, "xml")
 }
@@ -417,7 +417,7 @@ func urls(host string, n int) []string {
 	return out
 }
 
-// seen sets a function that is called at each request.
+// seen returns a handler that calls f at each request.
 func seen(next http.Handler, f func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f()

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Every 3xx ends in the right outcome, and the rows show it.
+// Every 3xx response ends in the right outcome, and the rows show this outcome.
 func TestRedirectStatuses(t *testing.T) {
 	answers := map[string]string{
 		"/300":           "300 Multiple Choices\r\nLocation: /preferred",

@@ -18,11 +18,11 @@ import (
 // In these tests somebody removes the folder with the store's locks while a partition is
 // fetched.
 
-// emptying is a store whose locks are removed before each Lock for which at returns true.
+// emptying is a store that loses its locks just before each Lock for which at returns true.
 type emptying struct {
 	*dirstore.Store
 	root string
-	at   func() bool // called before each Lock
+	at   func() bool // called before each Lock; true means that the locks are removed
 }
 
 func (e *emptying) Lock(name string) (store.Lock, bool, error) {
@@ -32,7 +32,7 @@ func (e *emptying) Lock(name string) (store.Lock, bool, error) {
 	return e.Store.Lock(name)
 }
 
-// asked records which attempt sent each request, by its user agent.
+// asked records which attempt (a user agent) sent each request.
 type asked struct {
 	mu   sync.Mutex
 	runs []string
@@ -47,7 +47,7 @@ func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns counts the requests that come from another run than the request before.
+// turns returns how often the sender of a request differs from the sender of the request before.
 func (a *asked) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,8 +59,8 @@ func (a *asked) turns() (n int) {
 	return n
 }
 
-// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. A run that finds
-// the partition taken tries again. The locks are removed as the second run takes one, or at
+// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. A run that finds the
+// partition taken tries again. The locks are removed when the second run takes its lock, or at
 // another time.
 func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	const planned = 60
@@ -115,8 +115,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 				if n := who.turns(); n > 1 || atLook && n == 0 {
 					t.Errorf("the requests passed from one run to the other %d times, epoch %d", n, checkpoint.Epoch)
 				}
-				// As after a crash, only the work since the first run's last checkpoint is
-				// repeated.
+				// At most the work since the first run's last checkpoint is repeated, as after a
+				// crash.
 				if n := len(l.web.hits()); n > planned+2+20 {
 					t.Errorf("%d requests for %d URLs, epoch %d", n, planned, checkpoint.Epoch)
 				}
@@ -125,8 +125,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// TestARunWhoseLockIsRemovedGoesOn has only one run. The run takes the lock again, and
-// swaps the checkpoint before its next request.
+// TestARunWhoseLockIsRemovedGoesOn has only one run. This run takes the lock again, and swaps the
+// checkpoint before its next request.
 func TestARunWhoseLockIsRemovedGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

@@ -24,8 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// These tests lose a checkpoint, damage it, or replace it by an older one. Then no attempt
-// may fetch or delete anything.
+// In these tests a checkpoint is lost, damaged, or replaced by an older one. No attempt may then
+// fetch or delete anything.
 
 // history keeps every state of the checkpoint.
 type history struct {
@@ -46,7 +46,7 @@ func (h *history) Swap(ctx context.Context, key string, body []byte, old store.V
 
 func (h *history) Unwrap() store.Bucket { return h.Bucket }
 
-// snapshot gives the content of each object in the lab's store, by key.
+// snapshot returns the content of each object in the lab's store, by key.
 func (l *lab) snapshot() map[string]string {
 	l.t.Helper()
 	objects := map[string]string{}
@@ -63,7 +63,7 @@ func (l *lab) snapshot() map[string]string {
 	return objects
 }
 
-// restore gives the lab a new store with these objects.
+// restore gives the lab a new store that holds only the given objects.
 func (l *lab) restore(objects map[string]string) {
 	l.t.Helper()
 	d, err := dirstore.Open(filepath.Join(l.t.TempDir(), "store"), dirstore.Options{})
@@ -78,8 +78,8 @@ func (l *lab) restore(objects map[string]string) {
 	l.bucket = d
 }
 
-// refused checks that an attempt sends no request, changes no object and says what is
-// wrong.
+// refused checks that an attempt sends no request and changes no object, and that its error
+// contains the given texts.
 func (l *lab) refused(bucket store.Bucket, want ...string) {
 	l.t.Helper()
 	before, asked := l.snapshot(), len(l.web.hits())
@@ -100,8 +100,8 @@ func (l *lab) refused(bucket store.Bucket, want ...string) {
 	}
 }
 
-// halfway makes an attempt that is killed or told to stop after a while. It returns the
-// states that the checkpoint had.
+// halfway makes an attempt and, after a while, kills the attempt or tells it to stop. It returns
+// all states that the checkpoint had.
 func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 	l.t.Helper()
 	h := &history{Bucket: l.bucket}
@@ -121,10 +121,10 @@ func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 	return h.states
 }
 
-// TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. A state is
-// refused if it lacks two segments or more, or if the one that it lacks was cut after a
-// later swap. Other states look as if an attempt died between an upload and its swap, so
-// they are accepted.
+// TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. A state must be
+// refused if two or more segments are missing in it, or if the only missing segment was cut after a
+// later swap. Other states look like those of an attempt that died between an upload and its swap,
+// so they are accepted.
 func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	for name, killed := range map[string]bool{"killed": true, "released": false} {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket whose n-th write and all later ones fail. If takes is set, the n-th
-// takes effect nonetheless.
+// mute is a bucket whose n-th write and all later writes fail. If takes is set, the n-th write
+// takes effect although it fails.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex
@@ -204,9 +204,9 @@ func (m mute) Create(ctx context.Context, key string, body io.ReaderAt, size int
 	return m.write(func() (store.Version, error) { return m.Bucket.Create(ctx, key, body, size) })
 }
 
-// TestNoCrashIsTakenForALoss kills an attempt at each of its writes in turn, before or
-// after the write takes effect. It kills a second attempt soon after its begin. The third
-// attempt is not refused.
+// TestNoCrashIsTakenForALoss kills an attempt at each of its writes in turn, before or after the
+// write takes effect. It kills a second attempt soon after this attempt begins. The third attempt
+// must not be refused.
 func TestNoCrashIsTakenForALoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -222,7 +222,7 @@ func TestNoCrashIsTakenForALoss(t *testing.T) {
 	}
 }
 
-// survives kills an attempt at the given write, and reports whether the attempt ended before that
+// survives kills an attempt at the given write. It returns true if the attempt ended before that
 // write.
 func survives(t *testing.T, at int, takes bool) bool {
 	l := newLab(t, noRobots(page), urls("a.com", 8)...)
@@ -278,9 +278,8 @@ func TestACheckpointThatIsGoneIsMissed(t *testing.T) {
 	}
 }
 
-// TestAPartitionIsTakenBeforeItsFirstRequest checks that the object `taken` exists before
-// the first request and the first upload. If it is missing later, the next attempt creates
-// it.
+// TestAPartitionIsTakenBeforeItsFirstRequest checks that the object `taken` exists before the first
+// request and the first upload. If the object is missing later, the next attempt creates it again.
 func TestAPartitionIsTakenBeforeItsFirstRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		taken := layout.Taken("2026-11", 0, 0)
@@ -352,8 +351,8 @@ func TestADamagedCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved changes the checkpoint while its
-// holder fetches.
+// TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved changes the checkpoint while its holder
+// fetches.
 func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		t.Run(fmt.Sprint("removed ", removed), func(t *testing.T) {
@@ -385,8 +384,8 @@ func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 	}
 }
 
-// TestEachFileNamesTheCheckpointThatItFollows reads the positions that the tables and WARC
-// files of two attempts name.
+// TestEachFileNamesTheCheckpointThatItFollows reads the positions of checkpoints that the tables
+// and WARC files of two attempts name.
 func TestEachFileNamesTheCheckpointThatItFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The fetcher stops reading an unwanted body: its type or its first bytes decide.
+// The fetcher stops reading a body if its media type or its first bytes show that it is not wanted.
 func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	const big = 40 << 10
 	cases := map[string]struct {
@@ -45,7 +45,7 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 			}
 			if len(c.body) > 1<<10 {
 				w.WriteHeader(http.StatusOK)
-				w.(http.Flusher).Flush() // chunked, so the length is unknown
+				w.(http.Flusher).Flush() // the body is chunked, so its length is unknown
 			}
 			fmt.Fprint(w, c.body)
 		}), list...)
@@ -69,13 +69,13 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	})
 }
 
-// hungry accepts types that another parser refuses.
+// hungry is a parser that also wants types that plainParser refuses.
 type hungry struct{ plainParser }
 
 func (hungry) Wants(mediaType string, _ []byte) bool { return !strings.HasPrefix(mediaType, "text/") }
 func (hungry) Refuses(string) bool                   { return false }
 
-// The parser decides what is stored; fetch has no list of its own.
+// The parser decides which documents are stored. Package fetch has no list of its own.
 func TestWhatIsStoredTheParserSays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func TestWhatIsStoredTheParserSays(t *testing.T) {
 	})
 }
 
-// A sitemap may be as long as sitemaps.org allows, even if other documents may not.
+// A sitemap may be as long as sitemaps.org allows, even if the limit for other documents is lower.
 func TestSitemapsHaveABoundOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 	}{
 		{"application/pdf", "", 200, true},
 		{"APPLICATION/PDF ; q=1", "99999", 200, true},
-		{"application/pdf", "100", 200, false}, // read to the end, so that the connection is kept
+		{"application/pdf", "100", 200, false}, // the body is read to its end, so that the connection can be kept
 		{"application/pdf", "many", 200, true},
 		{"application/pdf", "", 404, false},
 		{"application/octet-stream", "", 200, false},

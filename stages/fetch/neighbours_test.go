@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// beHostile answers as one of seven kinds of hostile hosts.
+// beHostile answers like one of seven kinds of hostile hosts.
 func beHostile(kind int, w http.ResponseWriter, r *http.Request) {
 	endless := func(piece string, pause time.Duration) {
 		for r.Context().Err() == nil {
@@ -25,15 +25,15 @@ func beHostile(kind int, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	switch kind {
-	case 0: // silence
+	case 0: // never answers
 		<-r.Context().Done()
-	case 1: // one byte now and then
+	case 1: // sends one byte now and then
 		endless("x", time.Second)
-	case 2: // fills all memory, then sends a byte now and then
+	case 2: // sends a body that fills all memory, then one byte now and then
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte(strings.Repeat("word ", 400_000)))
 		endless("x", time.Second)
-	case 3: // an endless body
+	case 3: // sends an endless body
 		w.Header().Set("Content-Type", "text/html")
 		endless(strings.Repeat("word ", 1000), 0)
 	case 4:

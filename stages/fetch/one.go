@@ -18,19 +18,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
-// Limits for fetching one URL while a person waits for it.
+// Limits for fetching one URL while a person waits for the result.
 const (
 	onePause     = 2 * time.Second  // pause before a retry
-	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further one in a row
+	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further such response in a row
 	oneRetries   = 2                // largest number of retries of one class
-	onePatience  = 15 * time.Second // longest Retry-After
+	onePatience  = 15 * time.Second // longest Retry-After after which the URL is tried again
 	oneTellEvery = time.Second
 	oneBrief     = 2 * time.Second // a shorter wait for a delay is not reported
-	oneSilent    = 4               // a request without a response is reported after so many ticks
+	oneSilent    = 4               // number of ticks after which a request without a response is reported
 )
 
-// hasty makes pauses and retries short enough for a waiting person. Delays and
-// Crawl-delays stay as they are.
+// hasty shortens pauses and retries for a waiting person. Delays and Crawl-delays do not change.
 func hasty(cfg Config) Config {
 	r, p := &cfg.Retries, &cfg.Pauses
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
@@ -39,10 +38,10 @@ func hasty(cfg Config) Config {
 	return cfg
 }
 
-// One fetches one URL as a map task would, with robots.txt, redirects and short retries,
-// but without a store: captures point into no file, and env.Bucket is not used. It requests
-// rawURL in its canonical form; robots.txt must allow rawURL and this form. It calls tell
-// for each wait. The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
+// One fetches one URL as a map task would, with robots.txt, redirects and short retries, but
+// without a store. The captures name no file, and env.Bucket is not used. One requests rawURL in
+// its canonical form. robots.txt must allow rawURL and this form. One calls tell for each wait. The
+// error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }
@@ -101,15 +100,15 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits reports each wait once.
+// waits reports each wait to a person, but not twice.
 type waits struct {
 	tell func(stages.Wait)
 
 	mu   sync.Mutex
-	told map[string]bool // keyed by the message
+	told map[string]bool // messages that were reported
 }
 
-// retry reports a retry, even if it was reported before.
+// retry reports a retry, even if the same message was reported before.
 func (w *waits) retry(wait stages.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +116,7 @@ func (w *waits) retry(wait stages.Wait) {
 	w.tell(wait)
 }
 
-// note says whether a wait was reported before, and marks it as reported.
+// note marks a wait as reported. It returns false if the wait was reported before.
 func (w *waits) note(wait stages.Wait) bool {
 	if w.told == nil {
 		w.told = map[string]bool{}
@@ -127,8 +126,8 @@ func (w *waits) note(wait stages.Wait) bool {
 	return before
 }
 
-// watch reports waits that are no retries, such as a Crawl-delay or a slow response, until
-// end is called.
+// watch runs until end is called. It reports waits other than retries, such as a Crawl-delay or a
+// slow response.
 func (w *waits) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

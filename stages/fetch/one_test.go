@@ -11,8 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A user waits for this URL: retries come within seconds, and the command reports each
-// wait.
+// A person waits for this URL, so retries come within seconds, and the command reports each wait.
 func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 	status := func(robots, page int, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

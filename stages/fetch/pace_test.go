@@ -60,7 +60,8 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	}
 	alone, _, _ := lively(false)
 	beside, outcomes, tries := lively(true)
-	// Each of the ten gets one try before the fetcher knows that it is silent.
+	// Each of the ten silent hosts gets one request before the fetcher knows that the host is
+	// silent.
 	if most := alone + 10*15*time.Second/16 + 5*time.Second; beside > most {
 		t.Errorf("the others took %v, %v alone; want at most %v", beside, alone, most)
 	}
@@ -80,7 +81,7 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	}
 }
 
-// Hosts with one address wait for it without using a slot or a connection.
+// Hosts that share an address wait for this address without a slot or a connection.
 func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		list := urls("alone.com", 20)
@@ -120,7 +121,7 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 			t.Fatalf("%d and %d requests", len(alone), len(shared))
 		}
 		for i := 1; i < len(alone); i++ {
-			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // a host with an address of its own has that delay too
+			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // a host with an address of its own has the same delay
 				t.Errorf("the host beside them is asked after %v", gap)
 			}
 		}
@@ -179,7 +180,7 @@ func TestALongCrawlDelayIsSpreadOverWindowsAndRounds(t *testing.T) {
 	})
 }
 
-// A stopped domain gets no more requests, not even one that was already granted.
+// A stopped domain gets no more requests, not even a request that was already granted.
 func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 5)...)
@@ -188,7 +189,7 @@ func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
 			l.web.tune(c)
 			dial := c.Dial
 			c.Dial = func(ctx context.Context, a netip.AddrPort) (net.Conn, error) {
-				time.Sleep(3 * time.Second) // slow to connect
+				time.Sleep(3 * time.Second) // a slow connect
 				return dial(ctx, a)
 			}
 		}

@@ -26,17 +26,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// mixture is a synthetic web of 1,000 hosts. Their settings differ in every way that
-// config, robots.txt, DNS and host behaviour allow. It computes the expected pace without
-// the code under test.
+// mixture is a synthetic web of 1,000 hosts. Their settings differ in every way that config,
+// robots.txt, DNS and host behaviour allow. mixture computes the expected pace without the code
+// under test.
 type mixture struct {
 	web     *simweb.Web
 	server  *simweb.Server
-	domains map[string]int // sorted by host
+	domains map[string]int // number of each host's domain, in the order of the host names
 
 	mu    sync.Mutex
-	slept map[string][]bool // by host: whether the answer to its n-th request took slowAnswer
-	busy  map[string]int    // number of requests being answered
+	slept map[string][]bool // whether the response to the n-th request to a host took slowAnswer, by host
+	busy  map[string]int    // number of requests in flight to each host
 	most  map[string]int
 }
 
@@ -77,8 +77,8 @@ func newMixture(t *testing.T, record *simweb.Log) (m *mixture, urls []string) {
 	return m, urls
 }
 
-// politeness gives the settings of all domains before or after the reload. A domain's
-// settings depend on its number.
+// politeness returns the settings of all domains, before or after the reload. A domain's settings
+// depend on its number.
 func (m *mixture) politeness(reloaded bool) polite.Config {
 	p := polite.Default()
 	p.Delay, p.PerAddressDelay = 2*time.Second, addressDelay
@@ -117,22 +117,22 @@ func (m *mixture) wanted(k int, reloaded bool) time.Duration {
 
 func stopped(k int) bool { return k%11 == 5 }
 
-// These functions give the behaviour of a host by its number.
-func dead(i int) bool    { return i%50 == 7 }  // accepts no connection
-func unnamed(i int) bool { return i%50 == 17 } // has no address
-func slow(i int) bool    { return i%25 == 9 }  // needs slowAnswer for each answer
-func crowded(i int) bool { return i%25 == 4 }  // shares one address with all hosts of this kind
-func (m *mixture) hermit(i int) bool { // its Crawl-delay is an hour
+// These functions tell the behaviour of a host from its number.
+func dead(i int) bool    { return i%50 == 7 }  // the host accepts no connection
+func unnamed(i int) bool { return i%50 == 17 } // the host has no address
+func slow(i int) bool    { return i%25 == 9 }  // the host needs slowAnswer for each response
+func crowded(i int) bool { return i%25 == 4 }  // the host shares one address with all hosts of this kind
+func (m *mixture) hermit(i int) bool { // the host's Crawl-delay is an hour
 	return i%10 == 1 && m.web.Profile(i) == simweb.RobotsAllow
 }
-func (m *mixture) odd(i int) string { // an invalid or infinite Crawl-delay
+func (m *mixture) odd(i int) string { // the host's Crawl-delay if it is invalid or infinite, else ""
 	if i%10 == 3 && m.web.Profile(i) == simweb.RobotsAllow {
 		return []string{"-5", "NaN", "1e9"}[i/10%3]
 	}
 	return ""
 }
 
-// Lookup gives each host its own address, except those that share one.
+// Lookup returns the address of a host. Crowded hosts share one, and every other host has its own.
 func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	i, ok := m.web.HostIndex(name)
 	if !ok || unnamed(i) {
@@ -165,7 +165,7 @@ func (m *mixture) tune(dial func(context.Context, netip.AddrPort) (net.Conn, err
 	}
 }
 
-// ServeHTTP answers from the synthetic web after a varying time.
+// ServeHTTP answers requests from the synthetic web after a varying time.
 func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	host := r.Host
 	i, ok := m.web.HostIndex(host)
@@ -190,7 +190,7 @@ func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	out := &delayed{ResponseWriter: rw, hijacked: answered, wait: func() {
 		select {
 		case <-time.After(takes):
-		case <-r.Context().Done(): // the client is gone
+		case <-r.Context().Done(): // the client has closed the connection
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -208,12 +208,12 @@ func (m *mixture) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		m.server.ServeHTTP(out, r)
 		return
 	}
-	m.server.ServeHTTP(httptest.NewRecorder(), r) // so that the server logs the request
+	m.server.ServeHTTP(httptest.NewRecorder(), r) // makes the server log the request
 	out.WriteHeader(http.StatusOK)
 	_, _ = fmt.Fprintf(out, "User-agent: *\nDisallow:\nCrawl-delay: %s\n", rules)
 }
 
-// delayed delays the head of an answer.
+// delayed is a ResponseWriter that sends the head of a response late.
 type delayed struct {
 	http.ResponseWriter
 	wait     func()
@@ -225,14 +225,14 @@ func (d *delayed) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// Hijack is called by faults on the wire, which may go on after their client has left.
+// Hijack is called by faults on the wire. Such a fault may continue after its client has left.
 func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	d.hijacked()
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-// check audits the server's log. reloaded is when the config changed. It returns how many
-// gaps each rule decided.
+// check compares the server's log with the settings. reloaded is when the config changed. check
+// returns how many gaps each rule decided.
 func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
 	t.Helper()
 	floor := func(host string) time.Duration {
@@ -274,8 +274,8 @@ func (m *mixture) number(host string) int {
 	return m.domains[m.web.Domain(i)]
 }
 
-// least returns the minimum gap between e and the previous request, and the strictest rule,
-// which sets this gap.
+// least returns the minimum gap between request e and the previous request to the host, and the
+// strictest rule, which sets this gap.
 func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
 	take := func(r string, d time.Duration) {
 		if d > least {
@@ -296,7 +296,7 @@ func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Tim
 		take("Crawl-delay for ever", 1<<62)
 	}
 	if k%7 == 4 {
-		return rule, least // the request in flight beside it may be older
+		return rule, least // another request in flight may be older than e
 	}
 	switch last.Status {
 	case http.StatusTooManyRequests:
@@ -317,9 +317,9 @@ type bareParser struct{ plainParser }
 
 func (bareParser) Parse(*document.Document) (*document.Parsed, error) { return &document.Parsed{}, nil }
 
-// TestTheServersOwnLogProvesPaceAndRobots crawls 1,000 hosts with mixed settings in virtual
-// time. Meanwhile it reloads the politeness, and stops and resumes the task. The server's
-// log must respect every setting.
+// TestTheServersOwnLogProvesPaceAndRobots crawls 1,000 hosts with mixed settings in virtual time.
+// During the crawl the politeness is reloaded, and the task is stopped and resumed. The server's
+// log must show that every setting was respected.
 func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// reparseLab runs a fetch task. Two of its pages have the same bytes, and one URL redirects
-// to a page.
+// reparseLab runs a fetch task for tests of reparse. Two of the pages have the same bytes, and one
+// URL redirects to a page.
 func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 	t.Helper()
 	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,7 @@ func (countingParser) Parse(d *document.Document) (*document.Parsed, error) {
 	return p, err
 }
 
-// reparse parses what a result lists into a new crawl.
+// reparse parses the responses that a result lists, as a new crawl.
 func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parser) (*manifest.Result, error) {
 	l.t.Helper()
 	l.runs++
@@ -68,7 +68,7 @@ func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parse
 	return reparse.Run(l.t.Context(), l.env(l.bucket, scratch), &reparse.Input{Task: task, Plan: l.plan, From: from, Archive: l.bucket}, l.cfg.Limits, l.cfg.StripParams, parser)
 }
 
-// laterParser is a newer parser version: other titles, one more link.
+// laterParser is a newer version of a parser. It finds other titles and one more link.
 type laterParser struct{ countingParser }
 
 func (laterParser) Parse(d *document.Document) (*document.Parsed, error) {
@@ -171,7 +171,7 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 	})
 }
 
-// If the new config has a smaller limit, a longer document gets no new rows. It is not
+// If the new config has a smaller limit, a longer document keeps its rows, because it must not be
 // parsed in part.
 func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -222,7 +222,7 @@ func TestAnAttemptThatFailsTakesBackWhatItCounted(t *testing.T) {
 		env.Progress = &told
 		task := l.task
 		task.Crawl = "2026-11r1"
-		// The object that the task must write exists with other content.
+		// An object with other content exists under a key that the task must write.
 		if _, err := store.CreateBytes(t.Context(), l.bucket, layout.Segment(task.Crawl, task.Round, l.plan.ID, task.Partition, 0, 0, stages.FilePages), []byte("other")); err != nil {
 			t.Fatal(err)
 		}

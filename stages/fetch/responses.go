@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// get spends a grant on the next request of a URL task.
+// get uses a grant for the next request of a URL task.
 func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
 	u.tries++
 	a := request.Ask{
@@ -53,7 +53,7 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	was := u.fetch
 	u.note(s)
 	if s.Aborted() {
-		u.tries-- // this try did not count
+		u.tries-- // an aborted request does not count as a try
 		was.Attempts, was.WireBytes = u.fetch.Attempts, u.fetch.WireBytes
 		u.fetch = was
 		due := f.afterAbort(s)
@@ -84,9 +84,9 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 }
 
-// afterAbort is the earliest time to repeat an aborted request; zero means as soon as its
-// host is due. If there was no memory for the response, the time is later, because memory
-// may still be short.
+// afterAbort returns the earliest time at which an aborted request is repeated. The zero time means
+// as soon as its host is due. If there was no memory for the response, the time is later, because
+// memory may still be short.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}
@@ -94,11 +94,11 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// noRoomPause is the shortest wait before a document for which there was no memory is
-// requested again. The longest wait is twice as long.
+// noRoomPause is the shortest pause before a document for which there was no memory is requested
+// again. The longest pause is twice as long.
 const noRoomPause = 30 * time.Second
 
-// conditions are the header fields that ask for a document only if it has changed.
+// conditions returns the header fields that ask for a document only if it has changed.
 func conditions(p *schema.PlannedURL) http1.Header {
 	var h http1.Header
 	if p.ETag != "" {
@@ -110,7 +110,7 @@ func conditions(p *schema.PlannedURL) http1.Header {
 	return h
 }
 
-// failed ends or retries a task whose request gave no document.
+// failed ends or retries a URL task whose request returned no document.
 func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
 	r := polite.Result{Class: verdict.Health, RetryAfter: s.RetryAfter}
 	if f.retry(&u.retries, verdict.Retry, s.How(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
@@ -128,7 +128,7 @@ func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict r
 	f.finish(u, verdict.Outcome, why)
 }
 
-// redirect follows a redirect or ends the task with it.
+// redirect follows a redirect or ends the URL task with it.
 func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	end := func(o schema.Outcome, why response.Failure) {
 		g.Done(polite.Result{Class: polite.Success})
@@ -179,9 +179,10 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	}
 }
 
-// document filters a 2xx response, or parses, archives and records it.
+// document handles a 2xx response. Unless the document is filtered out, it is parsed, archived and
+// recorded.
 func (f *fetcher) document(u *urlTask, s *request.Sent) {
-	if u.detected == "" { // no byte of the body came
+	if u.detected == "" { // the body is empty
 		u.detected = mediatype.Essence(s.Exchange.Header.Get("Content-Type"))
 	}
 	u.fetch.MimeDetected = u.detected
@@ -212,7 +213,7 @@ func (f *fetcher) document(u *urlTask, s *request.Sent) {
 		URLColumns: cp.URLColumns, CaptureColumns: cp.CaptureColumns, PlannedURL: u.planned.URL,
 		ETag: u.fetch.ETag, LastModified: u.fetch.LastModified, Signals: u.rules.Signals(u.key.URL),
 	}
-	if cp.Revisit != "" { // the row of pages names the record with the payload
+	if cp.Revisit != "" { // the row of pages names the record that has the payload
 		from.WARCFilename, from.WARCRecordOffset, from.WARCRecordLength = cp.PayloadFilename, cp.PayloadRecordOff, cp.PayloadRecordLen
 	}
 	if u.planned.ContentDigest != "" {
@@ -226,15 +227,15 @@ func (f *fetcher) document(u *urlTask, s *request.Sent) {
 	})
 }
 
-// capture archives a response that is no document.
+// capture archives a response that is not a document.
 func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.cpu <- struct{}{}
 	defer func() { <-f.cpu }()
 	f.captureInSlot(u, s, subset)
 }
 
-// captureInSlot is capture for a caller that already holds a slot of f.cpu. It takes no
-// second slot: if every holder waited for one, none would ever be free.
+// captureInSlot does the work of capture for a caller that already holds a slot of f.cpu. It takes
+// no second slot. If all callers waited for a second slot, no slot would ever become free.
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)
@@ -242,7 +243,7 @@ func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	}
 }
 
-// point makes the task's row point to the capture of the last response.
+// point makes the URL task's row point to the capture of its last response.
 func (u *urlTask) point(cp segments.Capture) {
 	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit

@@ -21,13 +21,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// resume restores the state that earlier attempts left: recorded rows, URLs that wait for
-// another try or that redirects led to, and the state of hosts. It sends no requests.
+// resume restores the state that earlier attempts left: recorded rows, URLs that wait for another
+// try, URLs that redirects led to, and the state of hosts. resume sends no requests.
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
 	a.queue(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
-	ended := before.Recorded.Clone() // rows that have an outcome, and quarantined rows
+	ended := before.Recorded.Clone() // rows that have an outcome or are quarantined
 	for _, t := range quarantine(&doc) {
 		if t.Origin == "" && t.Row >= 0 {
 			ended.Add(uint32(t.Row))
@@ -56,8 +56,9 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	return nil
 }
 
-// addHosts adds the hosts with planned rows to the scheduler, suspects first. The host
-// queues omit skip, retries and suspects. Retries and suspects are pushed separately.
+// addHosts adds the hosts with planned rows to the scheduler. Hosts of suspects come first. The
+// host queues omit the rows in skip, retries and suspects. Retries and suspects are pushed
+// separately.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {
@@ -88,11 +89,12 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 	return nil
 }
 
-// takeState restores the clocks of hosts, robots.txt files and retries, from the round
-// before or from earlier attempts. Rows in ended are not tried again.
+// takeState restores the clocks of hosts, the state of robots.txt files and the retries, from the
+// previous round or from earlier attempts. Rows in ended are not tried again.
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
-	// Attempts that ended before they fetched did not change the state of hosts.
+	// If earlier attempts ended before they fetched, the hosts' state of the previous round still
+	// applies.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
 	if first && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
@@ -112,8 +114,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	}
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
-		// The previous attempt may have sent requests after its last checkpoint, and the
-		// previous round may have sent requests to these hosts a moment ago.
+		// The previous attempt may have sent requests after its last checkpoint, and the previous
+		// round may have sent requests to these hosts a moment ago.
 		f.sched.HoldAll()
 	case before.Exists:
 		f.sched.HoldAddresses()
@@ -121,8 +123,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	return nil
 }
 
-// takeCheckpoint restores the state in the checkpoint and in the files that it lists. Waits
-// in the checkpoint begin when this attempt first saw it.
+// takeCheckpoint restores the state in the checkpoint and in the files that the checkpoint lists.
+// Waits in the checkpoint are counted from seen, when this attempt first saw the checkpoint.
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)
@@ -144,15 +146,15 @@ func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, 
 	return a.claims(ctx, doc)
 }
 
-// hop holds the columns that say where a response redirected to.
+// hop holds the columns that say where a response redirects to.
 type hop struct {
 	URL    string `parquet:"url"`
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims claims the URLs that recorded redirects led to within their domain. It includes
-// URLs that were never requested, because robots.txt denied them or the chain was too long.
-// The next chain that leads to such a URL ends there and passes it to the frontier.
+// claims claims the URLs to which recorded redirects led within their domain. Some of these URLs
+// were never requested, because robots.txt denied them or the chain was too long. If another chain
+// leads to such a URL, the chain ends there, and the frontier decides about the URL.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
 		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {
@@ -182,8 +184,8 @@ func sameDomain(a, b string) bool {
 	return err == nil && k.Domain == l.Domain
 }
 
-// handBack releases the lease of an attempt that has sent no requests, so that the next one
-// can begin at once. It returns the reason why the attempt ends.
+// handBack releases the lease of an attempt that has sent no requests, so that the next attempt can
+// begin at once. It returns the reason why the attempt ends.
 func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
@@ -197,11 +199,11 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Pauses.Grace)
 	defer cancel()
-	var paused atomic.Pointer[stages.Wait] // nobody reads it any more
+	var paused atomic.Pointer[stages.Wait] // nobody reads the activity any more
 	err := patiently(ctx, env, &paused, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
-			// If the previous attempt did not release the partition, its last requests
-			// are unknown: the next attempt has to wait for those as well.
+			// If the previous attempt did not release the partition, nobody knows when it sent its
+			// last requests. The next attempt has to wait for them as well.
 			d.Released = !before.Exists || before.Released
 			if excused && d.Stalled > 0 {
 				d.Stalled--

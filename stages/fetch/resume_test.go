@@ -24,9 +24,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 )
 
-// These tests check what a successor takes over and how it begins.
+// These tests check which state a successor takes over and how it begins.
 
-// fetcherOf makes a fetcher for the lab's partition and gives it no work.
+// fetcherOf makes a fetcher for the lab's partition. The fetcher has no hosts.
 func (l *lab) fetcherOf() *fetcher {
 	l.t.Helper()
 	scratch := l.t.TempDir()
@@ -48,7 +48,7 @@ func (l *lab) fetcherOf() *fetcher {
 	return c
 }
 
-// robotsSegment stores robots entries as a segment has them.
+// robotsSegment stores robots entries in the form of a segment.
 func (l *lab) robotsSegment(epoch, number int, rows ...schema.RobotsFile) manifest.File {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.RobotsFile](filepath.Join(l.t.TempDir(), "robots.parquet"))
@@ -73,15 +73,14 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 		failed := func(origin string) schema.RobotsFile {
 			return schema.RobotsFile{Origin: origin, Outcome: schema.InternalError, Failure: "robots.txt: died"}
 		}
-		// The order of the listing decides which segment is newer, not the order of the
-		// keys.
+		// The order of the list decides which segment is newer. The order of the keys does not.
 		d := &manifest.Checkpoint{Files: []manifest.File{
 			l.robotsSegment(9, 99999, known("http://a.com"), failed("http://c.net")),
 			l.robotsSegment(10, 0, failed("http://a.com"), known("http://b.org")),
 			l.robotsSegment(10, 1, failed("http://b.org")),
 			l.robotsSegment(100, 0, known("http://c.net")),
 		}}
-		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // checkpoints list files in this order
+		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // checkpoints list files in the order of keys
 		c := l.fetcherOf()
 		err := robotscache.Each(t.Context(), l.bucket, d.Files, func() error { return nil }, func(row *schema.RobotsFile) error {
 			_, err := c.robots.Restore(row)
@@ -102,8 +101,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failing is a bucket that cannot open objects whose keys contain a text. It calls before
-// ahead of each failure.
+// failing is a bucket that cannot open objects whose keys contain a given text. Before each failure
+// it calls the function before.
 type failing struct {
 	store.Bucket
 	at     string
@@ -123,7 +122,7 @@ func (f failing) Open(ctx context.Context, key string) (store.Object, error) {
 
 func (f failing) Unwrap() store.Bucket { return f.Bucket }
 
-// toldAt makes an attempt and tells it to stop while it reads a file whose key contains a
+// toldAt makes an attempt that is told to stop while it reads a file whose key contains a given
 // text.
 func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
 	ctx, stop := context.WithCancel(l.t.Context())
@@ -158,7 +157,7 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 						page(w, r)
 					}), urls("a.com", 20)...)
 					shared := apart{l.bucket}
-					if at != "/plan-" { // an earlier attempt must leave segments to read
+					if at != "/plan-" { // an earlier attempt must leave segments whose opening can fail
 						ctx, stop := context.WithCancel(t.Context())
 						time.AfterFunc(15*time.Second, stop)
 						if _, err := l.run(ctx, shared, nil); !errors.Is(err, stages.ErrInterrupted) {
@@ -280,8 +279,8 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 	}
 }
 
-// TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt that
-// is unavailable at the first request and kills the attempt at each later one.
+// TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt that is
+// unavailable at the first request. Each later request for it kills the attempt.
 func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -335,8 +334,8 @@ func (s sluggish) Open(ctx context.Context, key string) (store.Object, error) {
 	return s.Bucket.Open(ctx, key)
 }
 
-// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another attempt that
-// waits for the partition meanwhile.
+// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another attempt wait for the
+// partition while the holder resumes.
 func TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -33,8 +33,8 @@ func (l *lab) recordAt(file string, offset, length int32) (h *warc.Entry, block 
 	return e, string(b)
 }
 
-// A plan says where the previous month's content is stored. Content that has not changed,
-// by status 304 or by digest, becomes a revisit of that record.
+// A plan says where the previous month's content is stored. If a page's content has not changed, by
+// status 304 or by digest, the response becomes a revisit of that record.
 func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 	long := strings.Repeat("<p>always the same", 100)
 	var conditions []string
@@ -115,7 +115,7 @@ func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 			if ok != want.page {
 				t.Errorf("%s: has a page: %t, want %t", u, ok, want.page)
 			}
-			if ok { // the page's offset leads to the payload, as DuckDB users expect
+			if ok { // the page's offset points to the payload, as DuckDB users expect
 				if e, block := l.recordAt(p.WARCFilename, p.WARCRecordOffset, p.WARCRecordLength); e.Type != warc.Response || !strings.Contains(block, "<p>") {
 					t.Errorf("%s: the page points to a %s: %.40q", u, e.Type, block)
 				}
@@ -156,13 +156,13 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			if r.URL.Path == "/p03" {
-				w.WriteHeader(http.StatusNotFound) // the status does not matter
+				w.WriteHeader(http.StatusNotFound) // the status does not decide whether a payload is stored once
 			}
 			if strings.HasPrefix(r.URL.Path, "/p0") {
 				fmt.Fprint(w, long)
 				return
 			}
-			fmt.Fprint(w, "<p>short") // too short: a revisit would be longer
+			fmt.Fprint(w, "<p>short") // a payload so short that a revisit would be longer
 		}), urls("a.com", 13)...)
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
@@ -204,7 +204,7 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 	})
 }
 
-// A noarchive page is not stored, so no revisit may refer to it, in this crawl or the next.
+// A noarchive page is not stored, so no revisit in this or the next crawl may refer to it.
 func TestNothingRefersToWhatIsNotKept(t *testing.T) {
 	long := strings.Repeat("<p>the same everywhere", 100)
 	bubble(t, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// TestWhatARobotsAnswerMeansForItsHost has a host for each kind of response to a robots.txt
-// request, and checks the outcomes of its /a and /private.
+// TestWhatARobotsAnswerMeansForItsHost has one host for each kind of response to a robots.txt
+// request. It checks the outcomes of the URLs /a and /private of each host.
 func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	const rules = "User-agent: *\nDisallow: /private\n"
 	status := func(code int) http.HandlerFunc {
@@ -68,11 +68,11 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 		}
 	}
 	const ok, denied, unreachable = schema.OK, schema.RobotsDenied, schema.RobotsUnreachable
-	long := strings.Repeat("# "+strings.Repeat("x", 97)+"\n", 6000) // 600,000 bytes
+	long := strings.Repeat("# "+strings.Repeat("x", 97)+"\n", 6000) // the file has 600,000 bytes
 	hosts := map[string]struct {
 		answer     http.HandlerFunc
 		a, private schema.Outcome
-		asked      int // number of requests
+		asked      int // number of requests for the robots.txt
 	}{
 		"rules.com":    {body(rules), ok, denied, 1},
 		"empty.com":    {body(""), ok, ok, 1},
@@ -181,8 +181,9 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	})
 }
 
-// TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget ends a task right after the
-// first hop. The next attempt requests the second hop, not the first again.
+// TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget ends a task right after the first hop
+// of a redirected robots.txt. The next attempt requests the second hop and does not repeat the
+// first.
 func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

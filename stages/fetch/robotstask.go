@@ -19,27 +19,27 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// robotsTask requests the robots.txt of one origin. The holder of the grant for its item
-// owns the task, except for the fields that the fetcher's mutex guards.
+// robotsTask requests the robots.txt of one origin. The goroutine that has the grant for the task's
+// item owns the task. The fetcher's mutex guards some fields.
 type robotsTask struct {
-	id      int64 // ID of its items, negative
+	id      int64 // ID of the task's items; negative
 	entry   *robotscache.Entry
-	next    string // URL to request: the origin's robots.txt or a redirect's target
-	nextAt  string // host of next
+	next    string // URL to request next: the origin's robots.txt or a redirect's target
+	nextAt  string // host of the URL next
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts
-	record  segments.Record    // requests and captures that are not recorded yet
-	answer  robotscache.Record // the last response
+	record  segments.Record    // requests and captures of the task that are not recorded yet
+	answer  robotscache.Record // record of the last response
 
-	// Guarded by the fetcher's mutex:
-	kept *manifest.OriginRetry // its state in a checkpoint; nil if none
-	due  time.Time             // time of its next try
+	// The fetcher's mutex guards kept and due.
+	kept *manifest.OriginRetry // state of the task in a checkpoint; nil if it has none
+	due  time.Time             // when the task's next try is due
 }
 
 var errCutOff = errors.New("the answer broke off")
 
-// newRobotsTask makes the task for an entry that was unknown to the cache.
+// newRobotsTask makes the robots task for an entry that the cache did not know.
 func (f *fetcher) newRobotsTask(e *robotscache.Entry) *robotsTask {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -55,7 +55,7 @@ func (f *fetcher) robotsTaskOf(id int64) *robotsTask {
 	return f.robotsTasks[id]
 }
 
-// askRobots spends a grant on the next request of a robots task.
+// askRobots uses a grant for the next request of a robots task.
 func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask) {
 	rt.tries++
 	s := f.requests.Send(ctx, g, request.Ask{Purpose: schema.ForRobots, URL: rt.next, Attempt: rt.tries})
@@ -65,7 +65,7 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 	}
 	item := &polite.Item{ID: rt.id, Urgent: true}
 	if s.Aborted() {
-		rt.tries-- // this try did not count
+		rt.tries-- // an aborted request does not count as a try
 		item.NotBefore = f.afterAbort(s)
 		g.Done(polite.Result{Requeue: item})
 		return
@@ -88,7 +88,7 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 
 // captureRobots archives a response to a robots.txt request.
 func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
-	key, err := f.canon.Canonical(rt.next, "") // a redirect's target may not be canonical
+	key, err := f.canon.Canonical(rt.next, "") // the target of a redirect may not be canonical
 	if err != nil {
 		return
 	}
@@ -98,8 +98,7 @@ func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
 	}
 }
 
-// passOn ends a grant whose response was a redirect. The next request goes to the given
-// host.
+// passOn ends a grant whose response was a redirect, and gives item, the next request, to host.
 func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
 	if host == g.Host {
@@ -122,7 +121,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 		rules := &robotscache.Rules{
 			Group: robots.Parse(s.Exchange.Body).For(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
 		}
-		f.robotsLearned(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // the exchange is reused
+		f.robotsLearned(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // a copy, because the exchange's memory is reused
 		g.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
 		f.robotsLearned(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)
@@ -133,7 +132,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 		case s.Err != nil:
 			v = response.OfError(s.Err)
 			if v.Outcome == schema.ConnectError {
-				v.Retry = response.AfterTimeout // all URLs of the origin depend on this one request
+				v.Retry = response.AfterTimeout // all URLs of the origin depend on this request
 			}
 		case err == nil:
 			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)
@@ -153,8 +152,8 @@ func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text [
 	f.recordRobots(rt, row)
 }
 
-// robotsUnreachable schedules another request for a robots.txt that could not be fetched,
-// or ends the origin's URLs.
+// robotsUnreachable handles a robots.txt that could not be fetched. It schedules another request
+// for the robots.txt, or ends the origin's URLs.
 func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
 	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
@@ -177,8 +176,8 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.
 	g.Done(r)
 }
 
-// recordRobots ends a robots task and records its requests with the current state of the
-// robots.txt. The state is nil if other attempts must not know it.
+// recordRobots ends a robots task and records its requests. row is the current state of the
+// robots.txt, or nil if other attempts must not know it.
 func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row
@@ -190,8 +189,8 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	f.record(&b)
 }
 
-// finishFailed ends the URLs of a host whose robots.txt could not be fetched. It spends one
-// grant on all of them, because they need no request.
+// finishFailed ends the URLs of a host whose robots.txt could not be fetched. It uses one grant for
+// all of them, because they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {
@@ -212,8 +211,8 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable is the outcome of URLs whose robots.txt could not be fetched. If the task
-// could not even connect to their own host, the URLs get that failure as their outcome.
+// unreachable returns the outcome of URLs whose robots.txt could not be fetched. If not even a
+// connection to their own host could be made (own), the class of that failure is the outcome.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable

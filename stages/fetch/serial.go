@@ -15,21 +15,22 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// A URL can kill each process that works on it, through a bug or by its need of memory, and
-// so end every attempt. Therefore, after several attempts that recorded nothing, the next
-// ones run in serial mode: the checkpoint names each URL before it is tried. A URL at which
-// several attempts died is quarantined: it ends as internal_error. One death is not enough,
-// because the machine may have caused it.
+// A URL can kill each process that works on it, through a bug or through its need of memory, and so
+// end every attempt. Therefore, after several attempts that recorded nothing, the next attempts run
+// in serial mode: the checkpoint names each URL before the attempt tries it. A URL at which several
+// attempts died is quarantined: its outcome is internal_error. One death is not enough, because the
+// machine may have caused it.
 
 const (
-	// maxStalled is how many attempts in a row may record nothing before serial mode begins.
+	// maxStalled is the number of attempts in a row without a record after which serial mode
+	// begins.
 	maxStalled = 3
-	// maxSerial is how many grants serial mode lasts if there is no suspect. The URLs of these
-	// grants then count as harmless.
+	// maxSerial is the number of grants after which serial mode ends if there is no suspect. The
+	// URLs of these grants then count as harmless.
 	maxSerial = 1000
 )
 
-// quarantine lists the URLs and robots.txt files that are not tried again.
+// quarantine lists the URLs and robots.txt files that are quarantined.
 func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	for _, s := range d.Suspects {
 		if lease.Quarantined(s) {
@@ -49,15 +50,15 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 	})
 }
 
-// serialMode allows one grant at a time. The checkpoint names the URL or robots.txt that
-// the grant requests, so that an attempt that dies there leaves a suspect.
+// serialMode allows one grant at a time. The checkpoint names the URL or robots.txt that the grant
+// requests. If the attempt dies, this URL or robots.txt becomes a suspect.
 type serialMode struct {
 	on        atomic.Bool
-	suspected bool // whether the mode ends once no suspect is left; otherwise it ends after maxSerial grants
+	suspected bool // whether serial mode ends once no suspect is left; otherwise it ends after maxSerial grants
 	grants    int
 }
 
-// enterSerial begins the serial mode. Call it before the fetcher runs.
+// enterSerial begins the serial mode. It must be called before the fetcher runs.
 func (a *attempt) enterSerial(suspected bool) {
 	doc := a.lease.Checkpoint()
 	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", doc.Stalled-1, "suspects", len(doc.Suspects))
@@ -68,7 +69,8 @@ func (a *attempt) enterSerial(suspected bool) {
 // serial implements gate.
 func (a *attempt) serial() bool { return a.one.on.Load() }
 
-// begin implements gate: in serial mode the checkpoint names what is tried.
+// begin implements gate. In serial mode, it makes the checkpoint name the URL or robots.txt in
+// what.
 func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	if !a.serial() {
 		return nil
@@ -76,8 +78,7 @@ func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	return a.checkpoint(ctx, func(d *manifest.Checkpoint) error { d.Trying = &what; return nil })
 }
 
-// done implements gate. It ends serial mode once no suspect is left, or after maxSerial
-// grants.
+// done implements gate. It ends serial mode once no suspect is left or after maxSerial grants.
 func (a *attempt) done(ctx context.Context) error {
 	if !a.serial() {
 		return nil
@@ -100,7 +101,7 @@ func (a *attempt) done(ctx context.Context) error {
 	return nil
 }
 
-// quarantine ends the URLs and robots.txt files that are not tried again.
+// quarantine ends the URLs and robots.txt files that are quarantined.
 func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	const why = "the attempts that worked on it alone died"

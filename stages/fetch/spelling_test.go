@@ -22,9 +22,9 @@ var respelled = []struct{ rule, given, canonical string }{
 	{"Disallow: /star-%2A.html", "/star-*.html", "/star-*.html"},
 }
 
-// TestNoSpellingOfADeniedURLReachesTheServer plans URLs in the spellings of a list or link,
-// and redirects to them. A round that began with format 1 sends the same requests as the
-// version of format 1 did.
+// TestNoSpellingOfADeniedURLReachesTheServer plans URLs in the spellings of a list or link, and
+// redirects to such URLs. A round that began with format 1 sends the same requests as a version of
+// crawlbatch that writes format 1.
 func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 	file := "User-agent: *\n"
 	for _, c := range respelled {
@@ -86,7 +86,7 @@ func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 	}
 }
 
-// TestOneURLIsAskedForInItsSpelling fetches one URL as `crawlbatch fetch` does.
+// TestOneURLIsAskedForInItsSpelling fetches one URL, as the command `crawlbatch fetch` does.
 func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +105,8 @@ func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
 	})
 }
 
-// TestAChainKeepsItsSpelling interrupts a redirect; the next attempt continues it.
+// TestAChainKeepsItsSpelling interrupts a task in a redirect. The next attempt follows the
+// redirect.
 func TestAChainKeepsItsSpelling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/q?z=1&a=2")
@@ -144,7 +145,7 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 		if got := u.spellings(); len(got) != 1 || got[0] != "http://a.com/%7Ejoe?b&a" {
 			t.Errorf("spellings of a redirect's target: %q", got)
 		}
-		follow("/%71?a=2&z=1") // back to the planned URL
+		follow("/%71?a=2&z=1") // leads back to the planned URL
 		if got := u.spellings(); len(got) != 2 || got[0] != planned || got[1] != "http://a.com/%71?a=2&z=1" {
 			t.Errorf("spellings of the planned URL as a redirect's target: %q", got)
 		}
@@ -159,7 +160,7 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 	})
 }
 
-// knownRows returns count known URLs with one spelling each, and one with five.
+// knownRows returns known URLs, of which count have one spelling and one has five.
 func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	t.Helper()
 	urls := []string{"http://a.com/five", "http://www.a.com/q?z=1&a=2"}
@@ -178,12 +179,12 @@ func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	return rows
 }
 
-// TestARedirectToAKnownURLIsJudgedInItsSpellings redirects to URLs that the round does not
-// plan. Earlier rounds know spellings of them.
+// TestARedirectToAKnownURLIsJudgedInItsSpellings redirects to URLs that the round does not plan.
+// Their spellings are known from earlier rounds.
 func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	for _, c := range []struct {
 		name, to string
-		old      bool // whether the plan lacks this file
+		old      bool // whether the plan lacks the file of spellings
 		reading  robots.Reading
 		outcome  schema.Outcome
 		detail   string
@@ -225,8 +226,8 @@ func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	}
 }
 
-// TestAChainGoesOnWithKnownSpellings interrupts a redirect to a known URL; the next attempt
-// continues it.
+// TestAChainGoesOnWithKnownSpellings interrupts a task in a redirect to a known URL. The next
+// attempt follows the redirect.
 func TestAChainGoesOnWithKnownSpellings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/")

@@ -19,12 +19,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// An attempt passes state to the next one, in addition to rows. The checkpoint holds the
-// clocks of hosts and the URLs that wait for another try; both are few. Each segment has a
-// file with the state of robots.txt files.
+// An attempt passes more state to the next attempt than its rows. The checkpoint holds the clocks
+// of hosts and the URLs that wait for another try, because both are few. Each segment has a file
+// with the state of robots.txt files.
 
-// waiting lists the URLs and the robots.txt files that wait for another try or whose
-// redirects are being followed. It includes only recorded requests.
+// waiting lists the URLs and the robots.txt files that wait for another try or whose redirects are
+// being followed. It includes only requests that are recorded.
 func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -51,12 +51,11 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 	return out, origins
 }
 
-// maxChains bounds the redirect chains in a checkpoint, in bytes. Chains of many hosts may
-// wait at once, and readers refuse a checkpoint that is too long. JSON may escape one byte
-// as six.
+// maxChains bounds the redirect chains in a checkpoint, in bytes. Chains of many hosts may wait at
+// once, and readers refuse a checkpoint that is too long. JSON may need six bytes for one.
 const maxChains = 4 << 20
 
-// forget drops the chains beyond maxChains. The next attempt begins them again.
+// forget drops the redirect chains beyond maxChains. The next attempt begins these chains again.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
@@ -77,9 +76,8 @@ func forget(waiting []manifest.URLRetry) {
 	}
 }
 
-// takeHosts restores the clocks of planned hosts from the previous round. If the store
-// serves several machines, their clocks may differ, so the hosts wait longer by twice
-// maxSkew.
+// takeHosts restores the clocks of planned hosts from the previous round. If the store serves
+// several machines, their clocks may differ. The hosts then wait longer by twice maxSkew.
 func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))
@@ -115,8 +113,8 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 	return nil
 }
 
-// restoreOriginRetries restores the robots tasks that waited for another try, except
-// quarantined ones. It blocks their hosts again.
+// restoreOriginRetries restores the robots tasks that waited for another try, except quarantined
+// ones. It blocks the hosts of these tasks again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
 	quarantined := quarantine(d)
@@ -144,20 +142,20 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 	return nil
 }
 
-// takeRobots takes over the previous round's state of the robots.txt files of planned
-// hosts, unless it has expired. It records the rows again, so that this round has complete
-// evidence and no later round needs to read older rounds.
+// takeRobots takes over the previous round's state of the robots.txt files of planned hosts, unless
+// this state has expired. It records the rows again, so that this round has complete evidence and
+// later rounds need not read older rounds.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher
 	now := f.clock.Now()
 	taken := 0
 	for _, r := range a.in.Before {
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
-			continue // all its rows are older
+			continue // no row of this file applies any more
 		}
 		err := robotscache.Each(ctx, a.env.Bucket, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
-				return nil // a new round tries again
+				return nil // a new round requests the robots.txt again
 			}
 			known, err := f.robots.Restore(row)
 			if err != nil || !known {

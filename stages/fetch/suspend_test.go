@@ -11,14 +11,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
-// A machine may be suspended, and its wall clock may be set. The monotonic clock notices
-// neither.
+// These tests suspend the machine or set its wall clock. The monotonic clock notices neither.
 
-// swaps notes when the checkpoint was swapped last. It can call a function, which pauses
-// the machine, before the attempt sees the answer to a swap.
+// swaps notes when the checkpoint was last swapped. Before the attempt gets the answer to a swap,
+// swaps can call a function that pauses the machine.
 type swaps struct {
 	store.Bucket
-	last  atomic.Int64 // nanoseconds, UTC
+	last  atomic.Int64 // time of the last swap in UTC, in nanoseconds
 	pause atomic.Pointer[func()]
 }
 
@@ -33,7 +32,7 @@ func (s *swaps) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 	for name, c := range map[string]struct {
-		step int64 // seconds
+		step int64 // step of the wall clock, in seconds
 		late bool  // whether the step comes while a swap is under way
 	}{
 		"suspended": {3600, false}, "set back": {-3600, false}, "suspended for less than the right": {60, false},
@@ -47,9 +46,10 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 				env := l.env(bucket, t.TempDir())
 				env.Clock = clock
 				cfg := l.cfg
-				// before is the time of the last swap before the step, stepped the time of the step, and
-				// unproven the number of requests between the step and the next swap. A request of the
-				// step's own instant may have been written before it, so it does not count.
+				// before is the time of the last swap before the step, and stepped is the time of
+				// the step. unproven is the number of requests between the step and the next swap.
+				// A request at the very time of the step may have been written before the step, so
+				// it does not count.
 				var before, stepped, unproven atomic.Int64
 				step := func() {
 					stepped.Store(time.Now().UnixNano())

@@ -20,35 +20,35 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Input is what a fetch task reads.
+// Input is the input of a fetch task.
 type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
-	// Politeness is the revision of the config's politeness; 0 if none was ever stored.
+	// Politeness is the revision of the politeness config, or 0 if none was ever stored.
 	Politeness int
-	// Reload gives politeness that replaces the config's while the task runs. It may be nil.
+	// Reload receives politeness that replaces the config's politeness while the task runs. It may
+	// be nil.
 	Reload <-chan Revision
-	// Before holds the results of the previous round's fetch tasks that may know hosts of the
-	// partition. They say how long these hosts must still wait. Of their files, the task reads
+	// Before holds the results of those fetch tasks of the previous round that may know hosts of
+	// the partition. They say how long these hosts must still wait. Of their files, the task reads
 	// only the working files robots, which hold the rules of robots.txt.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading
-	// GiveUp stops all fetching: URLs without an outcome are deferred.
+	// GiveUp stops all fetching, so URLs without an outcome are deferred.
 	GiveUp bool
 }
 
 // Revision is a revision of the politeness config.
 type Revision struct {
-	Number int // revisions count from 1
+	Number int // number of the revision, from 1
 	Config polite.Config
 }
 
-// Run fetches a partition, continuing from its checkpoint, and returns the result,
-// which depends only on the last checkpoint. When ctx ends, it starts nothing new,
-// makes its records durable, releases the partition and returns
-// stages.ErrInterrupted. The error may also wrap stages.ErrTaken or
-// stages.ErrPermanent.
+// Run fetches a partition, continues from its checkpoint, and returns the result, which depends
+// only on the last checkpoint. When ctx ends, Run starts no more requests, makes its records
+// durable, releases the partition and returns stages.ErrInterrupted. The error may also wrap
+// stages.ErrTaken or stages.ErrPermanent.
 func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
 	return runWith(ctx, env, in, cfg, parser, hooks{})
 }
@@ -99,7 +99,7 @@ func leaseOptions(in *Input, cfg *Config) lease.Options {
 	return lease.Options{Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total}
 }
 
-// newAttempt makes an attempt that holds a lease. Close it.
+// newAttempt makes an attempt that holds a lease. The caller closes the attempt.
 func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *partition.Index, parser document.Parser, h hooks) (*attempt, error) {
 	doc := l.Checkpoint()
 	a := &attempt{
@@ -118,8 +118,8 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	return a, err
 }
 
-// close releases connections and scratch space, and removes the URLs without an outcome
-// from the progress.
+// close releases connections and scratch space. It removes the URLs without an outcome from the
+// progress.
 func (a *attempt) close() {
 	a.queue(-a.queued)
 	a.fetcher.close()
@@ -129,9 +129,8 @@ func (a *attempt) close() {
 // maxSkew is how much this machine's clock may differ from the store's.
 const maxSkew = time.Minute
 
-// checkClock refuses to run if this machine's clock differs too much from the store's,
-// because the times in the tables would be wrong. It does nothing if the store has no
-// clock.
+// checkClock refuses to run if this machine's clock differs too much from the store's clock,
+// because the times in the tables would be wrong. It returns nil if the store has no clock.
 func checkClock(ctx context.Context, b store.Bucket) error {
 	d, ok := store.As[store.Dater](b)
 	if !ok {
@@ -147,7 +146,7 @@ func checkClock(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// result is the task's result: everything that its last checkpoint lists.
+// result returns the task's result, which holds everything that the task's last checkpoint lists.
 func result(l *lease.Lease, in *Input) (*manifest.Result, error) {
 	doc := l.Checkpoint()
 	rows, err := doc.RecordedRows()

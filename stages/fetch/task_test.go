@@ -25,7 +25,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
-// misbehave is a web in which every path has its own fault.
+// misbehave returns a web in which every path has its own fault.
 func misbehave() http.HandlerFunc {
 	var asked sync.Map
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +114,7 @@ func misbehave() http.HandlerFunc {
 }
 
 func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
-	// One processor means one slot for documents. A parser that fails must not wait for a
+	// One processor gives one slot for documents. If the parser fails, the task must not wait for a
 	// second slot.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type want struct {
@@ -240,7 +240,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 	})
 }
 
-// setPlanAt is setPlan with another plan ID, so that a lab can plan twice.
+// setPlanAt does the work of setPlan with another plan ID, so that a lab can plan twice.
 func (l *lab) setPlanAt(rows []schema.PlannedURL, plan string) {
 	l.t.Helper()
 	l.planID = plan
@@ -287,7 +287,7 @@ func (l *lab) checkCaptures(r *manifest.Result) {
 	}
 }
 
-// typeOf returns the type of the record that a capture names.
+// typeOf returns the type of the WARC record that a capture names.
 func typeOf(c schema.Capture) warc.Type {
 	if c.Revisit != "" {
 		return warc.Revisit
@@ -315,7 +315,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 			if f.Outcome != schema.OK {
 				t.Errorf("%s: %s", u, f.Outcome)
 			}
-			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // at most one request to each of two hosts
+			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // each of two hosts gets at most one request
 				t.Errorf("%s was asked %d times", u, n)
 			}
 		}
@@ -334,7 +334,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 	})
 }
 
-// dying is a bucket whose swaps all fail after a given time, as for a killed process.
+// dying is a bucket whose swaps all fail from a given time, as if the process had been killed.
 type dying struct {
 	store.Bucket
 	at time.Time
@@ -386,7 +386,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 			l.checkCaptures(r)
 			want := 60 - recorded
 			if recorded == 0 {
-				want += 2 // the robots cache is lost too
+				want += 2 // robots.txt is requested again, because the robots cache is lost too
 			}
 			if got := int64(len(l.web.hits()) - before); got != want {
 				t.Errorf("after %v: %d requests by the successor, want %d: %d were recorded", after, got, want, recorded)
@@ -412,7 +412,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 300)...)
-		shared := struct{ store.Bucket }{l.bucket} // without its locks, as in a store shared by several machines
+		shared := struct{ store.Bucket }{l.bucket} // the wrapper hides the store's locks, as in a store shared by several machines
 		frozen := &freezing{Bucket: shared}
 		start := time.Now()
 		old := make(chan error, 1)
@@ -421,7 +421,7 @@ func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 			old <- err
 		}()
 		time.Sleep(100 * time.Second)
-		frozen.set(true) // the store no longer answers the old holder
+		frozen.set(true) // the store stops answering the old holder
 		before := len(l.web.hits())
 		r, err := l.run(t.Context(), shared, nil)
 		if err != nil {
@@ -472,7 +472,7 @@ func TestNoRequestOutlastsALapsedRight(t *testing.T) {
 		l.outcomes(r)
 		l.checkPace(r)
 		for _, h := range l.web.hits() {
-			// The last swap before 90 s was sent at 60 s or later; the lease lasts 180 s.
+			// The last swap before 90 s was sent at 60 s or later, and the lease lasts 180 s.
 			if at := h.at.Sub(start); at > 90*time.Second+l.cfg.Checkpoint.Lease-l.cfg.Timeouts.Total && at < 400*time.Second {
 				t.Errorf("a request at %v without a right", at)
 			}
@@ -627,8 +627,8 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 	})
 }
 
-// TestARequestIsNotWrittenTwiceInARow has the server close kept connections. A request on
-// such a connection is lost; its retry must wait for the host's delay.
+// TestARequestIsNotWrittenTwiceInARow has the server close kept connections. A request on such a
+// connection is lost, and its retry must wait for the host's delay.
 func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, urls("a.com", 6)...)
@@ -671,7 +671,7 @@ func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 				t.Errorf("%s: %s %s", u, f.Outcome, f.Error)
 			}
 		}
-		if len(written) != 7+3 { // robots.txt and six pages; three requests failed
+		if len(written) != 7+3 { // robots.txt and six pages, and a repetition of each of three failed requests
 			t.Errorf("%d requests were written, want 10", len(written))
 		}
 		for i := 1; i < len(written); i++ {

@@ -20,35 +20,35 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// urlTask is a planned URL on its way to its outcome. One grant at a time has it.
+// urlTask is a planned URL on its way to its outcome. Only the holder of its grant uses it.
 type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
-	key     urlkey.Key       // URL to request next: the planned one or a redirect's target
-	spelled string           // spelling of key in the redirect; empty if it equals key
+	key     urlkey.Key       // URL to request next: the planned URL or a redirect's target
+	spelled string           // spelling of key in the redirect; "" if the spelling equals key
 	known   schema.Spellings // known spellings of key, if key is not planned
 	met     []manifest.Hop   // requests of the redirect chain so far
 	cookies response.Cookies // cookies that the chain received
 	retries manifest.RetryCounts
-	tries   int32         // requests sent for the URL in key
-	why     string        // what failed last, in words for people
+	tries   int32         // number of requests sent for the URL in key
+	why     string        // last failure, in words for people
 	rules   *robots.Group // rules that allowed the current request
-	// detected is the media type of the current response; empty before its first bytes arrive.
-	// The exchange's goroutine sets it before send returns.
+	// detected is the media type of the current response. It is empty before the response's first
+	// bytes arrive. The exchange's goroutine sets detected before send returns.
 	detected string
 
-	// Guarded by the fetcher's mutex:
-	due  time.Time          // time of its next try; zero means as soon as its host is due
-	kept *manifest.URLRetry // its state in a checkpoint; nil if none
+	// The fetcher's mutex guards due and kept.
+	due  time.Time          // time of the task's next try; zero means as soon as its host is due
+	kept *manifest.URLRetry // state of the task in a checkpoint; nil if it has none
 
-	fetch    schema.Fetch // the row so far
+	fetch    schema.Fetch // row of the URL so far
 	requests []schema.Request
 	captures []segments.Capture
-	links    []schema.Link // rows for the redirects
+	links    []schema.Link // rows of links for the redirects
 }
 
-// spellings are the known spellings of the URL to request next: those from the plan, and
-// the one in the redirect that led to it. The canonical form is not among them.
+// spellings returns the known spellings of the URL to request next: those in the plan, and the
+// spelling in the redirect that led to the URL. The canonical form is not among them.
 func (u *urlTask) spellings() []string {
 	all := []string(u.known)
 	if u.key.URL == u.planned.URL {
@@ -60,7 +60,7 @@ func (u *urlTask) spellings() []string {
 	return all
 }
 
-// asked reports whether the chain has requested a URL before, and whether the next request
+// asked reports whether the redirect chain has requested a URL before, and whether the next request
 // would send the same cookies.
 func (u *urlTask) asked(url string) (before, alike bool) {
 	for _, h := range u.met {
@@ -72,8 +72,8 @@ func (u *urlTask) asked(url string) (before, alike bool) {
 	return before, alike
 }
 
-// urlTask gives the task of a planned row, and makes it if there is none. The caller has
-// the row's grant, so nobody else requests the URL.
+// urlTask returns the URL task of a planned row, and makes it if there is none. The caller has the
+// row's grant, so no other goroutine requests the URL.
 func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	f.mu.Lock()
 	u := f.urlTasks[row]
@@ -93,8 +93,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep remembers a task that continues with a later grant, not before due. Zero means as
-// soon as its host is due.
+// keep remembers a URL task that continues with a later grant. The grant comes at due or later. A
+// zero due means as soon as the host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -102,8 +102,8 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// keepRecorded is keep for a task whose requests are all recorded. Checkpoints hold its
-// state, and the next attempt continues from there.
+// keepRecorded does the work of keep for a URL task whose requests are all recorded. Checkpoints
+// hold the state of such a task, and the next attempt continues from it.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,
@@ -117,7 +117,7 @@ func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// resume restores a task from its state in a checkpoint.
+// resume restores a URL task from its state in a checkpoint.
 func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	u.tries, u.fetch.Attempts, u.why, u.retries = r.Attempts, r.Attempts, r.Why, r.RetryCounts
 	if r.Chain == nil {
@@ -141,15 +141,15 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// evidence takes the task's rows that are not recorded yet, so that they are recorded
-// before the task ends.
+// evidence takes the URL task's rows that are not recorded yet, so that they are recorded before
+// the task ends.
 func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil
 	return b
 }
 
-// finish ends a task with an outcome and records it. more completes the record.
+// finish ends a URL task with an outcome and records it. The functions in more complete the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
@@ -180,7 +180,7 @@ func (u *urlTask) judge(r robots.Verdict) {
 	u.fetch.RobotsAllowed, u.fetch.RobotsRule = &allowed, r.Rule
 }
 
-// note adds a request to the task's row.
+// note adds a request to the URL task's row.
 func (u *urlTask) note(s *request.Sent) {
 	if s.Recorded() {
 		u.requests = append(u.requests, s.Row)
@@ -189,7 +189,7 @@ func (u *urlTask) note(s *request.Sent) {
 		return
 	}
 	if len(u.met) == 0 || u.tries > 1 {
-		u.fetch.Attempts++ // the first request of a later hop is no further attempt
+		u.fetch.Attempts++ // only the first hop of a chain counts as an attempt
 	}
 	u.fetch.FetchedAt = s.At.UnixMilli()
 	total := s.Row.TotalMS
@@ -206,8 +206,8 @@ func (u *urlTask) note(s *request.Sent) {
 	u.fetch.RetryAfterMS = s.RetryMS
 }
 
-// claim reserves a redirect's target for one task, so that it is not fetched twice. It
-// returns false if another task has the target.
+// claim reserves a redirect's target for one URL task, so that the target is not fetched twice. It
+// returns false if another URL task has the target.
 func (f *fetcher) claim(url string) bool {
 	h := xxh3.HashString(url)
 	f.mu.Lock()

@@ -12,18 +12,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A site with endless URLs is recognized if both its URLs and its pages are alike. Either
-// alone proves nothing, because articles have numbers and sites have copies.
+// A site with endless URLs is recognised only if both its URLs and its pages are alike. Alike URLs
+// alone prove nothing, because articles have numbers. Alike pages alone prove nothing, because
+// sites have copies.
 const (
-	alikePercent  = 95        // share of a pattern's pages that have the text of the page before
-	alikeDistance = 3         // bits between fingerprints of the same text
-	alikeWords    = 20        // shorter texts are alike only if they are equal
-	fewWords      = 10        // shorter texts are never alike, because galleries and pages made by scripts have such texts
-	maxPatterns   = 50_000    // patterns of one host that are counted
-	maxNames      = 32        // parameters of a query that distinguish patterns
-	patternNumber = "0"       // replaces a part that varies
+	alikePercent  = 95        // percentage of a pattern's pages that must have the text of the page before
+	alikeDistance = 3         // number of differing bits up to which fingerprints mean the same text
+	alikeWords    = 20        // number of words below which texts are alike only if they are equal
+	fewWords      = 10        // number of words below which texts are never alike, because galleries and pages made by scripts have such texts
+	maxPatterns   = 50_000    // largest number of patterns of one host that are counted
+	maxNames      = 32        // largest number of query parameters that distinguish patterns
+	patternNumber = "0"       // replaces each part that varies
 	idLetters     = "abcdef-" // characters of identifiers, in addition to digits
-	idLength      = 8         // least length of an identifier
+	idLength      = 8         // least length of an identifier, in characters
 )
 
 // sampled holds the columns of a page that are compared with those of the previous page.
@@ -44,9 +45,9 @@ type sample struct {
 // all pages of the pattern have the same text.
 type alike map[string]string
 
-// learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory
-// holds all patterns of only one host. It also holds the found patterns of all hosts, at
-// most one for every SimilarPages pages.
+// learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory holds
+// the patterns of only one host at a time. Memory also holds the traps found for all hosts, at most
+// one for every SimilarPages pages.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {
@@ -54,7 +55,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 	}
 	host, patterns := "", map[string]*sample{}
 	endHost := func() {
-		for p, s := range patterns { // the order does not matter, because found is a map
+		for p, s := range patterns { // the order of the patterns does not matter, because found is a map
 			if s.pages >= i.cfg.SimilarPages && 100*s.same >= alikePercent*(s.pages-1) {
 				found[host+p] = fmt.Sprintf("%d of %d pages at %s%s are the same", s.same+1, s.pages, host, p)
 			}
@@ -98,7 +99,7 @@ func (a *sampled) like(b *sampled) bool {
 	return a.WordCount >= alikeWords && b.WordCount >= alikeWords && bits.OnesCount64(uint64(a.SimHash)^uint64(b.SimHash)) <= alikeDistance
 }
 
-// trap returns why a URL is taken for a trap; empty if it is not.
+// trap returns why a URL counts as a trap, or "" if it does not.
 func (a alike) trap(k *urlkey.Key) string {
 	if len(a) == 0 {
 		return ""
@@ -107,8 +108,8 @@ func (a alike) trap(k *urlkey.Key) string {
 	return a[host+p]
 }
 
-// pattern returns a URL's host, and its path and query without the parts that vary between
-// pages of one kind: numbers, identifiers and parameter values.
+// pattern returns a URL's host, and its path and query with numbers, identifiers and parameter
+// values replaced. These parts vary between pages of one kind.
 func pattern(url string) (host, p string) {
 	_, rest, _ := strings.Cut(url, "://")
 	end := strings.IndexAny(rest, "/?")

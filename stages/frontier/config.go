@@ -10,12 +10,12 @@ import (
 // Follow says which new URLs may be planned.
 type Follow string
 
-// The policies. They apply to redirects and links alike.
+// The policies apply to redirects and links alike.
 const (
-	FollowNone   Follow = "none"   // no found URLs; only listed URLs are planned
+	FollowNone   Follow = "none"   // no found URL; only listed URLs are planned
 	FollowHost   Follow = "host"   // URLs of hosts that this crawl has planned
 	FollowDomain Follow = "domain" // URLs of registered domains that this crawl has planned
-	FollowAny    Follow = "any"    // all URLs
+	FollowAny    Follow = "any"    // all found URLs
 )
 
 // Scope reports whether a canonical URL is in scope, and if not, why.
@@ -23,18 +23,18 @@ type Scope interface {
 	Allows(url string) (ok bool, why string)
 }
 
-// Config and the inputs together determine the results.
+// Config holds the settings of frontier. The results depend only on them and the inputs.
 type Config struct {
 	Follow   Follow
-	Scope    Scope // nil means that everything is in scope
-	MaxDepth int32 // deeper URLs are skipped
+	Scope    Scope // decides which URLs are in scope; nil means all
+	MaxDepth int32 // greatest depth; deeper URLs are skipped
 
-	MaxLength   int // bytes; longer URLs are taken for traps
-	MaxSegments int // path segments; more are taken for a trap
-	MaxRepeats  int // repetitions in a row of one to three segments; more are taken for a trap
-	// URLs of a host that differ only in numbers, identifiers and values are taken for a trap
-	// if the round has at least SimilarPages pages at such URLs, nearly all with the same
-	// text. If SimilarPages is 0, such URLs are never taken for a trap.
+	MaxLength   int // greatest length in bytes; a longer URL counts as a trap
+	MaxSegments int // greatest number of path segments; a URL with more counts as a trap
+	MaxRepeats  int // greatest number of repetitions in a row of one to three segments; a URL with more counts as a trap
+	// SimilarPages is the number of pages with nearly the same text from which URLs that differ
+	// only in numbers, identifiers and values count as a trap. The pages are those of one host in
+	// the round. 0 means that such URLs never count as a trap.
 	SimilarPages int
 
 	Interval    time.Duration // time until a URL that was fetched once is due again
@@ -42,7 +42,7 @@ type Config struct {
 	MaxInterval time.Duration // largest interval, for a URL that never changes
 	RetryAfter  time.Duration // time until a failed URL is due again; doubled with each failure in a row
 
-	Memory int64 // bytes that each sort holds before it spills
+	Memory int64 // memory of each sort before it spills, in bytes
 }
 
 // Default is the config of a monthly crawl.

@@ -13,11 +13,11 @@ import (
 // decider writes the decision about each URL.
 type decider struct {
 	cfg     *Config
-	round   string // such as 2026-11.0
+	round   string // name of the round, such as 2026-11.0
 	planned planned
 	ranks   map[string]float64
 	alike   alike
-	hosts   int64 // hosts in all buckets
+	hosts   int64 // number of hosts in all buckets
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
@@ -26,7 +26,7 @@ type decider struct {
 	counts  map[string]int64
 }
 
-// decide decides about one URL, or about a text that is not a URL (its SURT is empty).
+// decide decides about one URL. A group without a SURT is a text that is not a URL.
 func (d *decider) decide(g *group) error {
 	overBudget := false
 	for _, r := range g.refused {
@@ -51,14 +51,14 @@ func (d *decider) decide(g *group) error {
 		return d.reconsider(g, &k)
 	}
 	if overBudget && !g.spellings.Overflow() {
-		// The URL waits until there is budget.
+		// The URL waits until the budget allows it.
 		return d.found(g, &k, g.refused[0].Depth, "")
 	}
 	return d.met(g, &k)
 }
 
-// requested is the outcome of a request for the URL in this round; nil if there was none.
-// other says whether the URL was requested because a different, planned URL led to it.
+// requested returns the outcome of a request for the URL in this round, or nil if there was no
+// request. other tells whether the URL was requested because a different, planned URL led to it.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -89,7 +89,7 @@ func (g *group) requested() (o *outcome, other bool) {
 	return nil, false
 }
 
-// requested records a URL that was requested.
+// requested records the new state of a URL that was requested.
 func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) error {
 	var prior schema.URLRecord
 	if g.prior != nil {
@@ -97,7 +97,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	}
 	r := d.record(g, k, o.Depth)
 	if g.prior == nil && other && g.response != nil {
-		r.FirstSource = g.response.FinalURL // the planned URL that led here
+		r.FirstSource = g.response.FinalURL // the planned URL that led to this URL
 	}
 	if !other {
 		r.LastPlanned = d.round
@@ -120,9 +120,9 @@ func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})
 }
 
-// reconsider updates a known URL that was not requested in this round. If the URL waits,
-// new links may change its depth and priority. If it was fetched, a sitemap may announce a
-// change. It may also have new spellings.
+// reconsider updates a known URL that was not requested in this round. If the URL waits, new links
+// may change its depth and priority. If the URL was fetched, a sitemap may announce a change. In
+// both cases it may have new spellings.
 func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
 	grown := !slices.Equal(g.spellings, p.Spellings)
@@ -149,7 +149,7 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	return nil
 }
 
-// reconsiderOverflow reconsiders a known URL with too many spellings.
+// reconsiderOverflow does the work of reconsider for a known URL with too many spellings.
 func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error {
 	if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil) {
 		depth, _, _ := g.nearest()
@@ -163,9 +163,8 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// updated returns the record of a waiting URL, updated with this round's links. changed
-// reports whether the links reduce its depth, change its priority by 50 or more, or add
-// spellings.
+// updated returns the record of a waiting URL, updated with this round's links. changed tells
+// whether the links reduce its depth, change its priority by 50 or more, or add spellings.
 func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -180,8 +179,8 @@ func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed 
 	return r, depth < p.Depth || weight >= 50 || weight <= -50 || !slices.Equal(g.spellings, p.Spellings)
 }
 
-// nearest returns the least depth that links and redirects give the URL, the page with that
-// link or redirect, and whether any of them is followed.
+// nearest returns the least depth that links and redirects give the URL, the page with that link or
+// redirect, and whether any link or redirect to the URL is followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
@@ -195,7 +194,7 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 // met decides about a new URL.
 func (d *decider) met(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
-		depth := int32(0) // unknown, because only links that are not followed (images, scripts) name the URL
+		depth := int32(0) // unknown, because all links that name the URL are of kinds that are not followed (images, scripts)
 		if len(g.refused) > 0 {
 			depth = g.refused[0].Depth
 		}
@@ -217,8 +216,8 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	return d.remember(g, k, depth)
 }
 
-// remember keeps the spellings of a URL that is not planned. If it is planned later,
-// robots.txt has to allow them too. A URL without spellings gets no row.
+// remember keeps the spellings of a URL that is not planned, because robots.txt has to allow them
+// too if the URL is planned later. A URL without spellings gets no row.
 func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
 		return nil
@@ -228,7 +227,7 @@ func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	return d.url(r)
 }
 
-// judge returns why a new URL must not be planned; empty if it may be planned.
+// judge returns why a new URL must not be planned, or "" if it may be planned.
 func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schema.SkipReason, detail string) {
 	if !followed {
 		return schema.SkipNofollow, ""
@@ -269,7 +268,7 @@ func (d *decider) found(g *group, k *urlkey.Key, depth int32, source string) err
 	return d.url(r)
 }
 
-// record is the URL's record, updated with this round's links. A new record has the state
+// record returns the URL's record, updated with this round's links. A new record has the state
 // found.
 func (d *decider) record(g *group, k *urlkey.Key, depth int32) schema.URLRecord {
 	r := schema.URLRecord{State: schema.StateFound, FirstSeen: d.round}

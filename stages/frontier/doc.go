@@ -1,12 +1,11 @@
-// Package frontier decides about every URL that a round has met: its state, when it is
-// due again, or why it will not be planned.
+// Package frontier decides about every URL that a round has met. It decides about the URL's state,
+// about the time when the URL is due again, or about the reason why the URL is not planned.
 //
-// A task works on one reduce bucket, which holds whole domains. In: the states that the
-// sealed rounds left, the outcomes and redirects of this round, the targets that its
-// pages link to (rank's inlinks), the ranks of hosts, and the entries that the plan
-// refused. Out: the bucket's parts of urls (a row for each URL whose state changed) and of
-// skips (a row for each URL that was found and not planned, with the reason), and a URL
-// filter of both, for lookups.
+// A task works on one reduce bucket, which holds whole domains. In: the states that the sealed
+// rounds left, the outcomes and redirects of this round, the targets to which its pages link
+// (rank's inlinks), the ranks of hosts, and the entries that the plan refused. Out: the bucket's
+// parts of urls (a row for each URL whose state changed) and of skips (a row for each URL that was
+// found and not planned, with the reason), and a URL filter of both, for lookups.
 //
 // A URL's state is its newest row:
 //
@@ -14,29 +13,29 @@
 //	  ▲               │ next_due has come
 //	  └── deferred ◄──┘ planned, but the window closed first
 //
-// A sitemap or feed of the URL's own host can announce a change of a fetched URL. Then the
-// URL is due at the time of that change, but at least a minimum interval after its last
-// fetch. False announcements increase this minimum. The interval learned from the URL's own
-// changes stays.
+// A sitemap or feed of the URL's own host can announce that a fetched URL has changed. The URL is
+// then due at the time of that change, but at least a minimum interval after its last fetch. False
+// announcements increase this minimum. They do not change the interval learned from the URL's own
+// changes.
 //
-// A URL's row keeps every spelling of it that links of its own domain (rank), sources (the
-// plan and its refusals) or earlier rounds give, because robots.txt has to allow each. New
-// spellings cause a new row. A row with five spellings means that there are more than four;
-// such a URL is never due again. A URL that is skipped, or that no followed link names,
-// gets a row only if it has spellings; the row's state is skipped. The stage decides about
-// the URL again when a link next names it.
+// A URL's row keeps every spelling of the URL that links of its own domain (rank), sources (the
+// plan and its refusals) or earlier rounds give, because robots.txt has to allow each spelling. New
+// spellings cause a new row. A row with five spellings means that there are more than four. A URL
+// with such a row is never due again. A URL that is skipped, or that no followed link names, gets a
+// row only if it has spellings. This row has the state skipped, and the stage decides about the URL
+// again when a link next names it.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
 // domains.
 //
-// A trap is a URL that is too long, has too many segments or segments that repeat, or
-// differs only in numbers, identifiers and values from at least 50 URLs of the round whose
-// pages nearly all have the same text. Only in this last case a page's content decides
-// about a URL. The row's detail says why a URL is a trap.
+// A trap is a URL that is too long, that has too many segments, or whose segments repeat. A URL is
+// also a trap if it differs only in numbers, identifiers and values from at least 50 URLs of the
+// round whose pages nearly all have the same text. Only in this last case the content of pages
+// decides about a URL. The row's detail says why a URL is a trap.
 //
-// It promises that every target of a link of a followed kind ends in urls or in skips;
-// URLs are compared in full, so no URL is lost through a hash collision. The same inputs
-// give the same bytes: it reads no clock, and all times follow from recorded ones. It
-// imports stages and formats packages.
+// The stage promises that every target of a link of a followed kind ends in urls or in skips. URLs
+// are compared in full, so no URL is lost through a hash collision. The same inputs give the same
+// bytes, because the stage reads no clock and computes all times from recorded times. Package
+// frontier imports stages and formats packages.
 package frontier

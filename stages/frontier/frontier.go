@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Run decides about the URLs of one reduce bucket. The result counts rows (urls, skips),
-// rows by state and by reason (state.found, skip.budget …), and the known URLs that are
-// found or deferred after the round (waiting).
+// Run decides about the URLs of one reduce bucket. The result counts the rows (urls, skips), the
+// rows by state and by reason (state.found, skip.budget …), and the known URLs with the state found
+// or deferred after the round (waiting).
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ *manifest.Result, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -71,18 +71,18 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 // group holds the rows of all inputs about one URL.
 type group struct {
 	surt, url string
-	prior     *schema.URLRecord // the URL's state after the last earlier round
+	prior     *schema.URLRecord // state of the URL after the last earlier round
 	outcome   *outcome          // set if the URL was planned in this round
-	response  *response         // set if it responded in place of a planned URL that redirected to it
-	hop       *hop              // set if it responded as a hop of a redirect chain, mostly with a redirect
-	redirect  *redirect         // set if a planned URL redirects to it
+	response  *response         // set if the URL responded in place of a planned URL that redirected to it
+	hop       *hop              // set if the URL responded as a hop of a redirect chain, mostly with a redirect
+	redirect  *redirect         // set if a planned URL redirects to the URL
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
-	spellings schema.Spellings // spellings from all inputs, the plan included
+	spellings schema.Spellings // spellings from all inputs, including the plan
 }
 
-// add adds an item. Prior states come from the oldest to the newest, and the last one
-// counts. Of responses and of redirects, the first one counts.
+// add adds an item. Of several prior states, the last counts, because they come from the oldest to
+// the newest. Of several responses, the first counts, and likewise of several redirects.
 func (g *group) add(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
@@ -100,7 +100,7 @@ func (g *group) add(i *item) {
 		g.redirect = cmp.Or(g.redirect, row)
 	case *schema.Inlink:
 		g.spellings = g.spellings.Union(row.Spellings)
-		if row.FollowKind { // otherwise only its spellings count
+		if row.FollowKind { // from other links, only the spellings count
 			g.inlink = row
 		}
 	case *schema.Refused:
@@ -111,7 +111,7 @@ func (g *group) add(i *item) {
 	}
 }
 
-// all merges the inputs and decides URL by URL.
+// all merges the inputs and decides about each URL.
 func (d *decider) all(ctx context.Context, in *inputs, progress stages.Progress) error {
 	var g group
 	for i, err := range table.Merge(ctx, compareItems, in.streams...) {

@@ -35,7 +35,7 @@ type world struct {
 	plan     []schema.PlannedURL
 }
 
-const at = 1_000_000 // time of all fetches, ms
+const at = 1_000_000 // time of all fetches, in milliseconds
 
 func key(t testing.TB, url string) urlkey.Key {
 	t.Helper()
@@ -46,7 +46,7 @@ func key(t testing.TB, url string) urlkey.Key {
 	return k
 }
 
-// fetch makes a row of fetches; change may adjust it.
+// fetch makes a row of fetches. The function change may adjust the row.
 func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch)) schema.Fetch {
 	k := key(t, url)
 	f := schema.Fetch{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, Outcome: o, FetchedAt: at, RecordedAt: at, Depth: 2, FinalURL: url}
@@ -59,7 +59,7 @@ func fetch(t testing.TB, url string, o schema.Outcome, change func(*schema.Fetch
 	return f
 }
 
-// link makes a row of inlinks: a page at depth 2 links to the target.
+// link makes a row of inlinks for a target that a page at depth 2 links to.
 func link(t testing.TB, url string, change func(*schema.Inlink)) schema.Inlink {
 	k := key(t, url)
 	l := schema.Inlink{SURT: k.SURT, URL: k.URL, Inlinks: 1, InlinkHosts: 1, Followed: true, FollowKind: true, SourceDepth: 2, FirstSource: "http://a.example/"}
@@ -86,7 +86,7 @@ func state(t testing.TB, url string, s schema.URLState, change func(*schema.URLR
 	return r
 }
 
-// put stores rows, sorted, under a key.
+// put sorts rows and stores them under a key.
 func put[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, compare func(a, b T) int) manifest.File {
 	t.Helper()
 	rows = slices.Clone(rows)
@@ -106,8 +106,8 @@ func filter[T any](rows []T, keep func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(rows), func(r T) bool { return !keep(r) })
 }
 
-// seal stores states as those of an earlier round. buckets is that round's number of
-// buckets.
+// seal stores states as the result of an earlier round. buckets is the number of buckets of that
+// round.
 func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows ...schema.URLRecord) *manifest.Sealed {
 	t.Helper()
 	s := &manifest.Sealed{Crawl: crawl, Round: round}
@@ -129,7 +129,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 	}
 	refused := put(t, b, "refused", layout.PlanRefused("2026-11", 1, "p"), w.refused, bySURT(func(r schema.Refused) (string, string) { return r.Domain, r.URL }))
 	in.Plan.RefusedFile = &refused
-	for n := range w.buckets { // one partition per bucket
+	for n := range w.buckets { // each bucket has one partition
 		owns := func(url string) bool { return urlkey.Bucket(key(t, url).Domain, w.buckets) == n }
 		merge, rank := &manifest.Result{}, &manifest.Result{}
 		merge.Files = append(merge.Files, put(t, b, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 1, n),
@@ -188,7 +188,7 @@ func bucket(t testing.TB) store.Bucket {
 	return b
 }
 
-// states returns "url state depth source" for each row.
+// states returns the text "url state depth source" for each row.
 func states(rows []schema.URLRecord) []string {
 	var out []string
 	for _, r := range rows {
@@ -353,7 +353,7 @@ func TestLinksAreFollowedOrSkipped(t *testing.T) {
 			for _, u := range tc.out {
 				wantSkips = append(wantSkips, u+" out_of_scope 3")
 			}
-			if tc.follow == FollowNone { // nothing is followed, so this reason comes first
+			if tc.follow == FollowNone { // no link is followed, so this reason comes first
 				wantSkips = []string{"b.example/deep out_of_scope 16", "b.example/nofollow nofollow 3", "b.example/secret out_of_scope 3", "b.example/x/x/x/x out_of_scope 3",
 					"c.example/ out_of_scope 3", "sub.a.example/ out_of_scope 3", "www.a.example/new out_of_scope 3"}
 			}
@@ -413,7 +413,7 @@ func TestKnownURLs(t *testing.T) {
 		}
 	}
 	urls, skips, _ := run(t, b, Default(), world{
-		buckets: 4, // the earlier rounds had 3 and 1
+		buckets: 4, // the earlier rounds had 3 buckets and 1 bucket
 		fetches: []schema.Fetch{
 			fetch(t, "http://a.example/same", schema.OK, nil), fetch(t, "http://a.example/changed", schema.OK, nil),
 			fetch(t, "http://a.example/failed", schema.Timeout, nil), fetch(t, "http://a.example/304", schema.NotModified, func(f *schema.Fetch) { f.HTTPStatus = 304 }),
@@ -439,11 +439,11 @@ func TestKnownURLs(t *testing.T) {
 	for _, u := range urls {
 		var want schema.URLRecord
 		switch u.URL {
-		case "http://a.example/same", "http://a.example/304": // its interval was 16 days, and it has not changed
+		case "http://a.example/same", "http://a.example/304": // the interval was 16 days, and the page has not changed
 			want = schema.URLRecord{Fetches: 4, NextDue: at + 24*day, ContentDigest: "D"}
 		case "http://a.example/changed":
 			want = schema.URLRecord{Fetches: 4, NextDue: at + 8*day, ContentDigest: "D", Changes: 1}
-		case "http://a.example/failed": // its third failure
+		case "http://a.example/failed": // the URL has failed for the third time
 			want = schema.URLRecord{Failures: 3, NextDue: at + 4*day}
 		default:
 			continue
@@ -454,7 +454,7 @@ func TestKnownURLs(t *testing.T) {
 	}
 }
 
-// A page is due sooner if its host's sitemap says that it has changed since its fetch.
+// A page is due sooner if its host's sitemap says that the page has changed since its fetch.
 // Sitemaps beyond a limit do not count.
 func TestSitemapsBringPagesForward(t *testing.T) {
 	b := bucket(t)
@@ -502,21 +502,21 @@ func TestSitemapsBringPagesForward(t *testing.T) {
 	}
 }
 
-// Announcements do not erase the interval learned from a page's changes. Each false
-// announcement makes later ones of that page count less.
+// Announcements do not change the interval learned from a page's changes. After each false
+// announcement, later announcements of that page count less.
 func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
 	const day = 24 * 60 * 60 * 1000
-	const start = 1000 * day // time of the first visit; the previous one was 100 days earlier
+	const start = 1000 * day // time of the first visit; the visit before was 100 days earlier
 	const url = "http://a.example/page"
 	type visit struct {
 		digest   string
-		lastmod  func(fetched int64) int64 // date in the sitemap after the visit; nil: the sitemap has no date
-		interval float64                   // days until it is due again
+		lastmod  func(fetched int64) int64 // date in the sitemap after the visit; nil if the sitemap has no date
+		interval float64                   // days until the page is due again
 	}
-	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always gives the current time
+	now := func(fetched int64) int64 { return fetched + 3*60*60*1000 } // a sitemap that always states the current time
 	same := func(n int, interval float64, lastmod func(int64) int64) visit {
 		return visit{fmt.Sprint("D", n), lastmod, interval}
 	}
@@ -587,8 +587,8 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	}
 }
 
-// Invariant 6 holds for pages with many random links, and the number of buckets does not
-// change the result.
+// Invariant 6 of the protocol holds for pages with many random links. The number of buckets does
+// not change the result.
 func TestNoTargetIsLost(t *testing.T) {
 	var w world
 	url := func(n uint64) string {

@@ -15,15 +15,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// item is one input's row about one URL. The row has one of the types that group.add
+// item is a row about one URL from one input. The row has one of the types that group.add
 // distinguishes.
 type item struct {
 	surt, url string
 	row       any
 }
 
-// plannedSpelling holds the columns that the frontier reads from a plan. It reads the other
-// columns from fetches.
+// plannedSpelling holds the columns that the frontier reads from a plan. The other columns come
+// from fetches.
 type plannedSpelling struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
@@ -45,9 +45,9 @@ type hop struct {
 
 // redirect is a redirect that was not followed. Its target may be in any bucket.
 type redirect struct {
-	SURT, URL string // keys of the target
+	SURT, URL string // keys of the redirect's target
 	Source    string
-	Depth     int32 // depth of the source
+	Depth     int32 // depth of the page that redirects
 }
 
 // target holds the columns of fetches that are read to find redirects.
@@ -64,7 +64,7 @@ type inputs struct {
 	cfg     *Config
 	bucket  int
 	streams []table.Stream[item]
-	closers []io.Closer // closed last to first
+	closers []io.Closer // closed in reverse order
 }
 
 func (i *inputs) Close() error {
@@ -80,8 +80,8 @@ func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
 
-// addFiles adds objects to the merge, each as a stream of its own. keep chooses their rows;
-// if it is nil, all rows stay.
+// addFiles adds objects to the merge, each as a separate stream. keep chooses rows of the objects;
+// nil keeps all rows.
 func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string), keep func(*T) bool) error {
 	for _, key := range keys {
 		r, err := table.Open[T](ctx, i.env.Bucket, key)
@@ -97,8 +97,8 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 	return nil
 }
 
-// addSorted calls take for each row of the objects and adds the row that it returns, if
-// any. Rows of equal URLs are sorted by tie.
+// addSorted calls take for each row of the objects. If take returns a row, addSorted adds it. Rows
+// of equal URLs are sorted by tie.
 func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
 	place func(*Out) (surt, url string), tie func(a, b *Out) int) error {
 	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {
@@ -131,8 +131,8 @@ func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take 
 	return nil
 }
 
-// open opens all inputs of the bucket. Prior states come first, from the oldest to the
-// newest. For equal URLs the merge keeps that order.
+// open opens all inputs of the bucket. Prior states are the first inputs, from the oldest to the
+// newest. For equal URLs the merge keeps this order.
 func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: in.Task.Partition}
 	for _, add := range []func(context.Context) error{
@@ -164,9 +164,9 @@ func (i *inputs) addInlinks(ctx context.Context) error {
 	return addFiles(ctx, i, keys, func(r *schema.Inlink) (surt, url string) { return r.SURT, r.URL }, nil)
 }
 
-// priorKeys lists the parts of urls of earlier rounds, oldest first, that may hold
-// domains of the bucket. A round has one part per bucket. Buckets are ranges of hashes, so
-// buckets can be compared even if the rounds have different numbers of buckets.
+// priorKeys lists the parts of urls of earlier rounds that may hold domains of the bucket, the
+// oldest first. A round has one part per bucket. Buckets are ranges of hashes, so buckets can be
+// compared even if the rounds have different numbers of buckets.
 func (i *inputs) priorKeys() []string {
 	var keys []string
 	for _, round := range i.in.Earlier {
@@ -180,12 +180,12 @@ func (i *inputs) partitionKeys(dataset, subset string) []string {
 	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
-// response is the outcome of a planned URL, with the key of the URL that responded in its
-// place. The two URLs are exchanged: URL is the one that responded, FinalURL the planned one.
+// response is the outcome of a planned URL, as a row of the other URL that responded in its place.
+// The two URLs are exchanged: URL is the URL that responded, and FinalURL is the planned URL.
 type response outcome
 
-// addResponses adds the URLs that responded in place of planned ones. Redirects are
-// followed within a domain only, so these URLs are in the same bucket.
+// addResponses adds the URLs that responded in place of planned URLs. Redirects are followed only
+// within a domain, so both URLs are in the same bucket.
 func (i *inputs) addResponses(ctx context.Context) error {
 	return addSorted(ctx, i, i.partitionKeys(stages.FileFetches, ""), func(o *outcome) (*response, error) {
 		if !moved(o) {
@@ -202,7 +202,7 @@ func (i *inputs) addResponses(ctx context.Context) error {
 		func(a, b *response) int { return strings.Compare(a.FinalURL, b.FinalURL) })
 }
 
-// moved reports whether the outcome is the response of another URL.
+// moved reports whether another URL than the planned one responded.
 func moved(o *outcome) bool {
 	if o.FinalURL == "" || o.FinalURL == o.URL {
 		return false
@@ -253,11 +253,11 @@ func (i *inputs) addRefused(ctx context.Context) error {
 		})
 }
 
-// addSpellings adds the planned URLs that have spellings, because only the plan has the
-// spellings from the sources. A plan is sorted by host, so its rows are sorted again.
+// addSpellings adds the planned URLs that have spellings, because only the plan has the spellings
+// that sources use. A plan is sorted by host, so its rows are sorted again by SURT.
 func (i *inputs) addSpellings(ctx context.Context) error {
 	if i.env.Format == 1 {
-		return nil // plans of this format have no such column
+		return nil // plans of the older format have no such column
 	}
 	var keys []string
 	for _, p := range i.in.Plan.Partitions {
@@ -277,14 +277,14 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 // planned holds the bucket's hosts and domains that this crawl has planned.
 type planned struct{ hosts, domains map[string]bool }
 
-// name holds the columns of fetches or urls that are read to fill planned.
+// name holds the columns that fill planned, from a row of fetches or urls.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`
-	LastPlanned string `parquet:"last_planned,optional"` // urls only
+	LastPlanned string `parquet:"last_planned,optional"` // only in urls
 }
 
-// planned reads the names if the follow policy needs them.
+// planned reads the planned hosts and domains, if the follow policy needs them.
 func (i *inputs) planned(ctx context.Context) (planned, error) {
 	p := planned{map[string]bool{}, map[string]bool{}}
 	if i.cfg.Follow != FollowHost && i.cfg.Follow != FollowDomain {

@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// These are the parts of a priority, in points of 1000.
+// These are the parts of a priority, which is at most 1000 points.
 const (
 	basePoints   = 500
-	rankPoints   = 300 // added for the best host; an average host gets half
+	rankPoints   = 300 // added for the best host; an average host gets half of them
 	levelPoints  = 100 // subtracted for each directory of the path
 	anchorPoints = 100 // added if links to the URL have a text
 )
 
-// priority is how soon a found URL should be fetched, from 0 to 1000. rank is its host's
-// share of all ranks; hosts is the number of hosts.
+// priority returns how soon a found URL should be fetched, from 0 to 1000. rank is the host's share
+// of all ranks. hosts is the number of hosts.
 func priority(url string, rank float64, hosts int64, anchors []string) int32 {
 	points := float64(basePoints)
 	share := 0.5
 	if rank > 0 && hosts > 0 {
-		// Ranks follow a power law, so a hundred times the mean counts as best.
+		// Ranks follow a power law, so a hundred times the mean counts as the best rank.
 		share = min(max(0.5+math.Log10(rank*float64(hosts))/4, 0), 1)
 	}
 	points += rankPoints * share
@@ -30,7 +30,7 @@ func priority(url string, rank float64, hosts int64, anchors []string) int32 {
 	return int32(min(max(math.Round(points), 0), 1000))
 }
 
-// levels is the number of directories above the last segment of the path.
+// levels returns the number of directories before the last segment of the path.
 func levels(url string) int {
 	_, rest, _ := strings.Cut(url, "://")
 	rest, _, _ = strings.Cut(rest, "?")

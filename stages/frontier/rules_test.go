@@ -43,12 +43,12 @@ func TestPriority(t *testing.T) {
 		{"http://a.example/", 0.001, nil, 650},                // a host of mean rank among 1,000
 		{"http://a.example/", 0.1, nil, 800},                  // a hundred times the mean
 		{"http://a.example/", 0.00001, nil, 500},              // a hundredth of the mean
-		{"http://a.example/", 0, nil, 650},                    // unknown
-		{"http://a.example/", 0.001, []string{"x"}, 750},      // anchor text
+		{"http://a.example/", 0, nil, 650},                    // a host of unknown rank
+		{"http://a.example/", 0.001, []string{"x"}, 750},      // a link has an anchor text
 		{"http://a.example/a/b/c.html", 0.001, nil, 450},      // two levels
 		{"http://a.example/a/b/?x=/y/z", 0.001, nil, 550},     // slashes in a query do not count
-		{"http://a.example/a/b/c/d/e/f/g/h/i", 0.001, nil, 0}, // not below 0
-		{"http://a.example/", 1000, []string{"x"}, 900},       // not above the sum of its parts
+		{"http://a.example/a/b/c/d/e/f/g/h/i", 0.001, nil, 0}, // a priority is not below 0
+		{"http://a.example/", 1000, []string{"x"}, 900},       // a priority does not exceed the sum of its parts
 	} {
 		if got := priority(tc.url, tc.rank, 1000, tc.anchors); got != tc.want {
 			t.Errorf("priority(%q, %v, %v) = %d, want %d", tc.url, tc.rank, tc.anchors, got, tc.want)
@@ -89,8 +89,8 @@ func TestIntervalsStayInBounds(t *testing.T) {
 	}
 }
 
-// The next crawl sends conditional requests for stored content and refers to its record,
-// but only if the record is complete and stored under the URL itself.
+// The next crawl sends conditional requests for stored content and refers to the content's record.
+// It does so only if the record is complete and stored under the URL itself.
 func TestContentIsRememberedWhereItLies(t *testing.T) {
 	known := schema.URLRecord{
 		Fetches: 1, LastFetched: at - 1, NextDue: at, ContentDigest: "D", ETag: "e", LastModified: "m",

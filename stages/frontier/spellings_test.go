@@ -19,8 +19,8 @@ func spellings(letters string) []string {
 	return out
 }
 
-// TestSpellingsOnlyGrow takes one URL through rounds. Each round has an input, and the rows
-// that it must give in urls ("state spellings due"; "": no row) and in skips.
+// TestSpellingsOnlyGrow takes one URL through rounds. Each round has an input and the expected rows
+// of urls ("state spellings due", or "" for no row) and of skips.
 func TestSpellingsOnlyGrow(t *testing.T) {
 	const url = "http://a.example/q"
 	linked := func(letters string, change func(*schema.Inlink)) world {
@@ -128,7 +128,7 @@ func TestSpellingsOnlyGrow(t *testing.T) {
 				cfg := Default()
 				cfg.Follow = FollowAny
 				earlier := seal(t, b, "2026-10", n, 1, known...)
-				store := bucket(t) // holds only this round's objects
+				store := bucket(t) // a store with only this round's objects
 				for _, f := range earlier.Files {
 					copyTo(t, b, store, f.Key)
 				}
@@ -157,7 +157,7 @@ func TestSpellingsOnlyGrow(t *testing.T) {
 	}
 }
 
-// describe writes a row as "state letters when".
+// describe returns a row as the text "state letters when".
 func describe(u *schema.URLRecord) string {
 	letters := ""
 	for _, s := range u.Spellings {

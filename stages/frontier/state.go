@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// outcome holds what the frontier reads from a row of fetches.
+// outcome holds the columns that the frontier reads from a row of fetches.
 type outcome struct {
 	SURT           string         `parquet:"url_surtkey"`
 	URL            string         `parquet:"url"`
@@ -31,8 +31,8 @@ type outcome struct {
 	WARCRecordLen  int32          `parquet:"warc_record_length,optional"`
 }
 
-// after returns the record of a URL after an outcome. prior is the record before, or zero
-// if there is none. r is a copy of prior with the URL's keys.
+// after returns the record of a URL after an outcome. prior is the record before the outcome, or
+// zero if there is none. r is a copy of prior with the URL's keys.
 func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, moved bool) schema.URLRecord {
 	r.State, r.Outcome, r.RedirectTo = schema.StateAfter(o.Outcome, o.HTTPStatus, moved), o.Outcome, ""
 	if r.State == schema.StateRedirected {
@@ -63,9 +63,9 @@ func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, 
 }
 
 // fetched notes whether the content has changed since the last response, and sets the next
-// interval. A change halves the interval; no change makes it half as long again. If an
-// announcement brought the fetch forward and nothing had changed, the announcement counts
-// as a false alarm. The interval then stays, unless it had passed.
+// interval. A change halves the interval. Without a change, the interval grows by half. If an
+// announcement brought the fetch forward and the content had not changed, the announcement counts
+// as a false alarm, and the interval does not change unless it had already passed.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.revisit(prior)
 	learned := prior.LastFetched + wait.Milliseconds()
@@ -97,8 +97,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// revisit is the interval between two fetches of a URL, as learned so far. A row that was
-// written before the column existed has no interval; its due time then gives the interval.
+// revisit returns the learned interval between two fetches of a URL. A row that was written before
+// this column existed has no interval, so its due time gives the interval.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:
@@ -109,11 +109,11 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	return c.Interval
 }
 
-// announced brings the next fetch forward to lastmod, if that is after the last fetch.
-// lastmod is the time of a change according to a sitemap or feed of the host. Two fetches
-// stay at least MinInterval apart. This minimum doubles with each false alarm since the
-// last change, because many sitemaps always give the current time. The learned interval
-// stays. It reports whether the due time has moved.
+// announced brings the next fetch forward to lastmod, if lastmod is after the last fetch. lastmod
+// is the time of a change according to a sitemap or feed of the host. Two fetches are at least
+// MinInterval apart. This minimum doubles with each false alarm since the last change, because many
+// sitemaps always state the current time. The learned interval does not change. announced reports
+// whether the due time has moved.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false
@@ -130,19 +130,19 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// content notes the validators for the next conditional request, and where the content is
-// stored that a 304 would confirm.
+// content notes the validators for the next conditional request, and where the content is stored
+// that a 304 would confirm.
 func content(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:
 		// The headers of a 304 replace the stored ones (RFC 9111, 3.2).
 		r.ETag, r.LastModified = cmp.Or(o.ETag, r.ETag), cmp.Or(o.LastModified, r.LastModified)
 	case o.Truncated == schema.TruncatedTime || o.Truncated == schema.TruncatedDisconnect:
-		// The next fetch is unconditional, to get the rest.
+		// The next fetch is unconditional, because the stored content is incomplete.
 		r.ETag, r.LastModified = "", ""
 		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 	case o.Truncated == schema.TruncatedUnspecified:
-		// noarchive: no content is stored.
+		// A page with noarchive has no stored content.
 		r.ETag, r.LastModified = o.ETag, o.LastModified
 		r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 	case o.Revisit == "":
@@ -151,7 +151,8 @@ func content(r, prior *schema.URLRecord, o *outcome) {
 	default:
 		r.ETag, r.LastModified = o.ETag, o.LastModified
 		if o.ContentDigest != prior.ContentDigest {
-			// Another URL's record holds the content. The next fetch stores it under this URL.
+			// The content is stored in the record of another URL. The next fetch stores it under
+			// this URL.
 			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// trap returns why a URL looks like a trap; empty if it does not.
+// trap returns why a URL looks like a trap, or "" if it does not.
 func (c *Config) trap(k *urlkey.Key) string {
 	if len(k.URL) > c.MaxLength {
 		return fmt.Sprintf("%d octets", len(k.URL))

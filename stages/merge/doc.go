@@ -6,20 +6,19 @@
 // of captures (one per subset), fetches, requests, text and links; and the working
 // files that the reduces read: pages, edges, hostedges and hosts.
 //
-// It promises that
+// The stage promises that
 //
 //   - every planned URL has exactly one row of fetches. A missing, second or unplanned row
 //     is an error that names the URL;
-//   - a URL has at most one row of pages, one row of text and one set of links. It may
-//     have more in the segments, if several planned URLs redirect to it and an attempt
-//     crashed in between. Then one document stays, with its text and links. It is the
-//     document that was planned under its own URL, else the one whose planned URL sorts
-//     first, else the one recorded first. Every response keeps its row of captures;
-//   - rows are sorted as formats/catalog says, then by the rest of the row, then by the
-//     order of recording, so the same segments give the same bytes;
-//   - memory is bounded, because rows are sorted on disk. Memory holds one row per host,
-//     the URLs that were fetched twice, and the URLs that a chain of redirects went
-//     through.
+//   - a URL has at most one row of pages, one row of text and one set of links. The segments may
+//     have more, if several planned URLs redirect to the URL and an attempt crashed in between. In
+//     this case one document stays, with its text and links. It is the document that was planned
+//     under its own URL, else the document whose planned URL sorts first, else the document
+//     recorded first. Every response keeps its row of captures;
+//   - rows are sorted as formats/catalog says, then by the rest of the row, then by the order of
+//     recording, so the same segments give the same bytes;
+//   - memory is bounded, because rows are sorted on disk. Memory holds one row per host, the URLs
+//     that were fetched twice, and the URLs through which chains of redirects went.
 //
-// It imports packages stages and formats.
+// Package merge imports packages stages and formats.
 package merge

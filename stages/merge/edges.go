@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// edges makes the edges and host edges of links that come source by source.
+// edges makes the edges and host edges of links. The links come grouped by source.
 type edges struct {
 	m     *merger
 	edges *table.Sorter[schema.Edge]
@@ -21,11 +21,11 @@ type edges struct {
 
 	source schema.Edge // columns of the current source
 	domain string      // domain of the current source
-	latest int64       // milliseconds; a later LastMod of a target is ignored, because the source cannot know it
+	latest int64       // latest date that the current source can know, in milliseconds; a target's later LastMod is ignored
 	others []other     // targets of the current source on other hosts
 }
 
-// clockSkew bounds the error of a host's clock or of a date without a time zone, milliseconds.
+// clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
 const clockSkew = 24 * 60 * 60 * 1000
 
 // other is a target on another host.
@@ -53,7 +53,7 @@ func (e *edges) close() {
 	_ = e.hosts.Close()
 }
 
-// begin starts the links of another source.
+// begin starts the links of the next source.
 func (e *edges) begin(l *schema.Link, origins *origins) error {
 	if err := e.flush(); err != nil {
 		return err
@@ -72,9 +72,9 @@ func (e *edges) begin(l *schema.Link, origins *origins) error {
 	return nil
 }
 
-// add adds a link of the source. If links of its kind are not followed, only its spelling
-// counts, because another link may lead to the target. A target without a key cannot be
-// planned or joined; it is counted and left out. (Every canonical URL has a key.)
+// add adds a link of the source. If links of its kind are not followed, only its spelling counts,
+// because another link may lead to the same target. A target without a key cannot be planned or
+// joined, so add only counts it. (Every canonical URL has a key.)
 func (e *edges) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
@@ -86,7 +86,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 		return nil
 	}
 	spelling := ""
-	if k.Domain == e.domain { // a spelling counts only in links within its domain
+	if k.Domain == e.domain { // only links within the target's domain give spellings
 		spelling = l.Spelling
 	}
 	if !followed && spelling == "" {
@@ -106,7 +106,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 	return e.edges.Add(&row)
 }
 
-// flush counts the distinct targets of the source by host.
+// flush counts the distinct targets of the current source by host.
 func (e *edges) flush() error {
 	slices.SortFunc(e.others, func(a, b other) int {
 		return cmp.Or(strings.Compare(a.host, b.host), strings.Compare(a.url, b.url))
@@ -127,7 +127,7 @@ func (e *edges) flush() error {
 	return nil
 }
 
-// finish writes both working files.
+// finish writes the working files of edges and host edges.
 func (e *edges) finish(ctx context.Context) error {
 	if err := e.flush(); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (e *edges) finish(ctx context.Context) error {
 	return e.writeHostEdges(ctx)
 }
 
-// writeEdges ends a row group after each bucket, so that a reduce task can read only its
-// own bucket.
+// writeEdges writes the edges. It ends a row group after each bucket, so that a reduce task can
+// read only its own bucket.
 func (e *edges) writeEdges(ctx context.Context) error {
 	order := []string{"target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"}
 	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {

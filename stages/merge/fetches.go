@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// key is a URL's place in the tables.
+// key is the sort key of a URL in the tables.
 type key struct {
 	SURT string `parquet:"url_surtkey"`
 	URL  string `parquet:"url"`
@@ -57,8 +57,8 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 	})
 }
 
-// oneEach yields the rows of fetches and ends with an error at the first planned URL
-// that does not have exactly one row. Both sequences are in the same order.
+// oneEach yields the rows of fetches and ends with an error at the first planned URL that does not
+// have exactly one row. Both inputs have the same order.
 func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, error]) iter.Seq2[schema.Fetch, error] {
 	return func(yield func(schema.Fetch, error) bool) {
 		fail := func(url, what string) {

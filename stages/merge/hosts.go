@@ -14,9 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// hosts makes a row for each host of the partition's domains. It ignores requests to other
-// hosts, which a robots.txt may redirect to, because their own partitions have their rows.
-// It takes fetches first, then captures of robots.txt, then requests by host and start.
+// hosts makes a row for each host of the partition's domains. A robots.txt may redirect to hosts of
+// other domains. Requests to such hosts are ignored, because other partitions have their rows.
+// hosts takes fetches first, then captures of robots.txt, then requests by host and start.
 type hosts struct {
 	byName  map[string]*hostState
 	domains map[string]bool
@@ -25,19 +25,19 @@ type hosts struct {
 // hostState is a host's row under construction.
 type hostState struct {
 	row         schema.Host
-	latency     int64 // sum of times to first byte, microseconds
+	latency     int64 // sum of the times to first byte, in microseconds
 	responses   int64 // number of requests that had a first byte
-	rules       bool  // whether one of its robots.txt files was read
-	unreachable bool  // whether one of its robots.txt files could not be fetched
+	rules       bool  // whether a robots.txt of the host was read
+	unreachable bool  // whether a robots.txt of the host could not be fetched
 	asked       bool
 	digest      robotsDigest // digest of the robots.txt that the host itself served
-	effective   robotsDigest // digest of the rules that applied to its pages, even if another host served them
+	effective   robotsDigest // digest of the rules that applied to the host's pages, even if another host served them
 	lastPurpose schema.Purpose
 	suspended   bool
 }
 
-// robotsDigest chooses one robots.txt of a host. https comes before http, then the lesser
-// digest comes first, so the order of downloads does not matter.
+// robotsDigest chooses one robots.txt of a host. It prefers https to http, then the lesser digest,
+// so the order of downloads does not matter.
 type robotsDigest struct {
 	digest string
 	secure bool
@@ -54,7 +54,7 @@ func (d *robotsDigest) see(digest string, secure bool) {
 
 func newHosts() *hosts { return &hosts{byName: map[string]*hostState{}, domains: map[string]bool{}} }
 
-// of returns the state of a host; nil if the partition does not have its domain.
+// of returns the state of a host, or nil if the host's domain is not in the partition.
 func (h *hosts) of(host, domain string) *hostState {
 	if s := h.byName[host]; s != nil {
 		return s
@@ -129,15 +129,15 @@ func (h *hosts) robots(c *schema.Capture) {
 	}
 }
 
-// requested counts a request. The requests of a host come in order of time.
+// requested counts a request. The requests of a host must come in order of time.
 func (h *hosts) requested(q *schema.Request) {
 	s := h.of(q.Host, "")
 	if s == nil {
 		return
 	}
 	r := &s.row
-	// Segments of format 1 have no times in microseconds, no rows of attempts that got
-	// no connection, and null for a delay of 0.
+	// Segments of format 1 have no times in microseconds, no rows of attempts that got no
+	// connection, and null in place of a delay of 0.
 	old := q.TotalUS == nil
 	if sent := old || q.BytesSent > 0; sent {
 		r.Requests++
@@ -159,7 +159,7 @@ func (h *hosts) requested(q *schema.Request) {
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
 	}
-	// The first of several probes in a row shows that the breaker had opened.
+	// The first of several probes in a row shows that the breaker had opened before.
 	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
 		r.BreakerEvents++
 	}
@@ -172,14 +172,14 @@ func (s *hostState) seeRobots(q *schema.Request) {
 		s.asked = true
 		s.row.RobotsAt = q.Start
 	}
-	s.asked = s.asked || q.RobotsFile != "" // in this round or an earlier one
+	s.asked = s.asked || q.RobotsFile != "" // a RobotsFile of this or an earlier round
 	if q.RobotsDigest != "" {
 		s.rules = true
 		s.effective.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))
 	}
 }
 
-// firstByte is the time to the first byte of the response, in microseconds.
+// firstByte returns the time to the first byte of the response, in microseconds.
 func firstByte(q *schema.Request) int64 {
 	switch {
 	case q.FirstByteUS != nil:
@@ -190,7 +190,7 @@ func firstByte(q *schema.Request) int64 {
 	return 0
 }
 
-// finish computes the columns that need all outcomes and requests.
+// finish computes the columns that depend on all outcomes and requests.
 func (s *hostState) finish() *schema.Host {
 	r := &s.row
 	r.RobotsDigest = cmp.Or(s.digest.digest, s.effective.digest)
@@ -206,12 +206,12 @@ func (s *hostState) finish() *schema.Host {
 		r.LatencyMS = float64(s.latency) / 1000 / float64(s.responses)
 	}
 	if s.suspended && r.BreakerEvents == 0 {
-		r.BreakerEvents = 1 // the window closed before a probe was sent
+		r.BreakerEvents = 1 // the breaker opened, and the window closed before a probe was sent
 	}
 	return r
 }
 
-// writeHosts writes the working file of hosts.
+// writeHosts writes the working file hosts.
 func (m *merger) writeHosts(ctx context.Context) error {
 	return keep(ctx, m, stages.FileHosts, []string{"host"}, func(w *table.Writer[schema.Host]) error {
 		for _, name := range slices.Sorted(maps.Keys(m.hosts.byName)) {

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkRow is a link with the number of its document (Set). Documents with links are
-// numbered from 1 in the order of recording. A redirect has 0.
+// linkRow is a link with the number of its document (Set). Documents with links are numbered from 1
+// in the order of recording. For a redirect, Set is 0.
 type linkRow struct {
 	schema.Link
 	Set int64
@@ -23,8 +23,8 @@ func compareLinks(a, b *linkRow) int {
 		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// readLinks reads the links into a sorter. They were recorded document by document. The
-// redirects that led to a document come before its links.
+// readLinks reads the links into a sorter. They were recorded document by document. The redirects
+// that led to a document come before the document's links.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) {
 	s, err := table.NewSorter(m.env.Scratch, compareLinks, sortMemory)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) 
 	return s, nil
 }
 
-// hop notes that a redirect chain that started at from went through url.
+// hop notes that a redirect chain from the planned URL from went through url.
 func (m *merger) hop(from, url string) {
 	head, ok := m.hops[from]
 	if !ok {
@@ -66,8 +66,8 @@ func (m *merger) hop(from, url string) {
 	}
 }
 
-// mergeLinks publishes redirects and the links of the pages that stayed, and writes the
-// working files of edges and host edges.
+// mergeLinks publishes redirects and the links of the pages that are kept. It writes the working
+// files of edges and host edges.
 func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) error {
 	e, err := newEdges(m)
 	if err != nil {
@@ -105,15 +105,15 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 	return e.finish(ctx)
 }
 
-// linkFilter decides which links stay. The links of the document that stays for its URL
-// stay, and each redirect stays once. Links come in the order of compareLinks.
+// linkFilter decides which links are kept: the links of each document that is kept for its URL, and
+// each redirect once. Links come in the order of compareLinks.
 type linkFilter struct {
-	kept map[string]int // for a URL that was fetched more than once: which of its sets of links stays
+	kept map[string]int // number of the set of links that is kept, for each URL that was fetched more than once
 	last linkRow
-	set  int // number of the current set among the sets of its source, from 0
+	set  int // number of the current set among the sets of links of its source, from 0
 }
 
-// take reports whether l is the first link of its source, and whether it stays.
+// take reports whether l is the first link of its source, and whether l is kept.
 func (f *linkFilter) take(l *linkRow) (first, keep bool) {
 	first = l.Source != f.last.Source
 	repeated := !first && l.Set == 0 && f.last.Set == 0 && l.Target == f.last.Target && l.Spelling == f.last.Spelling
@@ -131,14 +131,14 @@ func (f *linkFilter) take(l *linkRow) (first, keep bool) {
 	return first, !twice || set == f.set
 }
 
-// origin holds what an edge needs to know about the link's source.
+// origin holds the columns of an edge that describe the link's source.
 type origin struct {
 	depth   int32
 	fetched int64 // time of the fetch in milliseconds; 0 if the source is not a page
 }
 
-// origins finds the origin of a source, which may be a page, a planned URL that redirected,
-// or a URL that a redirect went through. Callers look up sources in order.
+// origins finds the origin of a source. A source may be a page, a planned URL that redirected, or a
+// URL through which a redirect went. Callers look up sources in order.
 type origins struct {
 	m     *merger
 	pages *table.Cursor[deep]
@@ -150,7 +150,7 @@ type deep struct {
 	SURT      string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`
 	Depth     int32  `parquet:"depth"`
-	FetchTime int64  `parquet:"fetch_time,optional,timestamp(millisecond)"` // pages only
+	FetchTime int64  `parquet:"fetch_time,optional,timestamp(millisecond)"` // only in pages
 }
 
 func newOrigins(ctx context.Context, m *merger) *origins {

@@ -13,16 +13,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// sortMemory is how many bytes each sorter holds before it spills. At most three sorters
+// sortMemory is the memory that each sorter uses before it spills, in bytes. At most three sorters
 // work at a time.
 const sortMemory = 48 << 20
 
-// Config and the inputs together determine the results.
+// Config holds the settings of merge. The results depend only on them and the inputs.
 type Config struct {
-	Followed []schema.LinkKind // kinds of links that become edges, because their targets may be planned
+	Followed []schema.LinkKind // kinds of links that become edges, because the targets of such links may be planned
 }
 
-// Run merges one partition.
+// Run merges one partition's segments.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	t := in.Task
 	if t.Partition < 0 || t.Partition >= len(in.Plan.Partitions) {
@@ -42,8 +42,9 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	for _, k := range cfg.Followed {
 		m.followed[k] = true
 	}
-	// Links are read first, because they show which URLs redirects went through; fetches gives
-	// the depths of these URLs. Links are written last, because pages decide which links stay.
+	// Links are read first, because they show through which URLs redirects went. The fetches give
+	// the depths of these URLs. Links are written last, because the pages decide which links are
+	// kept.
 	links, err := m.readLinks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)
@@ -68,7 +69,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	return m.result(), nil
 }
 
-// merger is one run.
+// merger is one run of the stage.
 type merger struct {
 	env      *stages.Env
 	task     stages.Task
@@ -80,10 +81,10 @@ type merger struct {
 	counts map[string]int64
 
 	hosts  *hosts
-	twice  map[string]int    // for a URL that was fetched more than once: which of its documents stays
-	linked map[string]int    // for the same URLs: which set of links stays; -1 for none
-	hops   map[string]string // for a URL that a chain of redirects went through: the chain's planned URL
-	depths map[string]int32  // depth of those planned URLs
+	twice  map[string]int    // number of the document that is kept, for each URL that was fetched more than once
+	linked map[string]int    // number of the set of links that is kept, for the same URLs; -1 if none is
+	hops   map[string]string // planned URL of the chain, for each URL through which a chain of redirects went
+	depths map[string]int32  // depth of each planned URL in hops
 }
 
 // keys lists the segments of a dataset in the order in which they were recorded.
@@ -91,29 +92,29 @@ func (m *merger) keys(dataset, subset string) []string {
 	return stages.SubsetKeys([]*manifest.Result{m.fetched}, dataset, subset)
 }
 
-// published is the key of the partition's part of a dataset.
+// published returns the key of the partition's part of a dataset.
 func (m *merger) published(dataset string) string {
 	return layout.Table(dataset, m.task.Crawl, m.task.Round, m.task.Partition)
 }
 
-// working is the key of the partition's working file of a dataset.
+// working returns the key of the partition's working file of a dataset.
 func (m *merger) working(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
-// publish writes the partition's part of a dataset; fill appends its rows.
+// publish writes the partition's part of a dataset. The function fill appends the rows.
 func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.published(dataset), sortedBy, fill)
 	return m.note(f, err)
 }
 
-// keep writes the partition's working file of a dataset; fill appends its rows.
+// keep writes the partition's working file of a dataset. The function fill appends the rows.
 func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.working(dataset), sortedBy, fill, table.Fast())
 	return m.note(f, err)
 }
 
-// note adds a file that was written to the result.
+// note adds a written file to the result.
 func (m *merger) note(f manifest.File, err error) error {
 	if err != nil {
 		return err
@@ -124,13 +125,13 @@ func (m *merger) note(f manifest.File, err error) error {
 	return nil
 }
 
-// result lists the files by key and the counts by name.
+// result returns the task's result, with files sorted by key and counts by name.
 func (m *merger) result() *manifest.Result {
 	slices.SortFunc(m.files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
 	return &manifest.Result{Files: m.files, Counts: manifest.SortedCounts(m.counts)}
 }
 
-// sorted reads segments into a sorter. The caller closes it.
+// sorted reads segments into a sorter. The caller closes the sorter.
 func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a, b *T) int) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(m.env.Scratch, compare, sortMemory)
 	if err != nil {
@@ -148,14 +149,14 @@ func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a
 	return s, nil
 }
 
-// appendSorted appends the rows of segments in order, except those that each rejects.
+// appendSorted appends the rows of segments in order. It leaves out the rows that each rejects.
 func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, compare func(a, b *T) int, each func(*T) bool) error {
 	rows, err := sorted(ctx, m, keys, compare)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	var row T // outside the loop: one allocation instead of one per row
+	var row T // declared outside the loop, so that there is one allocation and not one per row
 	for row, err = range rows.Sorted(ctx) {
 		if err != nil {
 			return err

@@ -27,17 +27,17 @@ const (
 	buckets = 4
 )
 
-// segment holds what a fetch task recorded between two checkpoints.
+// segment holds the rows that a fetch task recorded between two checkpoints.
 type segment struct {
 	fetches  []schema.Fetch
 	requests []schema.Request
-	captures map[string][]schema.Capture // by subset
+	captures map[string][]schema.Capture // rows of captures by subset
 	pages    []schema.Page
 	text     []schema.Text
 	links    []schema.Link
 }
 
-// world is a store with a plan of one partition and its fetch task's result.
+// world is a store with a plan of one partition and the result of this partition's fetch task.
 type world struct {
 	t      *testing.T
 	bucket store.Bucket
@@ -374,9 +374,8 @@ func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
 	}
 }
 
-// A sitemap's date of change counts for pages of its own host only. A date more than a day
-// after the fetch is dropped, because it could hide a true date from another sitemap or
-// feed.
+// A date of change in a sitemap counts only for pages of the sitemap's own host. A date more than a
+// day after the fetch is dropped, because it could hide a true date from another sitemap or feed.
 func TestEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
 	said := func(ordinal int32, target string, lastmod int64) schema.Link {
@@ -419,7 +418,7 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 			{Purpose: schema.ForPage, URL: a + "2", Host: "a.example.org", Start: 30, Error: "timeout"},
 			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 40, Error: "timeout"},
 			{Purpose: schema.ForProbe, URL: a + "2", Host: "a.example.org", Start: 50, Error: "timeout", DelayMS: 4000},
-			{Purpose: schema.ForRobots, URL: x + "robots.txt", Host: "x.example.com", Start: 15, Status: 200}, // b's robots.txt led to it
+			{Purpose: schema.ForRobots, URL: x + "robots.txt", Host: "x.example.com", Start: 15, Status: 200}, // the robots.txt of b redirected to this URL
 		},
 	})
 	want := []schema.Host{
@@ -433,8 +432,8 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 	}
 }
 
-// If no byte was sent, the row of requests says why there was no connection. Dataset hosts
-// counts only requests that were sent. Rows of format 1 have no microseconds.
+// If no byte was sent, the row of requests says why there was no connection. Dataset hosts counts
+// only requests that were sent. Rows of format 1 have no microseconds.
 func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 	took := func(us int64) *int64 { return &us }
 	w := newWorld(t, []string{a, b}, segment{
@@ -464,8 +463,8 @@ func TestPartitionWithoutAFetchResultIsRefused(t *testing.T) {
 	}
 }
 
-// Edges keep the spellings from links within the target's domain, of any kind. Spellings
-// from other domains do not count.
+// Edges keep the spellings that links of any kind within the target's domain use. Spellings in
+// links from other domains do not count.
 func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
 	spelt := func(source, target, spelling string, kind schema.LinkKind, ordinal int32) schema.Link {
 		l := link(t, source, target, kind, ordinal)

@@ -13,20 +13,20 @@ func comparePages(a, b *schema.WorkingPage) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// document collects the documents of one URL. Sorters are stable, so the nth page, text and
-// set of links of a URL are those of the nth document that was recorded.
+// document describes the documents of one URL. Sorters are stable, so the nth page, the nth text
+// and the nth set of links of a URL belong to the document that was recorded as the nth.
 type document struct {
 	page   schema.WorkingPage
-	n      int // documents so far
-	kept   int // index of page among all documents
-	linked int // documents with links so far
+	n      int // number of documents of the URL so far
+	kept   int // index of page among all documents of the URL
+	linked int // number of documents with links so far
 	links  int // index of page among the documents with links; -1 if it has no links
 }
 
-// see adds the URL's next document, which replaces page if it ranks before it.
+// see adds the URL's next document. This document becomes page if it ranks before page.
 func (d *document) see(p *schema.WorkingPage) {
 	links := -1
-	if p.Outlinks > 0 { // only then it has rows of links
+	if p.Outlinks > 0 { // a document without outlinks has no rows of links
 		links = d.linked
 		d.linked++
 	}
@@ -36,8 +36,8 @@ func (d *document) see(p *schema.WorkingPage) {
 	d.n++
 }
 
-// better reports whether a ranks before b. A page planned under its own URL comes first,
-// then the page with the least planned URL. Of equal pages, the first recorded stays.
+// better reports whether a ranks before b. A page that was planned under its own URL ranks first.
+// Other pages rank by their planned URL. Of equal pages, the one that was recorded first is kept.
 func better(a, b *schema.PageColumns) bool {
 	if own := a.PlannedURL == a.URL; own != (b.PlannedURL == b.URL) {
 		return own
@@ -45,7 +45,7 @@ func better(a, b *schema.PageColumns) bool {
 	return a.PlannedURL < b.PlannedURL
 }
 
-// mergePages writes the working file of pages, one for each URL.
+// mergePages writes the working file of pages, with one row for each URL.
 func (m *merger) mergePages(ctx context.Context) error {
 	rows, err := sorted(ctx, m, m.keys(stages.FilePages, ""), comparePages)
 	if err != nil {
@@ -83,7 +83,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 
 func compareText(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
 
-// mergeText publishes the text of each page that stayed.
+// mergeText publishes the text of each page that is kept.
 func (m *merger) mergeText(ctx context.Context) error {
 	return publish(ctx, m, stages.FileText, stages.ByURL, func(w *table.Writer[schema.Text]) error {
 		url, n := "", 0 // n is the number of texts of url so far

@@ -33,7 +33,7 @@ func newParser(tb testing.TB) *Parser {
 	return p
 }
 
-// benchPages returns the real pages, or the project's own pages if those are missing.
+// benchPages returns the real pages, or the repository's own pages if there are no real pages.
 func benchPages(tb testing.TB) (pages []document.Document, bytes int64) {
 	for _, p := range parsetest.Documents(tb) {
 		pages = append(pages, p)
@@ -42,7 +42,7 @@ func benchPages(tb testing.TB) (pages []document.Document, bytes int64) {
 	return pages, bytes
 }
 
-// cpu returns the user and system time of this process, garbage collection included.
+// cpu returns the user and system time of this process, including garbage collection.
 func cpu(tb testing.TB) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -51,8 +51,8 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// treeOf and tokensOf are the work to compare with: x/net/html's tree of a page, and its tokenizer
-// alone.
+// treeOf and tokensOf do the work that the stage is compared with. treeOf builds x/net/html's tree
+// of a page. tokensOf runs its tokenizer alone.
 func treeOf(tb testing.TB, d *document.Document) {
 	if _, err := xhtml.Parse(bytes.NewReader(d.Body)); err != nil {
 		tb.Fatal(err)
@@ -69,7 +69,7 @@ func tokensOf(tb testing.TB, d *document.Document) {
 }
 
 // BenchmarkParse measures the whole stage and, in the same run, html.Parse of the same bytes. The
-// stage must cost at most as much as html.Parse. The tokenizer alone costs about half of it.
+// stage must cost at most as much as html.Parse. The tokenizer alone takes about half of that time.
 func BenchmarkParse(b *testing.B) {
 	p := newParser(b)
 	pages, n := benchPages(b)
@@ -100,9 +100,9 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportMetric(1, "×html.Parse-at-most")
 }
 
-// BenchmarkParseParts reports the time per page of each part. It measures the parts separately. The
-// cost of links is the time that the stage saves if it keeps no links. The rest is the cost of
-// words, terms, fingerprints and rows.
+// BenchmarkParseParts reports the time per page of each part of the stage. It measures the parts
+// separately. The cost of links is the time that the stage saves if it keeps no links. The rest of
+// the time goes into words, terms, fingerprints and rows.
 func BenchmarkParseParts(b *testing.B) {
 	p, linkless := newParser(b), newParser(b)
 	linkless.cfg.MaxLinks = 1
@@ -153,10 +153,10 @@ func BenchmarkParseParts(b *testing.B) {
 	report(whole, "all")
 }
 
-// BenchmarkParseQuality reports quality instead of time. It reports F1 of the main content of real
-// pages; the aim is 0.96. On the corpus of many languages, it reports the share of languages (of
-// whole pages, and of pieces of 100 to 200 characters) and of undeclared charsets that are
-// detected. It compares with whatlanggo and x/net/html/charset.
+// BenchmarkParseQuality reports quality, not time. On real pages it reports the F1 of the main
+// content, which should be 0.96. On the corpus of many languages it reports two shares: of detected
+// languages (of whole pages, and of pieces of 100 to 200 characters), and of detected undeclared
+// charsets. It compares them with the results of whatlanggo and x/net/html/charset.
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {
 		articles := parsetest.Real(b)
@@ -175,7 +175,7 @@ func BenchmarkParseQuality(b *testing.B) {
 		b.ReportMetric(100*parsetest.GuessCharsets(b, charset.Decode).Share(), "%charset")
 		floor := parsetest.GuessCharsets(b, func(body []byte, contentType string) ([]byte, string) {
 			e, name, _ := xcharset.DetermineEncoding(body, contentType)
-			out, _ := e.NewDecoder().Bytes(body) // the standard's decoders never fail
+			out, _ := e.NewDecoder().Bytes(body) // the decoders of the Encoding Standard never fail
 			return out, name
 		})
 		b.ReportMetric(100*floor.Share(), "%charset-x/net")

@@ -35,12 +35,12 @@ type corpusRow struct {
 	TextDigest string   `json:"text_digest"`
 	SimHash    string   `json:"simhash"`
 	Canonical  string   `json:"canonical,omitempty"`
-	Begins     []string `json:"main_begins"` // the first blocks of the main text, shortened
+	Begins     []string `json:"main_begins"` // first blocks of the main text, shortened
 	Topics     []string `json:"topics"`
 }
 
-// TestGoldenRowsOfTheCorpus compares the stored rows of each page of the corpus with
-// golden.jsonl. It compares language and charset with the manifest of the corpus.
+// TestGoldenRowsOfTheCorpus compares the stored rows of each page of the corpus with golden.jsonl.
+// It also compares the language and the charset with the manifest of the corpus.
 func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	p := newParser(t)
 	golden := filepath.Join(parsetest.CorpusDir(t), "golden.jsonl")
@@ -104,7 +104,8 @@ func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	}
 }
 
-// sameLanguage compares a language with the true one. Norwegian has two written forms.
+// sameLanguage reports whether a language is the true one. Norwegian has two written forms, which
+// count as the same.
 func sameLanguage(got, truth string) bool {
 	return got == truth || truth == "nor" && (got == "nob" || got == "nno")
 }
@@ -128,13 +129,13 @@ func shortTexts(s string) (out []string) {
 	return out
 }
 
-// detectLanguages guesses the language of every page of the corpus from its text alone, and
-// of pieces of its main content.
+// detectLanguages detects the language of every page of the corpus from its text alone, and the
+// language of pieces of its main content.
 func detectLanguages(tb testing.TB, detect func(string) string) (pages, short parsetest.Accuracy) {
 	p := newParser(tb)
 	for _, c := range parsetest.Corpus(tb) {
 		if c.Charset != "UTF-8" {
-			continue // the same text as another page
+			continue // another page has the same text
 		}
 		c.Body = parsetest.Mute(c.Body)
 		r := p.Parse(c.Document("text/html; charset=utf-8"))
@@ -158,8 +159,8 @@ func detectLanguages(tb testing.TB, detect func(string) string) (pages, short pa
 	return pages, short
 }
 
-// TestDetectedLanguages requires slightly less than the present quality. Some pieces are in
-// English, although their page has another language.
+// TestDetectedLanguages requires slightly less than the present quality. Some pieces of pages are
+// in English, although their page has another language.
 func TestDetectedLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -18,7 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// wantsGzip looks into a compressed file. It wants sitemaps and feeds, but not archives or logs.
+// wantsGzip looks into a compressed file and reports whether the file is wanted. Sitemaps and feeds
+// are wanted, but archives and logs are not.
 func wantsGzip(prefix []byte) bool {
 	if prefix == nil {
 		return true
@@ -41,16 +42,16 @@ func wantsGzip(prefix []byte) bool {
 	return false
 }
 
-// readEntries reads a sitemap or a feed. Each entry is a link. The entry's other references follow
-// it: versions in other languages, images, files. A feed's links to its site, to itself and to its
-// next page come last.
+// readEntries reads a sitemap or a feed. Each entry becomes a link. The other references of the
+// entry follow it: versions in other languages, images, files. The links of a feed to its site, to
+// itself and to its next page come last.
 //
-// By sitemaps.org, a sitemap may list only URLs of its own host and folder, unless robots.txt
-// refers to it. Here, all entries become rows. Later, frontier.follow and the scope decide which of
-// them are planned.
+// According to sitemaps.org, a sitemap may list only URLs of its own host and folder, unless
+// robots.txt refers to the sitemap. readEntries makes rows of all entries. frontier.follow and the
+// scope decide later which of them are planned.
 //
-// The full text of a feed is its titles and summaries. Its main content is empty, because words,
-// topics and fingerprint belong to the pages that the entries link to.
+// The full text of a feed is its titles and summaries. The main content of a feed is empty, because
+// words, topics and fingerprint belong to the pages to which the entries link.
 func readEntries(j *job) {
 	r := j.r
 	rows := newEntryRows(j)
@@ -97,20 +98,20 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows builds the links of a sitemap or a feed. Unlike the references of a page, these
-// references do not repeat, and the elements around them do not matter.
+// entryRows makes the links of a sitemap or a feed. Unlike the references of a page, these
+// references do not repeat, and no element around them matters.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
-	entries, extras  int // how many more rows there is room for
+	entries, extras  int // number of rows for which there is still room
 	rows             []schema.Link
 	bad, over        int
-	weights          []float64 // Weight points into this slice, so a row costs no allocation
-	xmlBase, baseURL string    // the last xml:base and its URL, which most entries share
+	weights          []float64 // Weight points into this slice, so that a row costs no allocation
+	xmlBase, baseURL string    // last xml:base and its URL, which most entries share
 }
 
-// entryLen is the typical length of a sitemap entry in bytes. The number of rows is estimated from
-// it.
+// entryLen is the typical length of a sitemap entry, in bytes. It serves to estimate the number of
+// rows.
 const entryLen = 150
 
 func newEntryRows(j *job) *entryRows {
@@ -134,7 +135,7 @@ func (t *entryRows) base(xmlBase string) string {
 	return t.baseURL
 }
 
-// add adds a row. It returns nil if there is no room or no canonical target.
+// add adds a row. It returns nil if there is no room for the row or no canonical target.
 func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
 	if *room == 0 {
 		t.over++
@@ -150,7 +151,7 @@ func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *sche
 	return &t.rows[len(t.rows)-1]
 }
 
-// entry adds an entry and its other references.
+// entry adds the link of an entry, and the entry's other references.
 func (t *entryRows) entry(e *sitemap.Entry) {
 	base := t.base(e.Base)
 	kind := schema.KindSitemap
@@ -191,7 +192,7 @@ func (t *entryRows) refs(kind schema.LinkKind, rel string, refs []sitemap.Ref, b
 	}
 }
 
-// feedLink adds one of the feed's own links.
+// feedLink adds a link of the feed itself.
 func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	kind := schema.KindLink
 	switch f.Rel {
@@ -203,7 +204,7 @@ func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	}
 }
 
-// addTo appends the rows to those of the response header.
+// addTo appends the rows after the rows of the response header.
 func (t *entryRows) addTo(r *Result) {
 	for i := range t.rows {
 		t.rows[i].Ordinal, t.rows[i].Nofollow = int32(len(r.Links)+i), r.Nofollow

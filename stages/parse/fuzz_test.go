@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fuzzHandler parses any bytes as a document of a type.
+// fuzzHandler parses any bytes as a document of the given type.
 func fuzzHandler(f *testing.F, contentType string) {
 	p := newParser(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -27,7 +27,7 @@ func fuzzHandler(f *testing.F, contentType string) {
 	})
 }
 
-// FuzzHTML has html's handler read documents.
+// FuzzHTML passes documents to the handler of HTML.
 func FuzzHTML(f *testing.F) {
 	for _, s := range []string{
 		"<!doctype html><title>T</title><p>A word.<a href=/x rel='nofollow me'>y</a>", "<base href=//x><img srcset='a 1x, b 2x' alt=q><svg><![CDATA[x]]><a xlink:href=y>",
@@ -43,7 +43,7 @@ func FuzzHTML(f *testing.F) {
 	fuzzHandler(f, "text/html; charset=utf-8")
 }
 
-// FuzzPlain has plain text's handler read documents.
+// FuzzPlain passes documents to the handler of plain text.
 func FuzzPlain(f *testing.F) {
 	for _, s := range []string{"", "one\ntwo\r\nthree", "https://example.com/a\nhttps://example.com/b\n", "a\x00b", "\xEF\xBB\xBFx", "\xFF\xFEx\x00", strings.Repeat("灯", 99)} {
 		f.Add([]byte(s))

@@ -15,13 +15,15 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden rows in testdata")
 
-// goldenPage is a document of testdata/pages. The file NAME.json beside the document has its rows.
+// goldenPage is a document of testdata/pages. The file NAME.json beside the document has the
+// document's rows.
 type goldenPage struct {
 	name string
 	doc  document.Document
 }
 
-// contentTypes lists Content-Type fields of golden pages. The other pages have text/html.
+// contentTypes lists the Content-Type fields of golden pages. Pages that are not in the list have
+// text/html.
 var contentTypes = map[string]string{
 	"windows-1251.html": "text/html; charset=windows-1251",
 	"plain.txt":         "text/plain",
@@ -32,7 +34,7 @@ var contentTypes = map[string]string{
 	"document.pdf":      "application/octet-stream",
 }
 
-// headers lists other header fields of golden pages.
+// headers lists the other header fields of golden pages.
 var headers = map[string]map[string][]string{
 	"main.html": {
 		"X-Robots-Tag":     {"otherbot: noindex", "examplebot: nofollow", "unavailable_after: 25 Jun 2030 15:00:00 PST"},

@@ -12,17 +12,18 @@ import (
 //
 // To support a new format, such as PDF, write a function that reads it and add a line to handlers.
 // Parse then calls the function for the documents to which package sniff gives these types. The
-// fetch stage asks Parser.Wants and stores them. If the format needs its own Kind, add a constant.
+// fetch stage calls Parser.Wants and stores such documents. If the format needs its own Kind, add a
+// constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// wants reports whether to store a document that begins with prefix. It is asked if the config
-	// does not decide. The prefix has at most document.SniffLen bytes. A nil prefix asks whether any
-	// document of these types may be stored.
+	// wants reports whether to store a document that begins with prefix. It is called only if the
+	// config does not decide. The prefix has at most document.SniffLen bytes. With a nil prefix,
+	// wants reports whether any document of these types may be stored.
 	wants func(prefix []byte) bool
-	// read reads a document into its result. It never fails: it passes what it cannot read to
-	// readOther. It is safe for concurrent use.
+	// read reads a document into its result. It never fails, because it passes documents that it
+	// cannot read to readOther. It is safe for concurrent use.
 	read func(*job)
 }
 
@@ -33,8 +34,8 @@ func handlers() []handler {
 		{[]string{"text/*"}, always, readPlain},
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
-		// The parser does not read documents of other types, or texts that are written for programs. It
-		// records them with their type.
+		// The parser does not read documents of other types, or texts that are written for
+		// programs. It only records their type.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}
@@ -47,7 +48,7 @@ func never([]byte) bool { return false }
 // job is a document that is being read.
 type job struct {
 	p    *Parser
-	s    *state // reused memory, which already holds the response header
+	s    *state // reused memory, which already holds the data of the response header
 	d    *document.Document
 	body []byte // the document's body, cut at the bound
 	r    *Result
@@ -56,11 +57,11 @@ type job struct {
 // registry finds the handler of a media type.
 type registry struct {
 	handlers mediatype.Ranges[handler]
-	stored   mediatype.Ranges[bool] // what the config stores or skips
+	stored   mediatype.Ranges[bool] // whether the config says to store or to skip a media range
 }
 
-// newRegistry registers the handlers. It also registers the media ranges that the config stores or
-// skips; these override the handlers.
+// newRegistry registers the handlers. It also registers the media ranges that the config says to
+// store or to skip. These override the handlers.
 func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	r := &registry{}
 	named := map[string]bool{}
@@ -90,13 +91,13 @@ func newRegistry(all []handler, store, skip []string) (*registry, error) {
 
 // of returns the handler of a media type.
 func (r *registry) of(mediaType string) handler {
-	h, _ := r.handlers.Of(mediaType) // always found: one handler reads */*
+	h, _ := r.handlers.Of(mediaType) // there always is one, because one handler reads */*
 	return h
 }
 
 // Wants reports whether to store a document that begins with prefix and has the media type that
-// Sniff returned. The most specific range of the config decides; if there is none, the handler
-// decides. A nil prefix asks whether any document of the type may be stored.
+// Sniff returned. The most specific range of the config decides. If no range matches, the handler
+// decides. With a nil prefix, Wants reports whether any document of the type may be stored.
 func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 	if stored, ok := p.registry.stored.Of(mediaType); ok {
 		return stored
@@ -105,20 +106,20 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 }
 
 // IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The document
-// begins with prefix and has the media type that Sniff returned. Such a document may be as long as
+// begins with prefix and has the media type that Sniff returned. A sitemap may be as long as
 // sitemaps.org allows.
 func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 	return sniff.IsSitemap(mediaType, prefix)
 }
 
-// Refuses reports whether the Content-Type field alone rules out storing a document. It does if
-// sniffing cannot change the type and no document of that type is wanted.
+// Refuses reports whether the Content-Type field alone excludes the document from being stored.
+// This is so if sniffing cannot change the type and no document of that type is wanted.
 func (p *Parser) Refuses(contentType string) bool {
 	t := mediatype.Essence(contentType)
 	return t != "" && !sniff.Sniffed(t) && !p.Wants(t, nil)
 }
 
-// readOther records what the header says, without reading the body.
+// readOther records the statements of the header, without reading the body.
 func readOther(j *job) {
 	j.r.Kind = Other
 	j.finish()

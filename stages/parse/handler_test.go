@@ -93,7 +93,7 @@ func zipped(s string) string {
 	return b.String()
 }
 
-// said writes a link on one line.
+// said returns a link as one line of text.
 func said(l *schema.Link) string {
 	s := fmt.Sprintf("%s %s", l.Kind, l.Target)
 	if l.Rel != "" {
@@ -190,7 +190,7 @@ func TestAFeedIsSearchableAndHasNoFingerprint(t *testing.T) {
 	}
 }
 
-// Links to pages come first. Images and other links of entries have a limit of their own.
+// Links to pages come first. Images and other references of entries have a separate limit.
 func TestASitemapKeepsAllItsPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -248,7 +248,7 @@ func TestSitemapFiles(t *testing.T) {
 	})
 }
 
-// TestRealSitemaps reads the files beside the repository, if they are present.
+// TestRealSitemaps reads the files beside the repository, if there are any.
 func TestRealSitemaps(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "sitemaps")
 	if !ok {
@@ -267,7 +267,7 @@ func TestRealSitemaps(t *testing.T) {
 	})
 }
 
-// parseSitemaps checks for each file of a folder its document_kind and the number of its links of
+// parseSitemaps checks, for each file of a folder, the document_kind and the number of links of
 // each kind.
 func parseSitemaps(t *testing.T, dir string, files map[string]string) {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// check checks the promises of every result.
+// check checks the promises that every result must keep.
 func check(t *testing.T, p *Parser, d *document.Document, r *Result) {
 	t.Helper()
 	checkMeta(t, r)
@@ -61,7 +61,7 @@ func TestHostilePagesStayWithinBounds(t *testing.T) {
 	tests := []struct {
 		name, body string
 		links      int
-		text       string // the end of the full text
+		text       string // text at the end of the full text
 	}{
 		{"nesting", many("<div>", 300_000) + "<a href=/x>deep</a>", 1, "deep"},
 		{"nesting that is ended", many("<div>", 300_000) + many("</div>", 300_000) + "end", 0, "end"},
@@ -117,8 +117,8 @@ func TestDeepNestingIsNoLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded parses bodies of 50 MiB and bounds the total memory allocated, freed
-// or not.
+// TestMemoryIsBounded parses bodies of 50 MiB and bounds all memory that is allocated meanwhile,
+// even if it is freed again.
 func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -143,7 +143,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType string
 		body              []byte
-		most              uint64 // MiB
+		most              uint64 // largest allowed memory, in MiB
 	}{
 		{"text", "text/html", fill("<p>", "word and word "), 32},
 		{"paragraphs", "text/html", fill("", "<p>A word and a word.</p>\n"), 96},

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/parsetest"
 )
 
-// ldPage is a page of JSON-LD scripts.
+// ldPage returns a page with the given JSON-LD scripts.
 func ldPage(scripts ...string) string {
 	var b strings.Builder
 	for _, s := range scripts {

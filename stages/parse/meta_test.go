@@ -122,7 +122,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// linkLines writes links as lines: kind target "anchor" rel position nofollow.
+// linkLines returns each link as a line: kind target "anchor" rel position nofollow.
 func linkLines(links []schema.Link) (lines []string) {
 	for _, l := range links {
 		s := fmt.Sprintf("%s %s", l.Kind, strings.TrimPrefix(l.Target, "https://example.com"))
@@ -216,7 +216,7 @@ func TestLinks(t *testing.T) {
 
 func TestReferencesThatAreTooLongAreCounted(t *testing.T) {
 	r := parsePage(t, "<img src='data:image/png;base64,"+strings.Repeat("A", 16<<10)+"'><a href=/x>x</a>", nil)
-	if len(r.Links) != 1 || r.BadLinks != 0 { // an embedded image (data: URL) is no link
+	if len(r.Links) != 1 || r.BadLinks != 0 { // an embedded image (data: URL) is not a link
 		t.Errorf("%d links, %d bad", len(r.Links), r.BadLinks)
 	}
 	if r = parsePage(t, "<a href='/"+strings.Repeat("A", 16<<10)+"'>x</a>", nil); len(r.Links) != 0 || r.BadLinks != 1 {

@@ -24,7 +24,7 @@ var bounds = map[string]int{
 // urls lists the columns with canonical URLs.
 var urls = map[string]bool{"canonical_url": true, "refresh_url": true, "og_image": true, "og_url": true, "twitter_image": true, "favicon": true}
 
-// checkMeta checks the rules for every row of pages.
+// checkMeta checks the rules that every row of pages must follow.
 func checkMeta(t *testing.T, r *Result) {
 	t.Helper()
 	for name, v := range columnsOf(reflect.ValueOf(r.Page), map[string]any{}) {
@@ -54,7 +54,7 @@ func checkMeta(t *testing.T, r *Result) {
 	}
 }
 
-// pageColumns returns the named columns of a page's row; "" for null.
+// pageColumns returns the named columns of a page's row, with "" for null.
 func pageColumns(r *Result, names ...string) map[string]any {
 	all := columnsOf(reflect.ValueOf(r.Page), map[string]any{})
 	out := map[string]any{}
@@ -194,7 +194,7 @@ func TestDatesByTheOrderOfTheirSources(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name, page, url     string
-		published, modified string // time in RFC 3339, and its source
+		published, modified string // expected time in RFC 3339, and its source
 	}{
 		{"Open Graph first", pubdate + class + video + meta + itemprop + ld + og, "", "2024-01-01T10:00:00Z open_graph", "2024-01-02T00:00:00Z open_graph"},
 		{"then JSON-LD", pubdate + class + video + meta + itemprop + ld, "", "2024-02-01T00:00:00Z json_ld", "2024-02-02T00:00:00Z json_ld"},
@@ -240,7 +240,7 @@ func TestAccountsByTheirPages(t *testing.T) {
 }
 
 func TestALongRelIsCutBetweenWords(t *testing.T) {
-	many := strings.Repeat("noopener ", 14) // 126 bytes
+	many := strings.Repeat("noopener ", 14) // text of 126 bytes
 	for _, tt := range []struct {
 		rel, want string
 		nofollow  bool
@@ -258,7 +258,7 @@ func TestALongRelIsCutBetweenWords(t *testing.T) {
 	}
 }
 
-// dateText writes a date and its source; "" if there is none.
+// dateText returns a date and its source as text, or "" if there is no date.
 func dateText(ms int64, source string) string {
 	if ms == 0 {
 		return source

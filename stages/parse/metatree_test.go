@@ -17,14 +17,14 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// treeMeta is read from x/net/html's tree of a page. With it, tests check the columns that depend
-// on one attribute of one element.
+// treeMeta holds values from x/net/html's tree of a page. Tests compare it with the columns that
+// depend on one attribute of one element.
 type treeMeta struct {
 	metas             map[string]string // content of the first meta element, by name or property
 	base              string
-	canonicals, feeds []string // references
+	canonicals, feeds []string // references of the canonical links and of the links to feeds
 	icons             map[string][]string
-	hreflangs         map[string]string // tag in lower case → reference
+	hreflangs         map[string]string // reference of each hreflang, whose tag is in lower case
 }
 
 func readTreeMeta(t *testing.T, doc []byte) *treeMeta {

@@ -32,7 +32,7 @@ func readHTML(j *job) {
 	r.Page.PageHint = pagehint.Of(&r.Parsed, out.Heading())
 }
 
-// finish writes the columns of the document, and its links.
+// finish writes the columns of the document, and the document's links.
 func (j *job) finish() {
 	j.r.Notes = j.s.html.Fill(&j.r.Parsed, j.p.cfg.Canonicalizer, j.d.Fetched, j.r.Kind == Sitemap || j.r.Kind == Feed)
 }
@@ -62,7 +62,7 @@ func (s *state) finishText(p *Parser, r *Result) {
 	s.counts(p, r)
 }
 
-// inLanguage sets the language of the document and its source.
+// inLanguage sets the language of the document, and the source of the language.
 func (r *Result) inLanguage(lang, declared, source string) {
 	r.Text.Language, r.Page.Language, r.Page.Languages = lang, lang, lang
 	switch lang {

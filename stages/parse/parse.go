@@ -15,10 +15,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Version is the number of the definitions of stored rows. Another version may give a different row
-// for the same document.
+// Version is the number of the definition of stored rows. Different versions may give different
+// rows for the same document.
 //
-//	1: the first.
+//	1: the first version.
 //	2: cards, JSON-LD, refresh_url, favicon, generator, sources of dates and languages, hreflang.
 //	   Authors come from more places. Links include lazily loaded and more embedded files.
 //	   Embedded files are dropped before other links.
@@ -36,35 +36,37 @@ import (
 //	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
 //	   ordinary link. Links without a target do not count against the limit.
 //
-// A new definition of the fingerprint (simhash.Version, now 1) also needs a new version.
+// A new definition of the fingerprint (simhash.Version, now 1) needs a new version too.
 const Version = 2
 
-// Config configures a parser. Zero values mean the defaults.
+// Config configures a parser. A zero value means the default.
 type Config struct {
-	// Canonicalizer makes the targets of links. Required.
+	// Canonicalizer makes the targets of links. It is required.
 	Canonicalizer *urlkey.Canonicalizer
 	// Agent is the crawler's product token. Directives that name it, in meta elements or
 	// X-Robots-Tag fields, count like directives for all robots. Default: none.
 	Agent string
-	// MaxLinks bounds the links that are kept of a page. The rest are only counted. Default 10,000.
+	// MaxLinks bounds the number of kept links of a page. Further links are only counted. Default
+	// 10,000.
 	MaxLinks int
-	// MaxText bounds the text that is kept of a page, in bytes. Default 1 MiB.
+	// MaxText bounds the kept text of a page, in bytes. Default 1 MiB.
 	MaxText int
-	// MaxBody bounds how much of a body is read, in bytes. Default 50 MiB.
+	// MaxBody bounds the part of a body that is read, in bytes. Default 50 MiB.
 	MaxBody int
-	// MaxSitemap bounds how much of a sitemap is read, in bytes, if it is more than MaxBody.
-	// Default 50 MiB.
+	// MaxSitemap bounds the part of a sitemap that is read, in bytes, if MaxSitemap is more than
+	// MaxBody. Default 50 MiB.
 	MaxSitemap int
 	// Store and Skip list media ranges (see package mediatype). Wants accepts types in Store and
-	// rejects types in Skip, whatever the handlers want. The most specific range decides. Parse reads
-	// any document.
+	// rejects types in Skip, whatever the handlers say. The most specific range decides. Parse
+	// reads documents of any type.
 	Store, Skip []string
-	// MainText replaces package text in choosing the main content of an HTML document (UTF-8). If it
-	// returns an error, package text chooses. Default: none.
+	// MainText chooses the main content of an HTML document (UTF-8) in place of package text. If
+	// MainText returns an error, package text chooses. Default: none.
 	MainText func(doc []byte) (lines string, err error)
-	// Terms bounds the terms that are kept of a page, with their counts. Default 50.
+	// Terms bounds the number of kept terms of a page, with their counts. Default 50.
 	Terms int
-	// Topics bounds the topics of a page. The topics are its first terms. Default 15.
+	// Topics bounds the number of topics of a page. The topics are the first terms of the page.
+	// Default 15.
 	Topics int
 }
 
@@ -79,16 +81,16 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Kind is the kind of document that the parser read a document as.
+// Kind is the kind of document as which the parser read a document.
 type Kind string
 
-// The kinds.
+// The kinds of documents.
 const (
 	HTML    Kind = "html"
 	Plain   Kind = "text"
 	Sitemap Kind = "sitemap"
 	Feed    Kind = "feed"
-	Other   Kind = "other" // not read; recorded only with its detected type
+	Other   Kind = "other" // not read; only the detected type is recorded
 )
 
 // Result holds the rows of a document. It shares no memory with the document's body.
@@ -96,14 +98,14 @@ type Result struct {
 	document.Parsed
 	html.Notes
 	Kind Kind
-	Cut  bool // whether the body, the text or a sitemap was too long and is cut
+	Cut  bool // whether the body, the text or a sitemap was too long and was cut
 }
 
 // Parser parses documents. It is safe for concurrent use.
 type Parser struct {
 	cfg      Config
 	registry *registry
-	pool     sync.Pool // *state
+	pool     sync.Pool // holds *state
 }
 
 // New returns a Parser.
@@ -122,7 +124,7 @@ func New(cfg Config) (*Parser, error) {
 	return p, nil
 }
 
-// Sniff calls sniff.Type.
+// Sniff returns the media type that package sniff detects.
 func (p *Parser) Sniff(contentType string, prefix []byte) string {
 	return sniff.Type(contentType, prefix)
 }

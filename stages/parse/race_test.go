@@ -2,5 +2,5 @@
 
 package parse
 
-// raceDetector is whether the race detector is on.
+// raceDetector tells whether the race detector is on.
 const raceDetector = true

@@ -24,8 +24,8 @@ func shingles(s string) map[string]float64 {
 	return m
 }
 
-// score returns precision and recall of a page's shingles. It counts as the benchmark does that the
-// pages come from.
+// score returns precision and recall of a page's shingles. It counts in the same way as the
+// benchmark from which the pages come.
 func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	a, b := shingles(want), shingles(got)
 	var tp, fp, fn float64
@@ -46,14 +46,14 @@ func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	return precision, recall, tp+fp > 0, tp+fn > 0
 }
 
-// leastF1 is slightly less than the default extractor's F1 on the real pages.
+// leastF1 is slightly less than the F1 of the default extractor on the real pages.
 const leastF1 = 0.975
 
 func TestMainContentOfRealPages(t *testing.T) {
 	scoreOf(t, newParser(t), leastF1)
 }
 
-// leastTrafilatura is slightly less than the other extractor's F1.
+// leastTrafilatura is slightly less than the F1 of package trafilatura on the real pages.
 const leastTrafilatura = 0.95
 
 func TestMainContentOfRealPagesByTrafilatura(t *testing.T) {
@@ -87,8 +87,8 @@ func TestWhatTheOtherExtractorCannotReadIsReadFast(t *testing.T) {
 	}
 }
 
-// mainScore returns precision and recall of the main content of the real pages, and their
-// number.
+// mainScore returns precision, recall and F1 of the main content of the real pages, and the number
+// of these pages.
 func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision, recall, f1 float64, n int) {
 	var p, r, np, nr float64
 	for _, page := range pages {
@@ -108,7 +108,8 @@ func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision
 	return p, r, 2 * p * r / (p + r), len(pages)
 }
 
-// scoreOf checks that a parser reaches an F1 on the articles and on the real pages.
+// scoreOf checks that a parser reaches at least the given F1, on the articles and on the real
+// pages.
 func scoreOf(t *testing.T, parser *Parser, least float64) {
 	t.Helper()
 	for name, pages := range map[string][]parsetest.Page{"own": parsetest.Articles(t), "real": parsetest.Real(t)} {

@@ -14,18 +14,18 @@ func share(v float64) *float64 {
 }
 
 // The parser doubts a declared language if the text has at least doubtWords words and the share of
-// the language's stop words is below doubtRatio. Another language replaces it if its own share is
-// higher by doubtGain.
+// the language's stop words is below doubtRatio. A detected language replaces the declared language
+// if its own share is higher by doubtGain.
 const (
 	doubtWords = 50
 	doubtRatio = 0.1
 	doubtGain  = 0.15
 )
 
-// language decides the language of the text in s.normal and leaves the words counted in that
-// language. The declared language counts (see text.Language), with one exception. It does not count
-// if the text has hardly any function words of that language but has those of the detected
-// language, because sites copy templates together with their lang attribute.
+// language decides the language of the text in s.normal. The words are then counted in this
+// language. The declared language counts (see text.Language), with one exception: the text has
+// hardly any function words of the declared language but has those of the detected language. Such
+// texts occur because sites copy templates together with their lang attribute.
 func (s *state) language(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSitemapsOfASyntheticWeb reads the sitemaps, indexes and feeds of a synthetic web as
-// its server sends them. A host's sitemaps together must list the URLs that the web says.
+// TestSitemapsOfASyntheticWeb reads the sitemaps, indexes and feeds that the server of a synthetic
+// web sends. Together, the sitemaps of a host must list the URLs that the web says.
 func TestSitemapsOfASyntheticWeb(t *testing.T) {
 	cfg := simweb.Default()
 	cfg.Seed, cfg.Hosts, cfg.PagesPerHost = 7, 4, 8_000

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRowsEqualTheTruthOfASyntheticWeb parses every document of a synthetic web as a server
-// sends it, and compares the rows with the web's own description.
+// TestRowsEqualTheTruthOfASyntheticWeb parses every document of a synthetic web in the form in
+// which the server sends it. It compares the rows with the web's own description.
 func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 	cfg := simweb.Default()
 	cfg.Seed, cfg.Hosts, cfg.PagesPerHost = 7, 5, 40
@@ -51,11 +51,11 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 			}
 			resp, err := client.Get(want.URL)
 			if err != nil {
-				continue // a fault on the wire; tests of stage fetch cover it
+				continue // the tests of stage fetch cover faults on the wire
 			}
 			body, err := io.ReadAll(io.LimitReader(resp.Body, truth.MaxBody))
 			resp.Body.Close()
-			if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" { // tests of stage fetch cover codings
+			if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Encoding") != "" { // the tests of stage fetch cover content codings
 				continue
 			}
 			r := p.Parse(&document.Document{URL: want.URL, ContentType: resp.Header.Get("Content-Type"), Header: resp.Header.Values, Body: body, Depth: want.Depth})
@@ -83,7 +83,7 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 	}
 }
 
-// clientOf serves a web on loopback and returns a client that sends all requests there.
+// clientOf serves a web on loopback and returns a client that sends all requests to that web.
 func clientOf(t *testing.T, web *simweb.Web) *http.Client {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

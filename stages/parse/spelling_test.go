@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLinksKeepTheirSpelling covers every kind of link.
+// TestLinksKeepTheirSpelling checks the spelling of links of every kind.
 func TestLinksKeepTheirSpelling(t *testing.T) {
 	const head, sitemap = `<!doctype html><head>`, `<urlset>`
 	for _, tt := range []struct {
 		name, contentType, body string
 		header                  map[string][]string
-		want                    []string // kind, target, spelling
+		want                    []string // expected kind, target and spelling of each link
 	}{
 		{name: "a page", contentType: "text/html", body: head + `<link rel=canonical href="/%7ec"><link rel=alternate hreflang=de href="?b&amp;a">
 			<link rel=alternate type=application/rss+xml href="/%66eed"><meta http-equiv=refresh content="0; url=/%7er">

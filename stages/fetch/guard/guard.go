@@ -1,8 +1,8 @@
 // Package guard decides whether the fetcher may open a connection to an address.
 //
-// In: the address and port that the fetcher is about to dial, after DNS and after
-// every redirect. Out: nil, or ErrAddressBlocked with the reason and the setting that would
-// allow the connection.
+// In: the address and port that the fetcher is about to dial, after each DNS lookup and each
+// redirect. Out: nil, or ErrAddressBlocked with the reason and the setting that would allow the
+// connection.
 //
 // Unless the config allows private networks, only globally routable unicast addresses
 // pass: no loopback, private, link-local, carrier-grade NAT, multicast, documentation,
@@ -11,7 +11,7 @@
 // so a name that resolves differently after the check (DNS rebinding) does not help an
 // attacker.
 //
-// It imports the standard library and code.dny.dev/ssrf, which follows IANA's
+// Package guard imports the standard library and code.dny.dev/ssrf, which follows IANA's
 // special-purpose registries.
 package guard
 
@@ -24,7 +24,7 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrAddressBlocked is the error of every refusal.
+// ErrAddressBlocked is wrapped by every error of the guard.
 var ErrAddressBlocked = errors.New("address blocked")
 
 // Setting is the config key that allows private networks.
@@ -34,18 +34,19 @@ const Setting = "fetch.allow_private_networks"
 // IANA's registries do not list it.
 var azureWire = netip.MustParsePrefix("168.63.129.16/32")
 
-// Guard holds the rules. It is immutable; any number of goroutines may use it.
+// Guard holds the rules for addresses. It is immutable, so any number of goroutines may use it.
 type Guard struct {
-	addresses *ssrf.Guardian // nil: every address may be dialled
+	addresses *ssrf.Guardian // nil if every address may be dialled
 }
 
-// New returns a guard. With allowPrivate every address passes, but bad ports do not.
+// New returns a guard. With allowPrivate, the guard allows every address, but still refuses bad
+// ports.
 func New(allowPrivate bool) *Guard {
 	if allowPrivate {
 		return &Guard{}
 	}
 	return &Guard{addresses: ssrf.New(
-		ssrf.WithAnyPort(), // CheckPort refuses the bad ports; the library can only list allowed ports
+		ssrf.WithAnyPort(), // the library can only list allowed ports, so CheckPort refuses the bad ones
 		ssrf.WithDeniedV4Prefixes(azureWire),
 	)}
 }
@@ -71,7 +72,7 @@ func (g *Guard) CheckAddr(addr netip.Addr) error {
 		return fmt.Errorf("%w: no valid address", ErrAddressBlocked)
 	}
 	if addr.Zone() != "" {
-		// Only link-local addresses have zones.
+		// Only link-local addresses have a zone.
 		return fmt.Errorf("%w: %s has a zone; set %s to allow it", ErrAddressBlocked, addr, Setting)
 	}
 	if err := g.addresses.SafeAddr(addr); err != nil {
@@ -80,7 +81,7 @@ func (g *Guard) CheckAddr(addr netip.Addr) error {
 	return nil
 }
 
-// Control is for net.Dialer.Control, which calls it right before each connect.
+// Control checks an address right before each connect, as the Control function of a net.Dialer.
 func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
 	switch network {
 	case "tcp", "tcp4", "tcp6":

@@ -16,7 +16,7 @@ var badPorts = []uint16{
 	6669, 6679, 6697, 10080,
 }
 
-// ErrPort is the error of a bad port; it wraps ErrAddressBlocked.
+// ErrPort means that the port is a bad port. It wraps ErrAddressBlocked.
 var ErrPort = fmt.Errorf("%w: port of another protocol", ErrAddressBlocked)
 
 // CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows them. Targets of

@@ -17,20 +17,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Predecessor is the checkpoint that a new holder finds.
+// Predecessor describes the checkpoint that a new holder finds.
 type Predecessor struct {
 	Exists   bool
 	Released bool
-	Seen     time.Time       // when this attempt first saw it
+	Seen     time.Time       // when this attempt first saw this version of the checkpoint
 	Recorded *roaring.Bitmap // planned rows that have an outcome; empty without a checkpoint
 }
 
-// ErrComplete means that the checkpoint says that the task is complete.
+// ErrComplete means that the fetch task is complete according to its checkpoint.
 var ErrComplete = errors.New("the fetch task is complete")
 
-// Acquire waits until the partition is free and takes it with the next epoch. If the task
-// is complete, it returns ErrComplete and a closed lease, from which the caller can read
-// the checkpoint. If there is no error, the caller closes the lease.
+// Acquire waits until the partition is free and takes it with the next epoch. If the task is
+// complete, Acquire returns ErrComplete and a closed lease, whose checkpoint the caller can read.
+// If there is no error, the caller closes the lease.
 func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predecessor, error) {
 	l := &Lease{
 		Options: opt, bucket: env.Bucket, key: layout.Checkpoint(opt.Task.Crawl, opt.Task.Round, opt.Task.Partition),
@@ -56,17 +56,17 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		if !errors.Is(err, stages.ErrTaken) {
 			return l, before, err
 		}
-		l.lost, l.unsettled = false, nil // another attempt was faster: wait until that one ends
+		l.lost, l.unsettled = false, nil // another attempt took the partition first, so wait until that attempt ends
 	}
 }
 
-// remedy tells people what to do about a checkpoint that is gone, damaged or old. Fetching
-// again is no remedy, because nobody knows what was fetched after the known state.
+// remedy tells people what to do about a checkpoint that is lost, damaged or old. Fetching the
+// partition again is no remedy, because nobody knows which URLs were already fetched.
 const remedy = "restore the last state of it (a version that the store keeps, or a copy made since the crawl stopped); " +
 	"until then this partition is not fetched, and no attempt deletes anything of it"
 
-// refuseLoss refuses a partition if other objects prove that its checkpoint is lost or that
-// an older one was put back.
+// refuseLoss returns an error if other objects prove that the partition's checkpoint is lost or
+// that an older checkpoint was put back.
 func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	var evidence string
 	var err error
@@ -78,7 +78,7 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	if err != nil || evidence == "" {
 		return err
 	}
-	// Another attempt may have swapped since this one looked.
+	// Another attempt may have swapped the checkpoint since this attempt read it.
 	var now manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &now)
 	switch {
@@ -102,12 +102,12 @@ func (l *Lease) markTaken(ctx context.Context) error {
 	}
 	_, err := manifest.Create(ctx, l.bucket, key, &manifest.Taken{Header: manifest.Header{Version: l.version}, Plan: l.Plan, Partition: t.Partition})
 	if errors.Is(err, store.ErrExists) {
-		return nil // another version of this program made it
+		return nil // a different version of crawlbatch created the object
 	}
 	return err
 }
 
-// take swaps in the next epoch.
+// take swaps in a checkpoint with the next epoch.
 func (l *Lease) take(ctx context.Context) error {
 	return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 		d.Version = l.version
@@ -126,9 +126,9 @@ func (l *Lease) take(ctx context.Context) error {
 	})
 }
 
-// wait returns once the partition may be taken. It may be taken if its checkpoint is absent
-// or released, or if the store's lock on it is free. It may also be taken if the checkpoint
-// has not changed for 1.1 times the holder's lease, by this attempt's own clock.
+// wait returns once the partition may be taken. This is so if its checkpoint is absent or released,
+// or if the store's lock on it is free. It is also so if the checkpoint has not changed for 1.1
+// times the holder's lease, by this attempt's own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}
@@ -148,7 +148,7 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 			}
 			if ok {
 				l.hold(lock)
-				return l.look(ctx, seen) // its holder may have swapped before it died
+				return l.look(ctx, seen) // load the checkpoint again, because its holder may have swapped it before the lock became free
 			}
 			standing.Store(&stages.Wait{Why: "another process of this machine fetches this partition; gone on with when it ends"})
 		} else {
@@ -169,8 +169,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. l may have a version of the checkpoint from an earlier look: then seen
-// is when this attempt first saw that version. Otherwise seen is zero.
+// look loads the checkpoint. If l already knows a version of it, seen is when this attempt first
+// saw that version, else zero.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
@@ -205,10 +205,10 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	return before, nil
 }
 
-// deadly is how many attempts must die at the same thing before it is quarantined.
+// deadly is the number of attempts that must die at a URL or robots.txt before it is quarantined.
 const deadly = 3
 
-// countDeath counts the death of an attempt at what it was trying.
+// countDeath adds to suspects that an attempt died at the URL or robots.txt that it was trying.
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
 	suspects = slices.Clone(suspects)
 	for i := range suspects {
@@ -220,5 +220,5 @@ func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Susp
 	return append(suspects, manifest.Suspect{Trying: at, Deaths: 1})
 }
 
-// Quarantined reports whether so many attempts died at a suspect that it is not tried again.
+// Quarantined reports whether a suspect killed so many attempts that no attempt tries it again.
 func Quarantined(s manifest.Suspect) bool { return s.Deaths >= deadly }

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// between calls a function, which changes the store, ahead of one swap.
+// between calls a function just before one swap, so that the function can change the store.
 type between struct {
 	store.Bucket
 	swap int
@@ -27,11 +27,11 @@ func (b *between) Swap(ctx context.Context, key string, body []byte, old store.V
 	return b.Bucket.Swap(ctx, key, body, old)
 }
 
-// TestAConflictTellsARenewalFromACheckpointThatWasPutBack lets a newcomer or a holder find
-// a state that differs from the one it knows.
+// TestAConflictTellsARenewalFromACheckpointThatWasPutBack changes the checkpoint before an attempt
+// swaps it. The attempt must tell the other holder's renewal from an older checkpoint.
 func TestAConflictTellsARenewalFromACheckpointThatWasPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		found *manifest.Checkpoint // nil: none
+		found *manifest.Checkpoint // state that the attempt finds in the store; nil if there is none
 		want  error
 	}{
 		"the holder renewed":               {&manifest.Checkpoint{Epoch: 3, Counter: 8, Holder: "old"}, stages.ErrTaken},

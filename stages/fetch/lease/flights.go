@@ -7,7 +7,7 @@ import (
 
 // Flights holds the context of the requests in flight. It is safe for concurrent use.
 type Flights struct {
-	base context.Context // End ends it
+	base context.Context // context of all requests; End cancels it
 	stop context.CancelFunc
 
 	mu    sync.Mutex
@@ -15,7 +15,7 @@ type Flights struct {
 	abort context.CancelFunc
 }
 
-// NewFlights makes Flights whose requests end with ctx. The caller calls End.
+// NewFlights makes Flights whose requests end when ctx ends. The caller calls End.
 func NewFlights(ctx context.Context) *Flights {
 	f := &Flights{}
 	f.base, f.stop = context.WithCancel(ctx)
@@ -23,14 +23,14 @@ func NewFlights(ctx context.Context) *Flights {
 	return f
 }
 
-// Context is the context of a request that begins now.
+// Context returns the context for a request that begins now.
 func (f *Flights) Context() context.Context {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.now
 }
 
-// AbortAll aborts the requests in flight. Later requests may begin.
+// AbortAll aborts the requests in flight. Requests that begin later are not affected.
 func (f *Flights) AbortAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,8 +38,8 @@ func (f *Flights) AbortAll() {
 	f.now, f.abort = context.WithCancel(f.base)
 }
 
-// Base is a context that End ends.
+// Base returns a context that lasts until End.
 func (f *Flights) Base() context.Context { return f.base }
 
-// End aborts the requests in flight and all later ones.
+// End aborts the requests in flight. Later requests are aborted at once.
 func (f *Flights) End() { f.stop() }

@@ -1,11 +1,11 @@
-// Package lease is an attempt's exclusive right to fetch a partition.
-// It takes the partition's checkpoint with the next epoch, renews the right by swapping
-// the checkpoint, and tells whether a request may still be written.
+// Package lease is an attempt's exclusive right to fetch a partition. An attempt takes a partition
+// by swapping in a checkpoint with the next epoch, and renews its right by further swaps. The lease
+// tells whether a request may still be written.
 //
-// Whoever swapped the checkpoint last holds the partition, and what that checkpoint
-// lists counts. The lease starts when the last acknowledged swap is sent. The holder
-// measures its time by its own clock, so clocks of different machines are never compared.
-// It imports packages stages, segments and formats.
+// The attempt that swapped the checkpoint last holds the partition, and the files that this
+// checkpoint lists count. The lease starts when the last acknowledged swap is sent. The holder
+// measures the lease by its own clock, so clocks of different machines are never compared. Package
+// lease imports packages stages, segments and formats.
 package lease
 
 import (
@@ -25,8 +25,8 @@ import (
 type Options struct {
 	Task     stages.Task
 	Plan     string
-	Attempt  string        // name of the attempt; no other attempt has it
-	Duration time.Duration // how long the lease lasts
+	Attempt  string        // name of the attempt, different from all other attempts
+	Duration time.Duration // length of the lease
 	Request  time.Duration // the longest time that a request may take
 }
 
@@ -44,8 +44,8 @@ type Lease struct {
 	swapping  sync.Mutex // held during a swap
 	doc       manifest.Checkpoint
 	stored    store.Version
-	unsettled *manifest.Checkpoint // sent, but not acknowledged
-	first     time.Time            // when unsettled was sent first
+	unsettled *manifest.Checkpoint // checkpoint that was sent, but not acknowledged; else nil
+	first     time.Time            // when unsettled was first sent
 
 	mu    sync.Mutex
 	until time.Time  // when the right to fetch ends; zero once the right is lost
@@ -55,36 +55,36 @@ type Lease struct {
 	at    manifest.Position // position of the last acknowledged checkpoint
 }
 
-// Key is the key of the checkpoint.
+// Key returns the key of the checkpoint in the store.
 func (l *Lease) Key() string { return l.key }
 
-// Close frees the store's lock. The lease itself ends when a swap releases it or its time
-// is over.
+// Close frees the store's lock. The lease itself ends when a swap releases it, or at the end of its
+// time.
 func (l *Lease) Close() {
 	if lock := l.held(); lock != nil {
 		lock.Release()
 	}
 }
 
-// Checkpoint is the last acknowledged checkpoint. It must not be changed.
+// Checkpoint returns the last acknowledged checkpoint. The caller must not change it.
 func (l *Lease) Checkpoint() manifest.Checkpoint {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
 	return l.doc
 }
 
-// Position is the position of the last acknowledged checkpoint. It does not wait for a swap
-// that is under way.
+// Position returns the position of the last acknowledged checkpoint. It does not wait for a swap
+// under way.
 func (l *Lease) Position() manifest.Position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at
 }
 
-// Swap changes the checkpoint. If the error says that the store did not answer, the change
-// may or may not have been made; the next swap first sends the same bytes again.
-// An error that wraps stages.ErrTaken says that another attempt has taken the partition:
-// this one stops for good.
+// Swap changes the checkpoint. If the error says that the store did not answer, the store may or
+// may not have made the change, and the next Swap first sends the same bytes again. An error that
+// wraps stages.ErrTaken says that another attempt has taken the partition. The caller must then
+// stop for good.
 func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
@@ -105,14 +105,14 @@ func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) erro
 	return l.send(ctx)
 }
 
-// send swaps the unsettled checkpoint in. Without an answer, the checkpoint stays
-// unsettled. The lease starts when the checkpoint was first sent, since that swap may have
-// taken effect. The caller holds swapping.
+// send swaps the unsettled checkpoint in. If the store does not answer, the checkpoint stays
+// unsettled. The lease is counted from the first time that this checkpoint was sent, because the
+// store may have made that swap. The caller holds swapping.
 func (l *Lease) send(ctx context.Context) error {
 	next := l.unsettled
 	version, err := manifest.Swap(ctx, l.bucket, l.key, next, l.stored)
 	if errors.Is(err, manifest.ErrTooLarge) {
-		l.unsettled = nil // it was not sent
+		l.unsettled = nil // the swap was not sent
 		return fmt.Errorf("%q: %w", l.key, err)
 	}
 	if errors.Is(err, store.ErrConflict) {
@@ -128,7 +128,7 @@ func (l *Lease) send(ctx context.Context) error {
 		case lerr != nil:
 			return errors.Join(err, lerr)
 		}
-		version, err = v, nil // this swap took effect, but its answer was lost
+		version, err = v, nil // the store made an earlier swap whose answer was lost
 	}
 	if err != nil {
 		return err
@@ -143,10 +143,10 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine returns an error unless the store's checkpoint (found) is the one that was sent. If
-// found is older than the checkpoint that this attempt knows, it was put back. If it is
-// newer, and of an earlier epoch than sent, the holder whose partition this attempt was
-// about to take has renewed it.
+// mine returns nil if the store's checkpoint (found) is the one that was sent. If found is older
+// than the checkpoint that this attempt knows, somebody put it back. If found is newer than the
+// known checkpoint and its epoch is lower than that of sent, the previous holder has renewed its
+// lease while this attempt tried to take the partition.
 func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -166,20 +166,20 @@ func (l *Lease) lose() {
 	l.lost, l.until = true, time.Time{}
 }
 
-// maxDisagreement is how far the monotonic and the wall clock may differ in the time since
-// the last acknowledged swap. If they differ more, the machine was paused, or its clock was
-// set.
+// maxDisagreement bounds the difference between the monotonic and the wall clock in the time since
+// the last acknowledged swap. A larger difference means that the machine was suspended or that its
+// clock was set.
 const maxDisagreement = 5 * time.Second
 
-// MayWrite reports whether a request that is written now ends before the lease does. It
-// also checks the store's lock.
+// MayWrite reports whether a request that is written now ends before the lease ends. MayWrite also
+// checks the store's lock.
 func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
 
 // MayBegin is MayWrite without the check of the store's lock.
 func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request }
 
-// remaining is how long the lease still lasts; zero or less if it has ended. It ends if
-// somebody removed the store's lock, because another process may have taken the lock.
+// remaining returns how long the lease still lasts, or zero or less if it has ended. The lease also
+// ends if somebody removed the store's lock, because another process may then have the lock.
 func (l *Lease) remaining(now time.Time) time.Duration {
 	if lock := l.held(); lock != nil && !lock.Stands() {
 		l.mu.Lock()
@@ -192,8 +192,8 @@ func (l *Lease) remaining(now time.Time) time.Duration {
 	return l.right(now)
 }
 
-// right is how long the lease still lasts by the clocks. If the two clocks disagree, there
-// is no right until the next swap is acknowledged.
+// right returns how long the lease still lasts by the clocks. If the two clocks disagree, there is
+// no right to fetch until the next swap is acknowledged.
 func (l *Lease) right(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,23 +203,22 @@ func (l *Lease) right(now time.Time) time.Duration {
 	return left(l.until, now)
 }
 
-// left is the time from now until a given time. It uses the monotonic or the wall clock,
-// whichever advanced further: the monotonic clock stops while the machine is suspended, and
-// the wall clock may be set back. If the wall clock is set forward, the lease only ends
-// early until the next renewal.
+// left returns the time from now to until, by the monotonic or the wall clock, whichever advanced
+// further. The monotonic clock stops while the machine is suspended, and the wall clock may be set
+// back. If the wall clock is set forward, the lease only ends early until the next renewal.
 func left(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// disagreement is the difference between the monotonic and the wall clock in the time
-// between two readings.
+// disagreement returns the difference between the monotonic and the wall clock in the time between
+// two readings.
 func disagreement(from, to time.Time) time.Duration {
 	return (to.Sub(from) - to.Round(0).Sub(from.Round(0))).Abs()
 }
 
-// reclaim takes the store's lock again if somebody removed its file. If another process has
-// the lock now, the checkpoint tells whether that process has taken the partition. Until
-// then this attempt goes on swapping, but has no right to fetch. The caller holds swapping.
+// reclaim takes the store's lock again if somebody removed the lock's file. If another process has
+// the lock now, the checkpoint tells whether that process has taken the partition. Until then this
+// attempt continues to swap, but has no right to fetch. The caller holds swapping.
 func (l *Lease) reclaim() error {
 	gone := l.held()
 	if gone == nil || gone.Stands() {
@@ -240,14 +239,14 @@ func (l *Lease) reclaim() error {
 	return nil
 }
 
-// held is the store's lock; nil if the store has none.
+// held returns the store's lock, or nil if the store has no locks.
 func (l *Lease) held() store.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lock
 }
 
-// hold replaces the store's lock before the partition is taken.
+// hold sets the store's lock, which the attempt got before it takes the partition.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -261,7 +260,7 @@ func (l *Lease) isLost() bool {
 	return l.lost
 }
 
-// renewed is when the last acknowledged swap was sent.
+// renewed returns when the last acknowledged swap was sent.
 func (l *Lease) renewed() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved loses the answer to a renewal for
-// good, before or after the renewal takes effect. The task's last swap comes next. If it is
-// acknowledged, the store must have it.
+// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved renews the lease, but the store's answer
+// is lost, before or after the store makes the change. The task then makes its last swap. If this
+// swap is acknowledged, the store must have it.
 func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
 	if err := l.Swap(t.Context(), renew); err != nil {
 		t.Fatal(err)
 	}
-	// The counter is lower in the same epoch, so the holder must take the checkpoint for
-	// another attempt's.
+	// The checkpoint has the same epoch and a lower counter, so the holder must treat it as another
+	// attempt's.
 	if _, err := manifest.Swap(t.Context(), d, "checkpoint", &manifest.Checkpoint{Epoch: 1, Holder: "another"}, l.stored); err != nil {
 		t.Fatal(err)
 	}

@@ -11,19 +11,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Patience is how long an attempt waits for a store that does not answer or is full.
+// Patience is how long an attempt waits for a store that does not answer or is full, beyond the end
+// of its lease.
 const Patience = 30 * time.Minute
 
-// maxSleep bounds one sleep while waiting for a lease deadline. Timers stop while the
-// machine is suspended, so a longer sleep could end too late.
+// maxSleep bounds one sleep while an attempt waits for a deadline of the lease. Timers stop while
+// the machine is suspended, so a longer sleep could end too late.
 const maxSleep = time.Second
 
-// toldAfter is the number of failures in a row after which a failed renewal is logged.
+// toldAfter is the number of failed renewals in a row after which the failure is logged.
 const toldAfter = 3
 
-// RenewIfDue renews the lease if a third of it is over. An attempt calls it while it reads
-// its state, before KeepRenewed runs, because reading may take longer than the lease. A
-// store that does not answer is no error, because the next call tries again.
+// RenewIfDue renews the lease if a third of its time is over. An attempt calls RenewIfDue while it
+// reads its state, before KeepRenewed runs, because reading may take longer than the lease. If the
+// store does not answer, RenewIfDue returns nil, and the next call tries again.
 func (l *Lease) RenewIfDue(ctx context.Context) error {
 	if l.renewsIn(l.clock.Now()) > 0 {
 		return nil
@@ -35,13 +36,14 @@ func (l *Lease) RenewIfDue(ctx context.Context) error {
 	return err
 }
 
-// renewsIn is the time until the lease should be renewed; zero or less if it is over.
+// renewsIn returns the time until the lease should be renewed, or zero or less if the lease is due
+// for renewal.
 func (l *Lease) renewsIn(now time.Time) time.Duration {
 	return min(left(l.renewed().Add(l.Duration/3), now), l.remaining(now))
 }
 
-// KeepRenewed renews the lease until ctx ends, even if no checkpoint is made or an upload
-// takes long. update adds to each swapped checkpoint. An error ends the attempt.
+// KeepRenewed renews the lease until ctx ends, even if no checkpoint is made or an upload takes
+// long. It calls update on each checkpoint before the swap. An error ends the attempt.
 func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
 	every := l.Duration / 3
 	failed := 0
@@ -55,8 +57,8 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 		err := l.Swap(ctx, func(d *manifest.Checkpoint) error { update(d); return nil })
 		switch {
 		case err == nil && l.remaining(l.clock.Now()) <= 0:
-			// Another process has the store's lock and has not swapped yet, or the clocks
-			// drifted apart while the swap was under way.
+			// Either another process has the store's lock and has not swapped yet, or the clocks
+			// disagreed after the swap.
 			if failed++; failed == toldAfter {
 				l.log.Warn("the lease is renewed and gives no right to fetch; it is tried again")
 			}
@@ -69,7 +71,8 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 			}
 			failed = 0
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
-			// No request is written once the lease has ended, so the attempt can wait for the store.
+			// No request is written after the end of the lease, so the attempt can wait for the
+			// store.
 			if l.clock.Now().Sub(l.renewed()) > l.Duration+Patience {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
@@ -85,16 +88,16 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 	}
 }
 
-// WatchExpiry aborts the requests in flight whenever the lease ends without renewal, until
-// ctx ends. Usually none is in flight then, because no request begins that could outlast
-// the lease. A process that was suspended may have some when it wakes up.
+// WatchExpiry runs until ctx ends. Whenever the lease ends without renewal, it aborts the requests
+// in flight. Usually there are none, because no request begins that could outlast the lease. A
+// process that was suspended may have some when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {
 			if l.clock.Sleep(ctx, min(wait, maxSleep)) != nil {
 				return
 			}
-			continue // it may have been renewed meanwhile
+			continue // the lease may have been renewed during the sleep
 		}
 		if l.isLost() {
 			return // the attempt ends

@@ -1,8 +1,8 @@
 // Package partition indexes the planned URLs of one fetch task.
 //
-// In: the plan's files of the partition. Out: rows by number, by URL and by host, and
-// the known spellings of URLs that are not planned. Rows are in scratch files; the index
-// takes about 24 bytes of memory per URL. It imports formats packages and polite (bands).
+// In: the plan's files of the partition. Out: rows by number, by URL and by host, and the known
+// spellings of URLs that are not planned. Rows are in scratch files. The index takes about 24 bytes
+// of memory per URL. Package partition imports formats packages and polite (bands).
 package partition
 
 import (
@@ -29,9 +29,9 @@ import (
 // Index finds the planned URLs of a partition by row, by URL and by host. It is safe for
 // concurrent use.
 type Index struct {
-	file      *os.File // one record for each row
-	offsets   []int64  // offset of each row's record, and of the file's end
-	byURL     []urlRow // sorted by hash
+	file      *os.File // scratch file with one record for each row
+	offsets   []int64  // offset of each row's record in file, and last the length of file
+	byURL     []urlRow // rows sorted by the hash of their URL
 	hosts     []Host
 	spellings *spellings // known spellings of URLs that are not planned
 }
@@ -45,7 +45,7 @@ type urlRow struct {
 	row  int32
 }
 
-// Host holds the planned rows of one host in planned order.
+// Host holds the planned rows of one host in the order of the plan.
 type Host struct {
 	Name   string
 	ranges []rowRange
@@ -53,11 +53,11 @@ type Host struct {
 
 type rowRange struct {
 	from, to int32
-	band     polite.Band // priority band of all its rows
+	band     polite.Band // priority band of all rows of the host
 }
 
-// Load copies the rows of a partition's files into the scratch directory and indexes
-// them. The caller closes the index.
+// Load copies the rows of a partition's files into the scratch directory and indexes them. The
+// caller closes the index.
 func Load(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scratch string) (*Index, error) {
 	f := &part.File
 	r, err := table.Open[schema.PlannedURL](ctx, b, f.Key)
@@ -100,7 +100,7 @@ func newIndex(scratch string) (*Index, error) {
 	return &Index{file: f, offsets: []int64{0}}, nil
 }
 
-// One makes the index of a partition with a single URL. The caller closes it.
+// One makes the index of a partition with a single URL. The caller closes the index.
 func One(scratch string, row *schema.PlannedURL) (*Index, error) {
 	p, err := newIndex(scratch)
 	if err != nil {
@@ -143,10 +143,10 @@ func (p *Index) sort() {
 	})
 }
 
-// Len is the number of rows.
+// Len returns the number of rows.
 func (p *Index) Len() int { return len(p.offsets) - 1 }
 
-// Row reads a row.
+// Row returns row n.
 func (p *Index) Row(n int64) (row schema.PlannedURL, err error) {
 	rec := make([]byte, p.offsets[n+1]-p.offsets[n])
 	if _, err := p.file.ReadAt(rec, p.offsets[n]); err != nil {

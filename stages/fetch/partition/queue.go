@@ -15,8 +15,8 @@ type Queue struct {
 	left     int
 }
 
-// Queue makes a queue of the host's rows that are not in recorded; nil is the empty set.
-// The bitmap must not change afterwards.
+// Queue makes a queue of the host's rows that are not in recorded. A nil bitmap means the empty
+// set. The bitmap must not change afterwards.
 func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
 	q := &Queue{ranges: slices.Clone(h.ranges), recorded: recorded}
 	for _, r := range h.ranges {
@@ -28,10 +28,10 @@ func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
 	return q
 }
 
-// Len is the number of remaining rows.
+// Len returns the number of remaining rows.
 func (q *Queue) Len() int { return q.left }
 
-// Band is the band of the row that Pop returns next.
+// Band returns the band of the row that Pop returns next.
 func (q *Queue) Band() polite.Band {
 	for len(q.ranges) > 1 && q.ranges[0].from == q.ranges[0].to {
 		q.ranges = q.ranges[1:]
@@ -42,7 +42,7 @@ func (q *Queue) Band() polite.Band {
 	return q.ranges[0].band
 }
 
-// Pop removes and returns the next row. It returns false if none is left.
+// Pop removes and returns the next row. It returns false if no row is left.
 func (q *Queue) Pop() (int64, bool) {
 	for len(q.ranges) > 0 {
 		r := &q.ranges[0]

@@ -21,19 +21,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// spellings holds URLs of the partition's domains that are not planned but known in several
-// spellings. A redirect may lead to them. A scratch file holds them, sorted by host and
-// URL. Memory holds the offset of every spellingsBlock-th record. A nil value is empty.
+// spellings holds the URLs of the partition's domains that are not planned but known in several
+// spellings, because a redirect may lead to one of these URLs. The records are in a scratch file,
+// sorted by host and URL. Memory holds the offset of every spellingsBlock-th record. A nil value is
+// empty.
 type spellings struct {
 	file   *os.File
-	blocks []int64 // offset of each block of records, and of the end
+	blocks []int64 // offset of each block of records, and last the length of the file
 }
 
-// spellingsBlock is the number of records in a block. A block is read as a whole.
+// spellingsBlock is the number of records in a block. The records of a block are read together.
 const spellingsBlock = 16
 
-// loadSpellings copies the spellings of a partition into the scratch directory. It returns
-// nil if the plan has none.
+// loadSpellings copies the spellings of a partition into the scratch directory. It returns nil if
+// the plan has no spellings.
 func loadSpellings(ctx context.Context, b store.Bucket, f *manifest.File, scratch string) (_ *spellings, err error) {
 	if f == nil {
 		return nil, nil
@@ -96,7 +97,7 @@ func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 		return nil, nil
 	}
 	var err error
-	after := sort.Search(len(s.blocks)-1, func(i int) bool { // the first block that begins after the URL
+	after := sort.Search(len(s.blocks)-1, func(i int) bool { // number of the first block that begins after the URL
 		first := 0
 		err = cmp.Or(err, s.read(i, func(r *schema.PlannedURL) bool {
 			first = compareSpellings(r, k.Host, k.URL)

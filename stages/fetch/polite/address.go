@@ -8,14 +8,14 @@ import (
 
 // address is the state of an IP address that hosts share.
 type address struct {
-	due    time.Time // when a host may get a grant for it; an estimate, because connecting takes time
-	next   time.Time // when the next request may be written to it; exact
-	parked byWork    // due hosts that wait for it
+	due    time.Time // when a host may get a grant for the address; an estimate, because connecting takes time
+	next   time.Time // when the next request may be written to the address; exact
+	parked byWork    // due hosts that wait for the address
 	wait   waiter
 }
 
-// addressOf finds or makes the state of an address. It returns nil for the invalid
-// address, which is exempt from the delay per address.
+// addressOf returns the state of an address, and makes it if there is none. It returns nil for the
+// invalid address, which has no delay.
 func (s *Scheduler) addressOf(a netip.Addr) *address {
 	if !a.IsValid() {
 		return nil
@@ -58,17 +58,17 @@ func (s *Scheduler) arm(a *address) {
 	}
 }
 
-// wake makes the first host that waits for the address ready. The grant of this host arms
-// the address again for the other hosts.
+// wake makes the first host that waits for the address ready. When this host gets its grant, the
+// address's timer is set again for the other hosts.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {
 		s.makeReady(heap.Pop(&a.parked).(*host))
 	}
 }
 
-// Clear returns how long to wait before the grant's request is written to address a, and
-// reserves the moment after that wait for it. Call it right before the write. For the
-// invalid address the wait is 0.
+// Clear returns how long to wait before the grant's request is written to address a, and reserves
+// the moment after that wait for this request. The caller calls Clear right before the write. For
+// the invalid address the wait is 0.
 func (g *Grant) Clear(a netip.Addr) time.Duration {
 	s := g.s
 	s.mu.Lock()

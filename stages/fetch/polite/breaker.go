@@ -2,36 +2,36 @@ package polite
 
 import "time"
 
-// Breaker configures when failures suspend a host.
+// Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
-	Window   time.Duration // requests older than this no longer count
-	Requests int           // with fewer requests in the window, the failed share does not count
-	InARow   int           // this many failures in a row suspend the host, however long they took
-	Silent   int           // this many requests in a row without a response suspend the host
-	Pause    time.Duration // time from suspension to the first probe; doubles after each failed probe
+	Window   time.Duration // period in which requests count; older requests do not
+	Requests int           // least number of requests in the window for which the share of failures counts
+	InARow   int           // number of failures in a row that suspend the host, however long they took
+	Silent   int           // number of requests in a row without a response that suspend the host
+	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
 	MaxPause time.Duration
-	Probes   int // after this many failed probes in a row the host is given up
+	Probes   int // number of failed probes in a row after which the host is given up
 }
 
-// DefaultBreaker suspends a host if more than half of at least 20 requests in 5 minutes
-// failed; if 20 requests in a row failed, however long they took; or if 5 requests in a row
-// got no response, because each may block a slot for a whole time-out.
+// DefaultBreaker suspends a host in three cases: more than half of at least 20 requests in 5
+// minutes failed; 20 requests in a row failed, however long they took; or 5 requests in a row got
+// no response, because each may block a slot for a whole time-out.
 func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }
 
-// windowParts is the number of parts of the window. The requests of a part leave the window
+// windowParts is the number of parts of the window. All requests of a part leave the window
 // together.
 const windowParts = 10
 
 // breaker is the state of one host's Breaker.
 type breaker struct {
-	record  *record // nil: no request ended, or forget dropped it
+	record  *record // nil if no request has ended, or after forget
 	open    bool
 	gaveUp  bool
 	row     int32 // failed requests in a row
 	probes  int32 // failed probes in a row
-	opened  int32 // how often the breaker opened
+	opened  int32 // number of times that the breaker opened
 	pause   time.Duration
 	probeAt time.Time
 }
@@ -39,10 +39,10 @@ type breaker struct {
 // record counts a host's requests in the window.
 type record struct {
 	counts [windowParts]struct{ ok, failed int32 }
-	newest int64 // number of the newest part, counted from 1970
+	newest int64 // number of the newest part of the window, counted from 1970
 }
 
-// sum returns the counts of requests in the window.
+// sum returns how many requests in the window succeeded and how many failed.
 func (r *record) sum() (ok, failed int) {
 	if r == nil {
 		return 0, 0
@@ -54,16 +54,16 @@ func (r *record) sum() (ok, failed int) {
 	return ok, failed
 }
 
-// forget frees the record of a finished host. It keeps a record with failures, because
-// checkpoints store it.
+// forget frees the record of a finished host. A record with failures stays, because checkpoints
+// store it.
 func (b *breaker) forget() {
 	if _, failed := b.record.sum(); failed == 0 {
 		b.record = nil
 	}
 }
 
-// count counts a finished request and reports whether it opened the breaker. silent is
-// the number of requests in a row without a response.
+// count adds a finished request and reports whether this request opened the breaker. silent is the
+// number of requests in a row without a response.
 func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bool {
 	if b.record == nil {
 		b.record = &record{}
@@ -94,8 +94,8 @@ func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bo
 	return true
 }
 
-// probed updates the breaker after a probe. Success closes it and clears the record; a
-// failure doubles the pause or gives the host up.
+// probed updates the breaker after a probe. A successful probe closes the breaker and clears the
+// record. A failed probe doubles the pause or gives the host up.
 func (b *breaker) probed(cfg *Breaker, now time.Time, failed bool) {
 	if !failed {
 		opened := b.opened

@@ -11,38 +11,38 @@ import (
 // Config is the politeness section of a crawl's config. Scheduler.Reload replaces it while
 // a task runs.
 type Config struct {
-	// Delay is the least time from writing one request to a host to writing the next.
-	// Default 2s.
+	// Delay is the least time between the writes of two requests to a host. Default 2s.
 	Delay time.Duration
 	// InFlightPerHost bounds the requests in flight to one host. Default 1.
 	InFlightPerHost int
-	// PerAddressDelay is the least time between two requests to one IP address,
-	// whatever the host. Default 200ms.
+	// PerAddressDelay is the least time between two requests to one IP address, whatever their
+	// hosts. Default 200ms.
 	PerAddressDelay time.Duration
-	// SlowFactor lengthens the delay of a slow host, up to 30s. The delay grows by SlowFactor
-	// × (response time − delay). The response time is the last one or the moving mean,
-	// whichever is shorter; the delay counts as at least 1s. With 2, a host that takes 5s at a
-	// delay of 2s gets a request every 8s. A host that responds within its delay keeps that
-	// delay. 0 turns this off. Default 2.
+	// SlowFactor lengthens the delay of a slow host, up to 30s. The delay grows by SlowFactor ×
+	// (response time − delay). The response time is the last response time or the moving mean,
+	// whichever is shorter. The delay counts as at least 1s. With SlowFactor 2, a host that takes
+	// 5s at a delay of 2s gets a request every 8s. A host that responds within its delay keeps that
+	// delay. SlowFactor 0 turns this off. Default 2.
 	SlowFactor float64
 	// RobotsTTL is how long a robots.txt is valid before it is fetched again. Default 24h.
 	RobotsTTL time.Duration
-	// Classes maps a kind of site to its delay. Default ecommerce 5s, news 3s.
+	// Classes maps a kind of site to its delay. By default, ecommerce has 5s and news 3s.
 	Classes map[string]time.Duration
-	// Domains holds exceptions by domain or host name. The longest matching name applies.
+	// Domains holds the settings of single domains or hosts, by name. The longest matching name
+	// applies.
 	Domains map[string]Domain
 }
 
 // Domain is the politeness of one domain.
 type Domain struct {
-	Class string         // one of Config.Classes
-	Delay *time.Duration // overrides the class
-	Stop  string         // if not "", nothing more is fetched from the domain, for this reason
+	Class string         // kind of the site, a key of Config.Classes
+	Delay *time.Duration // delay of the domain; overrides that of the class
+	Stop  string         // reason why nothing more is fetched from the domain; "" if the domain is not stopped
 	// InFlightPerHost, unless 0, replaces Config.InFlightPerHost.
 	InFlightPerHost int
 }
 
-// Default is the config without any settings.
+// Default returns the config with all default values.
 func Default() Config {
 	return Config{
 		Delay:           2 * time.Second,
@@ -60,7 +60,7 @@ const (
 	maxSlowFactor = 10
 )
 
-// Validate checks the config; an error names the field, its value and what is allowed.
+// Validate checks the config. An error names the field, its value and the allowed values.
 func (c Config) Validate() error {
 	if err := checkDelay("delay", c.Delay); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (c Config) Validate() error {
 	if c.InFlightPerHost < 1 || c.InFlightPerHost > maxInFlight {
 		return fmt.Errorf("politeness.in_flight_per_host: %d is not within 1 and %d", c.InFlightPerHost, maxInFlight)
 	}
-	if !(c.SlowFactor >= 0 && c.SlowFactor <= maxSlowFactor) { // NaN is refused too
+	if !(c.SlowFactor >= 0 && c.SlowFactor <= maxSlowFactor) { // the condition also refuses NaN
 		return fmt.Errorf("politeness.slow_factor: %v is not within 0 and %d", c.SlowFactor, maxSlowFactor)
 	}
 	if c.RobotsTTL < time.Minute {
@@ -111,15 +111,15 @@ func checkDelay(field string, d time.Duration) error {
 	return nil
 }
 
-// terms is the config of one host.
+// terms holds the settings of one host.
 type terms struct {
 	delay    time.Duration
 	inFlight int
-	stop     string // why its domain is stopped; "" if it is not
+	stop     string // why the host's domain is stopped; "" if it is not
 }
 
-// of returns the terms of a host, whatever its port. A stopped domain stops its
-// subdomains too; each other setting comes from the longest name that has it.
+// of returns the terms of a host, whatever its port. A stopped domain stops its subdomains too.
+// Each other setting comes from the longest name that has this setting.
 func (c *Config) of(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
@@ -155,7 +155,7 @@ func (c *Config) of(host string) terms {
 	return t
 }
 
-// MostInFlight is the largest limit of requests in flight of any host.
+// MostInFlight returns the largest limit of requests in flight of any host.
 func (c *Config) MostInFlight() int {
 	most := c.InFlightPerHost
 	for _, d := range c.Domains {
@@ -164,6 +164,5 @@ func (c *Config) MostInFlight() int {
 	return most
 }
 
-// DelayOf is a host's configured delay, which its robots.txt and its responses may
-// lengthen.
+// DelayOf returns a host's configured delay. The host's robots.txt and responses may lengthen it.
 func (c *Config) DelayOf(host string) time.Duration { return c.of(host).delay }

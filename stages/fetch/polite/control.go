@@ -2,9 +2,9 @@ package polite
 
 import "time"
 
-// SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt.
-// The longest value of several calls counts, since http and https share a host. It adds
-// an unknown host.
+// SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt. If several
+// calls name different delays, the longest applies, because http and https share a host.
+// SetCrawlDelay adds the host if it is unknown.
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -15,15 +15,15 @@ func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	}
 }
 
-// Configured is a host's delay in the current config.
+// Configured returns a host's delay in the current config.
 func (s *Scheduler) Configured(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cfg.of(name).delay
 }
 
-// Reload replaces the config at once. Items of a domain that is now stopped get grants
-// of kind Stopped.
+// Reload replaces the config at once. Items of a domain that the new config stops get grants of
+// kind Stopped.
 func (s *Scheduler) Reload(cfg Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +37,7 @@ func (s *Scheduler) Reload(cfg Config) {
 	s.wakeNext()
 }
 
-// Close ends fetching: all remaining items get grants of kind Closed, or Suspended if the
+// Close ends fetching. All remaining items get grants of kind Closed, or of kind Suspended if the
 // host's breaker is open. Earlier grants stay valid.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
@@ -53,17 +53,16 @@ func (s *Scheduler) close() {
 	}
 }
 
-// Resumed marks that an earlier attempt sent requests. If no remaining item is due before
-// the window closes, the scheduler then closes early.
+// Resumed marks that an earlier attempt sent requests. The scheduler may then close early if no
+// remaining item is due before the window closes.
 func (s *Scheduler) Resumed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = true
 }
 
-// CloseAt sets when the crawl window closes; zero: unknown. Once requests were sent and
-// all remaining items are due later than that, the scheduler closes at once instead of
-// waiting.
+// CloseAt sets when the crawl window closes. The zero time means unknown. Once requests were sent
+// and all remaining items are due only after at, the scheduler closes at once.
 func (s *Scheduler) CloseAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,33 +2,33 @@
 // It paces hosts and IP addresses, obeys Retry-After, suspends hosts that fail,
 // and picks the host that gets the next free slot.
 //
-// In: hosts with their planned rows in order of priority, the politeness config,
-// and for every request when it was written and how it ended. Out: grants. Each allows one
-// request to one host.
+// In: hosts with their planned rows in order of priority, the politeness config, and for every
+// request when it was written and how it ended. Out: grants. Each grant allows one request to one
+// host.
 //
-// Whatever the order of events, it promises:
+// Whatever the order of events, the scheduler promises:
 //   - two requests to a host are written no closer than the delay in force, and
 //     the number of requests in flight to a host stays within its limit;
 //   - two requests to an address are written no closer than the delay per address;
-//   - it gives a grant only when it knows no reason why the request has to wait, so no slot
-//     waits for a host or for a shared address;
-//   - due hosts with items of higher priority get grants more often, and no host
-//     starves (Band); items of one host come in their order;
-//   - it gives every item exactly one grant; the grant of an item that can no longer
-//     be fetched says why;
+//   - a grant is given only when no known reason makes the request wait, so no slot waits for a
+//     host or for a shared address;
+//   - due hosts with items of higher priority get grants more often, and no host starves (Band);
+//     items of one host come in their order;
+//   - every item gets exactly one grant, and the grant of an item that can no longer be fetched
+//     says why;
 //   - the same calls at the same times give the same grants.
 //
-// The delay in force is the longest of four: the configured one (domain, class or
-// default), Crawl-delay in robots.txt, the delay that 429 and 503 raise and other
-// responses lower again, and the delay of a slow host (Config.SlowFactor). A Retry-After
-// is obeyed up to a day. A host with a long delay gets as many requests as fit into the
-// crawl window; its other items are closed once no more item can become due in the window.
+// The delay in force is the longest of four delays: the configured delay (domain, class or
+// default), the Crawl-delay in robots.txt, the delay that 429 and 503 raise and other responses
+// lower again, and the delay of a slow host (Config.SlowFactor). A Retry-After is obeyed up to a
+// day. A host with a long delay gets as many requests as fit into the crawl window. Its other items
+// are closed once no more item can become due in the window.
 //
-// A waiting host costs a heap entry, not a goroutine. The life of a host:
+// A waiting host costs a heap entry, not a goroutine. The diagram shows the life of a host:
 //
 //	waiting ─(due)─► ready ─(picked)─► writing ─(Written)─► in flight ─(Done)─► waiting …
 //	                   └─(its address is not due)─► parked ─(address due)─► ready
 //	waiting ─(too many of its requests failed: Breaker)─► open ─(pause)─► probe ─► waiting, or given up
 //
-// It imports packages stages (the clock) and formats/manifest (host clocks).
+// Package polite imports packages stages (the clock) and formats/manifest (host clocks).
 package polite

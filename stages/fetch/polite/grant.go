@@ -11,45 +11,45 @@ type Kind uint8
 
 // The kinds of grants.
 const (
-	Fetch     Kind = iota // send one request
-	Probe                 // send one request to a host whose breaker is open
-	Stopped               // send none: the host's domain is stopped
-	Suspended             // send none: the host was given up, or its breaker was open at Close
-	Closed                // send none: Close was called
+	Fetch     Kind = iota // allows one request
+	Probe                 // allows one request to a host whose breaker is open
+	Stopped               // allows no request, because the host's domain is stopped
+	Suspended             // allows no request, because the host was given up, or its breaker was open at Close
+	Closed                // allows no request, because Close was called
 )
 
-// Grant permits one request for one item to a host. For kinds Fetch and Probe, call Clear
-// and Written as the request is written and Done when it ended, or only Done if no request
-// was sent. For other kinds, take all items with Another and call Done. A grant is for one
-// goroutine.
+// Grant permits one request for one item to a host. For the kinds Fetch and Probe, the caller calls
+// Clear and Written right before the write, and Done when the request has ended. If no request was
+// sent, the caller calls only Done. For other kinds, the caller takes all items with Another and
+// calls Done. A grant is for one goroutine.
 type Grant struct {
 	Host   string
 	Item   Item
 	Kind   Kind
-	Reason string        // why the domain is stopped; only for Stopped
-	Due    time.Time     // when the host became due; since then it waited for a slot
-	Delay  time.Duration // the delay in force for this request
+	Reason string        // why the domain is stopped; "" unless Kind is Stopped
+	Due    time.Time     // when the host became due; it has waited for a slot since then
+	Delay  time.Duration // delay in force for this request
 
 	s        *Scheduler
 	h        *host
 	given    time.Time
-	at       time.Time // when the request was written; zero: not written
+	at       time.Time // when the request was written; zero if it was not
 	doubtful bool
 	done     bool
 }
 
-// ErrNotDue means that the grant's request must not be written now, because the host's
-// domain was stopped or its delay grew after the grant was given. Put the item back.
+// ErrNotDue means that the grant's request must not be written now. The host's domain was stopped,
+// or its delay grew after the grant was given. The caller puts the item back.
 var ErrNotDue = errors.New("the host is not due any more")
 
-// Pace tells which delay a written request kept.
+// Pace tells which delay a request kept.
 type Pace struct {
-	Delay time.Duration // the delay in force
+	Delay time.Duration // delay in force for the request
 	Gap   time.Duration // time since the host's previous request
-	First bool          // the host has no previous request
+	First bool          // whether the host has no previous request
 }
 
-// Another replaces the grant's item, which needed no request, by the host's next item. It
+// Another replaces the grant's item by the host's next item, if the item needed no request. It
 // returns false if no item is due.
 func (g *Grant) Another() (Item, bool) {
 	s := g.s
@@ -63,21 +63,20 @@ func (g *Grant) Another() (Item, bool) {
 	return it, ok
 }
 
-// PutBack returns an unused item to the queue. The item comes first when the host is due
-// again.
+// PutBack returns an unused item to the front of the host's queue.
 func (g *Grant) PutBack(it Item) { g.s.Push(g.Host, it) }
 
-// HasAddress reports whether the host's address is known or exempt. If not, the caller
-// resolves the name and calls Meet before it connects.
+// HasAddress reports whether the host's address is known or exempt from the delay. If it returns
+// false, the caller resolves the name and calls Meet before the connect.
 func (g *Grant) HasAddress() bool {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	return g.h.met
 }
 
-// Meet sets the host's address and reports whether a request to that address may be made
-// now. If not, the caller puts the item back and calls Done, so that the host waits for
-// its address without a slot.
+// Meet sets the host's address and reports whether a request to that address may be made now. If
+// Meet returns false, the caller puts the item back and calls Done, so that the host waits for its
+// address without a slot.
 func (g *Grant) Meet(a netip.Addr) bool {
 	s := g.s
 	s.mu.Lock()
@@ -96,8 +95,9 @@ func (g *Grant) Meet(a netip.Addr) bool {
 	return true
 }
 
-// Written announces that the grant's request is written at the given time, and returns its
-// pace. Call it right before the write. After ErrNotDue the request must not be written.
+// Written announces that the grant's request is about to be written, at the given time, and returns
+// its pace. The caller calls Written right before the write. After ErrNotDue the request must not
+// be written.
 func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -118,9 +118,8 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	return p, nil
 }
 
-// Sent reports when the request that Written announced was actually sent. The host's delay
-// starts then, because a busy machine may write late and the server must still see the
-// whole gap.
+// Sent reports when the announced request (Written) was actually sent. The host's delay starts at
+// this time, because a busy machine may write late, and the server must still see the whole gap.
 func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -129,7 +128,7 @@ func (g *Grant) Sent(at time.Time) {
 	s.reschedule(h)
 }
 
-// sentAt starts the delays of a host and of its address at a time.
+// sentAt starts the delays of a host and of its address at the given time.
 func (s *Scheduler) sentAt(h *host, at time.Time) {
 	h.paced = later(h.paced, at)
 	if h.addr != nil {
@@ -141,23 +140,23 @@ func (s *Scheduler) sentAt(h *host, at time.Time) {
 // Class tells what the end of a request means for its host.
 type Class uint8
 
-// The classes.
+// The classes of results.
 const (
-	Unsent      Class = iota // no request was tried, so it means nothing for the host
-	Success                  // any response that is not one of the following
-	ClientError              // 4xx except 429; no failure of the host
+	Unsent      Class = iota // no request was tried, so the host's state does not change
+	Success                  // any response that no other class covers
+	ClientError              // 4xx except 429; does not count as a failure of the host
 	Failure                  // 5xx, or no valid response
 	RateLimited              // 429 or 503
-	Unanswered               // no connection or no response; it may have cost a slot for a whole time-out
+	Unanswered               // no connection or no response; the request may have blocked a slot for a whole time-out
 )
 
 // Result tells how a grant ended.
 type Result struct {
 	Class      Class
 	RetryAfter time.Duration // the response's Retry-After, for RateLimited; 0 if the header is missing
-	// Hold is how long the host gets no request at all, whatever its delay.
+	// Hold is how long the host gets no request, whatever its delay.
 	Hold time.Duration
-	// Requeue, if not nil, goes into the host's queue. It is the item's retry or next hop.
+	// Requeue, if not nil, is the item's retry or next hop. It goes into the host's queue.
 	Requeue *Item
 }
 
@@ -233,7 +232,7 @@ func (g *Grant) account(r Result, now time.Time) {
 		case !h.br.open:
 			s.log.Info("host resumed", "host", h.name)
 		}
-	case h.br.open: // the request was in flight when the breaker opened, so it does not count
+	case h.br.open: // the request was in flight when the breaker opened, so its result does not count
 	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}

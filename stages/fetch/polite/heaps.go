@@ -7,12 +7,12 @@ import (
 
 // Item is something to fetch from a host.
 type Item struct {
-	ID        int64     // chosen by the caller
-	NotBefore time.Time // when a retry is due; zero: as soon as the host is due
-	// Urgent marks an item that comes before all others, such as a robots.txt. A blocked host
-	// gets grants for urgent items only.
+	ID        int64     // the caller chooses the number
+	NotBefore time.Time // when a retry is due; zero means as soon as the host is due
+	// Urgent marks an item that comes before all others, such as a robots.txt. A blocked host gets
+	// grants only for urgent items.
 	Urgent bool
-	Why    string // why a retry waits, for people
+	Why    string // why a retry waits, in words for people
 
 	seq int64
 }
@@ -29,8 +29,8 @@ func (it Item) before(o Item) bool {
 
 func (Item) moved(int) {}
 
-// element is an element of a heap. before orders elements. moved receives the new index, or
-// -1 when the element is removed.
+// element is an element of a heap. before says which of two elements comes first. moved receives
+// the element's new index, or -1 when the element is removed.
 type element[T any] interface {
 	before(T) bool
 	moved(index int)
@@ -64,14 +64,14 @@ func (q *heapOf[T]) Pop() any {
 type place uint8
 
 const (
-	nowhere place = iota // nothing to do, or its grant is not written yet
+	nowhere place = iota // the host has nothing to do, or its granted request is not written yet
 	timed
 	ready
 	parked
 )
 
-// byWork is a heap of hosts with the most predicted work on top. Of hosts with equal work,
-// the one added first comes first.
+// byWork is a heap of hosts with the most predicted work on top. Of two hosts with equal work, the
+// host that was added first is on top.
 type byWork = heapOf[*host]
 
 func (h *host) before(o *host) bool {
@@ -87,7 +87,7 @@ func (h *host) moved(i int) { h.index = i }
 type waiter struct {
 	at    time.Time
 	order int64
-	index int // index in the heap; -1: not in the heap
+	index int // index in the heap; -1 if the waiter is not in it
 	host  *host
 	addr  *address
 }

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// These constants say how a host's responses lengthen its delay.
+// These constants say how the responses of a host lengthen its delay.
 const (
 	limitedPause    = 30 * time.Second // default of Options.LimitedPause
-	maxLimitedPause = 2 * time.Hour    // bounds the doubled pause; a Retry-After is obeyed up to maxDelay
-	minRaisedDelay  = time.Second      // a raised delay is at least this, or the pause if that is shorter
+	maxLimitedPause = 2 * time.Hour    // largest pause after doubling; a Retry-After is obeyed up to maxDelay
+	minRaisedDelay  = time.Second      // smallest raised delay, unless the pause is shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // how often the pause and the delay double at most, so that a task that is interrupted often still sends requests
-	calmAfter       = 10 // this many responses in a row without 429 or 503 halve a raised delay
+	maxDoublings    = 4  // number of doublings of the pause and of the delay; the limit lets a task that is often interrupted still send requests
+	calmAfter       = 10 // number of responses in a row without 429 or 503 after which a raised delay is halved
 
 	slowFrom     = time.Second      // a host that responds faster is not slow, however short its delay
-	maxSlowDelay = 30 * time.Second // bounds the delay of a slow host
+	maxSlowDelay = 30 * time.Second // largest delay of a slow host
 	newestWeight = 0.2              // weight of the last response in the mean
 )
 
-// guessedService is how many seconds a host's first request is expected to take.
-// serviceWeight is the weight of each request in the moving mean.
+// guessedService is the expected duration of a host's first request, in seconds. serviceWeight is
+// the weight of each request in the moving mean.
 const (
 	guessedService = 1.5
 	serviceWeight  = 0.2
 )
 
-// Rows are a host's planned items in fetch order. The scheduler calls the methods under
-// its lock, so they must be quick.
+// Rows holds a host's planned items in fetch order. The scheduler calls the methods under its lock,
+// so they must be quick.
 type Rows interface {
 	Len() int
 	Band() Band // band of the item that Pop returns next; not called if no item is left
@@ -41,52 +41,52 @@ type host struct {
 	extra items // pushed items that are not urgent
 
 	urgent  items
-	blocked bool // only urgent items get grants
+	blocked bool // whether only urgent items get grants
 
 	base       time.Duration // configured delay
-	stop       string        // configured reason why its domain is stopped; "": it is not
+	stop       string        // why the host's domain is stopped in the config; "" if it is not
 	allowed    int           // configured limit of requests in flight
 	crawlDelay time.Duration
-	stored     time.Duration // delay of an earlier attempt, until a newer config replaces it
-	raised     time.Duration // delay raised by 429 and 503; 0: not raised
-	slowed     time.Duration // delay of a slow host; 0: not slow
-	limited    int           // 429 and 503 in a row
-	calm       int           // other responses in a row since the delay was raised
+	stored     time.Duration // delay that an earlier attempt stored; zero once a newer config replaces it
+	raised     time.Duration // delay raised by 429 and 503; 0 if it was not raised
+	slowed     time.Duration // delay of a slow host; 0 if the host is not slow
+	limited    int           // number of 429 and 503 in a row
+	calm       int           // number of other responses in a row since the delay was raised
 	jitters    uint64
 
-	notBefore time.Time // no request before this, whatever the delay
-	putOff    Reason    // the reason for notBefore
-	paced     time.Time // when the delay starts: at the last request or failed connection; zero: there was none
-	written   time.Time // when the last request was written; zero: none
-	service   float64   // mean seconds from a grant to its Done
-	response  float64   // mean seconds from a request to the end of its response; 0: none yet
-	recent    float64   // the smaller of response and the last response's time, so one slow response makes no slow host
-	silent    int       // requests in a row without a response
+	notBefore time.Time // the host gets no request before this time, whatever its delay
+	putOff    Reason    // why notBefore is set
+	paced     time.Time // start of the delay: the last request or failed connection; zero if there was none
+	written   time.Time // when the last request was written; zero if there was none
+	service   float64   // mean time from a grant to its Done, in seconds
+	response  float64   // mean time from a request to the end of its response, in seconds; 0 if there was none
+	recent    float64   // response or the time of the last response, whichever is smaller, so that one slow response does not make the host slow
+	silent    int       // number of requests in a row without a response
 	inFlight  int
-	met       bool // its address is known (addr) or exempt (addr is nil)
-	held      bool // whether a grant is open that has not written its request yet, or that drains
+	met       bool // whether the host's address is known (addr) or exempt from the delay (addr is nil)
+	held      bool // whether the host has an open grant whose request is not written yet, or that drains items
 	br        breaker
 	addr      *address
 
-	drain Kind // Fetch, or why its items get grants without a request
+	drain Kind // Fetch, or the kind of grants that the host's items get without a request
 	place place
-	band  Band    // band of its next row
-	queue *byWork // the lane that holds it while ready
-	index int     // index in queue or in its address's heap
-	work  float64 // predicted seconds of work when it entered the heap
+	band  Band    // band of the host's next row
+	queue *byWork // lane that holds the host while it is ready
+	index int     // index in queue or in the heap of the host's address
+	work  float64 // predicted work when the host entered its heap, in seconds
 	wait  waiter
 }
 
-// asked is the delay that the config and the host's robots.txt ask for.
+// asked returns the delay that the config and the host's robots.txt ask for.
 func (h *host) asked() time.Duration { return max(h.base, h.crawlDelay, h.stored) }
 
-// delay is the delay in force.
+// delay returns the delay in force.
 func (h *host) delay() time.Duration { return max(h.asked(), h.raised, h.slowed) }
 
-// remaining is how many items the host has left.
+// remaining returns how many items the host has left.
 func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
 
-// due is when the host's next request may be sent; its address may be due later.
+// due returns when the host's next request may be sent. The host's address may be due later.
 func (h *host) due() time.Time {
 	at := later(h.pace(), h.firstItem())
 	if h.br.open {
@@ -95,7 +95,7 @@ func (h *host) due() time.Time {
 	return at
 }
 
-// firstItem is when the first available item is due.
+// firstItem returns when the first available item is due.
 func (h *host) firstItem() (at time.Time) {
 	rows := !h.blocked && h.rows.Len() > 0
 	pushed := len(h.urgent) > 0 || !h.blocked && len(h.extra) > 0
@@ -105,8 +105,8 @@ func (h *host) firstItem() (at time.Time) {
 	return at
 }
 
-// take removes the next item: an urgent one, a due pushed one, or a row. If all is set, it
-// also takes items that are not due, and items of a blocked host.
+// take removes the next item: an urgent item, a pushed item that is due, or a row. If all is set,
+// take also removes items that are not due and items of a blocked host.
 func (h *host) take(now time.Time, all bool) (Item, bool) {
 	if len(h.urgent) > 0 && (all || !h.urgent[0].NotBefore.After(now)) {
 		return heap.Pop(&h.urgent).(Item), true
@@ -123,7 +123,7 @@ func (h *host) take(now time.Time, all bool) (Item, bool) {
 	return Item{}, false
 }
 
-// predict is a lower bound of the time that the host's remaining items take, in seconds.
+// predict returns a lower bound of the time that the host's remaining items take, in seconds.
 func (h *host) predict() float64 {
 	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(h.allowed))
 }
@@ -143,8 +143,7 @@ func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.calm = 0
 }
 
-// slacken sets the delay of a slow host (Config.SlowFactor). The slower the host is, the
-// longer it rests between requests.
+// slacken sets the delay of a slow host (Config.SlowFactor). A slower host gets a longer delay.
 func (h *host) slacken(factor float64) {
 	h.slowed = 0
 	from := max(h.asked(), slowFrom)
@@ -156,7 +155,7 @@ func (h *host) slacken(factor float64) {
 	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
 }
 
-// answered updates the response times, and the delay of a slow host, after a response that
+// answered updates the host's response times, and its delay if it is slow, after a response that
 // took d.
 func (h *host) answered(d time.Duration, factor float64) {
 	last := d.Seconds()

@@ -2,11 +2,11 @@ package polite
 
 import "container/heap"
 
-// Band is a class of priorities. A due host's share of the slots depends on the band of its
-// next item.
+// Band is a class of priorities. The band of a host's next item decides how large a share of the
+// slots the host gets when it is due.
 type Band uint8
 
-// The bands from the highest to the lowest. Each covers 200 points of priority.
+// The bands, from the highest to the lowest. Each band covers 200 points of priority.
 const (
 	Critical Band = iota // 800 to 1000
 	High
@@ -21,20 +21,20 @@ func BandOf(priority int32) Band {
 	return Batch - Band(min(max(priority, 0)/200, int32(Batch)))
 }
 
-// shares are the weights of the bands when more hosts are due than slots are free. Each
-// band gets at least its weight divided by the sum of weights, so no band starves. If a
-// band needs less, the others share the rest.
+// shares are the weights of the bands when more hosts are due than slots are free. Each band gets
+// at least its weight divided by the sum of weights, so no band starves. If a band needs less than
+// its share, the other bands get the rest.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
-// Two more lanes follow those of the bands. They hold hosts of any band and have shares of
-// their own.
+// Two more lanes follow the lanes of the bands. They hold hosts of any band and have their own
+// shares.
 const (
-	// longest is for each host that alone needs at least as long as all remaining items need
-	// in all slots. These hosts decide when the task ends, so they do not wait for others.
-	// There are at most as many of them as slots.
+	// longest holds each host that alone needs at least as long as all remaining items need in all
+	// slots. Such hosts decide when the task ends, so they do not wait for other hosts. There are
+	// at most as many of them as slots.
 	longest = int(bands) + iota
-	// doubtful is for hosts whose last request got no response. Each may block a slot for a
-	// whole time-out, so together they get at most 1/doubtfulPart of the slots.
+	// doubtful holds hosts whose last request got no response. Each such host may block a slot for
+	// a whole time-out, so together they get at most 1/doubtfulPart of the slots.
 	doubtful
 	lanes
 
@@ -43,9 +43,9 @@ const (
 	doubtfulPart  = 8
 )
 
-// lane is a queue of due hosts. The host with the most predicted work comes first. Lanes
-// share the slots by start-time fair queueing. For each grant, a lane pays the predicted
-// slot time divided by its weight. The lane that paid least is next.
+// lane is a queue of due hosts. The host with the most predicted work is first. Lanes share the
+// slots by start-time fair queueing: for each grant, a lane pays the predicted slot time divided by
+// its weight, and the lane that paid least is next.
 type lane struct {
 	hosts  byWork
 	weight float64
@@ -69,12 +69,12 @@ func (s *Scheduler) laneOf(h *host) int {
 		return longest
 	}
 	if h.rows.Len() > 0 {
-		h.band = h.rows.Band() // pushed items keep the band of the host's rows
+		h.band = h.rows.Band() // pushed items do not change the band of the host's rows
 	}
 	return int(h.band)
 }
 
-// enqueue puts a due host into its lane. Hosts to be drained go into a queue that comes
+// enqueue puts a due host into its lane. Hosts to be drained go into a separate queue, which comes
 // before all lanes.
 func (s *Scheduler) enqueue(h *host) {
 	if h.drain != Fetch {
@@ -84,14 +84,14 @@ func (s *Scheduler) enqueue(h *host) {
 	}
 	l := &s.lanes[s.laneOf(h)]
 	if len(l.hosts) == 0 {
-		l.paid = max(l.paid, s.paid) // a lane gets no extra share for the time it was empty
+		l.paid = max(l.paid, s.paid) // a lane gets no extra share for the time in which it was empty
 	}
 	h.queue = &l.hosts
 	heap.Push(h.queue, h)
 }
 
-// dequeue removes and returns the host that gets the next grant; nil if no host may get
-// one. Call charge when the grant is given.
+// dequeue removes and returns the host that gets the next grant, or nil if no host may get a grant.
+// The caller calls charge when it gives the grant.
 func (s *Scheduler) dequeue() (h *host, from *lane) {
 	if len(s.drains) > 0 {
 		return heap.Pop(&s.drains).(*host), nil

@@ -31,8 +31,8 @@ type flight struct {
 	result Result
 }
 
-// fly spends grants in virtual time, at most one per slot at once, until no grants are left
-// or the time is over. send returns how long a request takes and how it ends.
+// fly uses grants in virtual time, with at most one per slot at a time, until no grants are left or
+// the time is over. send returns how long a request takes and how it ends.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight
@@ -113,7 +113,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 		name   string
 		factor float64
 		delay  time.Duration
-		takes  []time.Duration // times that the responses take, in order
+		takes  []time.Duration // duration of each response, in order
 		want   []time.Duration // gaps between the requests
 	}{
 		{"within the delay", 2, 2 * time.Second, []time.Duration{1500 * time.Millisecond, 2 * time.Second, 0}, []time.Duration{2 * time.Second, 2 * time.Second}},
@@ -141,7 +141,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 				last = clock.now
 				return tt.takes[grant.Item.ID], Result{Class: Success}
 			})
-			for i := range got { // rounded, because the means are fractions
+			for i := range got { // rounded, because the means are not integers
 				got[i] = got[i].Round(time.Millisecond)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -268,7 +268,7 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 			s.Add("a", rows(0, 5))
 			other := next(t, s, clock)
 			other.Written(clock.now, noAddr)
-			grant := next(t, s, clock) // still connecting
+			grant := next(t, s, clock) // the connection is not open yet
 			change(s, other)
 			if _, err := grant.Written(clock.now, noAddr); !errors.Is(err, ErrNotDue) {
 				t.Errorf("got %v, want the write refused", err)
@@ -283,8 +283,8 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 	}
 }
 
-// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own.
-// Hosts that wait for their shared address must hold no slots.
+// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own address.
+// Hosts that wait for their shared address must not hold slots.
 func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)
@@ -344,8 +344,8 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	}
 }
 
-// A round that sent nothing must not end at once, because the next round would start at
-// once.
+// A round that sent nothing must not end at once. If it did, the next round would start at once and
+// do the same.
 func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(time.Second, 1))

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// zipfSizes returns the number of pages of each host. It falls with the host's rank (Zipf's
+// zipfSizes returns the number of pages of each host. The number falls with the host's rank (Zipf's
 // law) and is at most limit.
 func zipfSizes(hosts, total, limit int) []int {
 	sizes := func(c float64) (n []int, sum int) {
@@ -40,13 +40,13 @@ type load struct {
 	slots   int
 	delay   time.Duration
 	service float64                // mean time of a request, in seconds
-	bandOf  func(host, k int) Band // band of a host's row k; nil: all rows have one band
-	// dead, if set, reports hosts that never answer: a request to them takes 10 s.
+	bandOf  func(host, k int) Band // band of row k of a host; nil if all rows have one band
+	// dead, if set, reports whether a host never answers. A request to such a host takes 10 s.
 	dead func(host int) bool
 }
 
-// makespan returns when the last living host is done, and the lower bound
-// max(longest host, total work ÷ slots) of living hosts, in seconds.
+// makespan returns when the last host that answers is done, and the lower bound max(longest host,
+// total work ÷ slots) of the hosts that answer. Both are in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service
@@ -137,7 +137,7 @@ type banded struct {
 
 func (b *banded) Band() Band { return b.bands[len(b.bands)-len(b.list)] }
 
-// BenchmarkMakespan uses this load; tests use a fifth of it.
+// zipfLoad is the load of BenchmarkMakespan. Tests use a fifth of it.
 func zipfLoad(hosts, urls, slots int) load {
 	return load{sizes: zipfSizes(hosts, urls, 750), slots: slots, delay: 2 * time.Second, service: 1.5}
 }
@@ -149,7 +149,7 @@ func TestMakespanIsNearItsLowerBound(t *testing.T) {
 	}
 }
 
-// 100 of 1,000 hosts never answer; the others must take no longer because of them.
+// 100 of 1,000 hosts never answer, and the other hosts must not take longer because of them.
 func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	with := zipfLoad(1000, 40_000, 40)
 	with.dead = func(host int) bool { return host%10 == 3 }
@@ -164,8 +164,8 @@ func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	alone, _ := makespan(t, without)
 	took, bound := makespan(t, with)
 	t.Logf("%.0fs, without dead hosts %.0fs, lower bound %.0fs", took, alone, bound)
-	// The first request to each dead host takes 10 s, so the 100 hosts take 40 slots for 25 s.
-	// No scheduler can avoid that.
+	// The first request to each dead host takes 10 s, so the 100 dead hosts take 40 slots for 25 s.
+	// No scheduler can avoid this cost.
 	if took > 1.03*alone {
 		t.Errorf("took %.0fs beside dead hosts, %.0fs without", took, alone)
 	}
@@ -187,9 +187,9 @@ func TestMakespanOfMixedPriorities(t *testing.T) {
 	}
 }
 
-// BenchmarkMakespan is the figure "politeness makespan". It has 200,000 URLs on 5,000
-// hosts, Zipf sizes of at most 750, a mean service of 1.5 s, a delay of 2 s and 200 slots.
-// It reports the ratio to the lower bound max(longest host, total work ÷ slots).
+// BenchmarkMakespan gives the figure "politeness makespan". The load has 200,000 URLs on 5,000
+// hosts, Zipf sizes of at most 750, a mean service time of 1.5 s, a delay of 2 s and 200 slots. The
+// benchmark reports the ratio to the lower bound max(longest host, total work ÷ slots).
 func BenchmarkMakespan(b *testing.B) {
 	l := zipfLoad(5000, 200_000, 200)
 	for b.Loop() {
@@ -200,8 +200,8 @@ func BenchmarkMakespan(b *testing.B) {
 	}
 }
 
-// BenchmarkMakespanHosts measures the time of a grant and the memory of a host for several
-// numbers of hosts. Neither may grow with the number.
+// BenchmarkMakespanHosts measures the time of a grant and the memory of a host, with more and more
+// hosts. Neither time nor memory may grow with the number of hosts.
 func BenchmarkMakespanHosts(b *testing.B) {
 	for _, hosts := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
@@ -224,7 +224,7 @@ func BenchmarkMakespanHosts(b *testing.B) {
 					}
 					_, _ = grant.Written(clock.now, noAddr)
 					grant.Sent(clock.now)
-					clock.add(7500 * time.Microsecond) // 200 slots, each with a request of 1.5 s
+					clock.add(7500 * time.Microsecond) // time between two grants of 200 slots with requests of 1.5 s
 					grant.Done(Result{Class: Success})
 					return
 				}
@@ -243,7 +243,7 @@ func BenchmarkMakespanHosts(b *testing.B) {
 	}
 }
 
-// endless is a Rows without an end.
+// endless is a Rows that never runs out.
 type endless struct{}
 
 func (endless) Len() int           { return 1 }

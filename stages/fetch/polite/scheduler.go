@@ -20,49 +20,49 @@ import (
 // Options are the options of New.
 type Options struct {
 	Config  Config
-	Breaker Breaker      // zero: DefaultBreaker
-	Clock   stages.Clock // nil: the system clock
-	Log     *slog.Logger // logs which hosts are suspended and resumed; nil: no log
-	Seed    uint64       // seed of the jitter
-	// LimitedPause is the pause of a host after its first 429 or 503, before jitter. It
-	// doubles with each further one in a row. Zero: 30s.
+	Breaker Breaker      // zero means DefaultBreaker
+	Clock   stages.Clock // nil means the system clock
+	Log     *slog.Logger // logs which hosts are suspended and resumed; nil means no log
+	Seed    uint64       // seed of the random part of pauses
+	// LimitedPause is the pause of a host after its first 429 or 503, before a random part is
+	// added. It doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
 	// Slots is how many grants the caller may have at a time. Hosts whose last request got no
-	// response share an eighth of these grants, at least one. Zero: no bound.
+	// response share an eighth of these grants, at least one. Zero means no bound.
 	Slots int
 }
 
-// Scheduler gives grants. Next is for one goroutine; all other methods may be called
+// Scheduler gives grants. Only one goroutine may call Next. All other methods may be called
 // concurrently.
 type Scheduler struct {
 	clock stages.Clock
 	log   *slog.Logger
 	seed  uint64
 	brk   Breaker
-	pause time.Duration // pause after a first 429 or 503
+	pause time.Duration // pause of a host after its first 429 or 503
 
 	mu        sync.Mutex
 	cfg       Config
 	hosts     map[string]*host
-	inOrder   []*host // in the order of adding
+	inOrder   []*host // hosts in the order in which they were added
 	addresses map[netip.Addr]*address
 	timed     byTime
-	drains    byWork // ready hosts whose items get grants without a request
+	drains    byWork // due hosts whose items get grants without a request
 	lanes     [lanes]lane
-	paid      float64 // what the lane of the last grant had paid before that grant
+	paid      float64 // sum that the lane of the last grant had paid before that grant
 	seq       int64
-	grants    int // number of grants that are not done
+	grants    int // number of open grants
 	left      int // number of items in queues
 	closed    bool
 	sent      bool               // whether this attempt or an earlier one wrote a request
-	closesAt  time.Time          // when Close will be called; zero: unknown
-	held      time.Time          // when HoldAddresses or HoldAll was called; zero: never
-	wholly    bool               // HoldAll was called
+	closesAt  time.Time          // when Close will be called; zero if unknown
+	held      time.Time          // when HoldAddresses or HoldAll was called; zero if neither was
+	wholly    bool               // whether HoldAll was called
 	wakeup    context.CancelFunc // ends the sleep of Next
 
-	slots          int     // 0: unknown
-	service        float64 // mean seconds of about the last hundred grants
-	doubtfulGrants int     // open grants of hosts whose last request got no response
+	slots          int     // limit of open grants; 0 if unknown
+	service        float64 // mean time of about the last hundred grants, in seconds
+	doubtfulGrants int     // number of open grants of hosts whose last request got no response
 	doubtfulMax    int
 }
 
@@ -92,7 +92,7 @@ func New(opt Options) *Scheduler {
 	return s
 }
 
-// Add adds a host with its planned rows. Adding a name twice is an error.
+// Add adds a host with its planned rows. A name may be added only once.
 func (s *Scheduler) Add(name string, rows Rows) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +119,8 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 // adopt applies the configured terms to the host.
 func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
 
-// host returns the host with that name. It adds a host that is unknown, because only a
-// redirect or a robots.txt named it.
+// host returns the host with the given name. It adds an unknown host, because some hosts are first
+// named by a redirect or a robots.txt.
 func (s *Scheduler) host(name string) *host {
 	if h := s.hosts[name]; h != nil {
 		return h
@@ -134,8 +134,8 @@ func (noRows) Len() int           { return 0 }
 func (noRows) Band() Band         { return Medium }
 func (noRows) Pop() (int64, bool) { return 0, false }
 
-// Push adds an item to a host: a redirect's next hop or a retry. Once due, it comes before
-// the host's planned rows. Push adds an unknown host.
+// Push adds an item, such as a redirect's next hop or a retry, to a host. Once the item is due, it
+// comes before the host's planned rows. Push adds an unknown host.
 func (s *Scheduler) Push(name string, it Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *Scheduler) push(h *host, it Item) {
 // Block restricts a host to urgent items until Unblock. It adds an unknown host.
 func (s *Scheduler) Block(name string) { s.setBlocked(name, true) }
 
-// Unblock ends Block.
+// Unblock ends the effect of Block.
 func (s *Scheduler) Unblock(name string) { s.setBlocked(name, false) }
 
 func (s *Scheduler) setBlocked(name string, blocked bool) {
@@ -172,8 +172,8 @@ func (s *Scheduler) setBlocked(name string, blocked bool) {
 	}
 }
 
-// Next waits for the next grant. It returns io.EOF when no items are left and no open
-// grant can push more, and the context's error when the context ends.
+// Next waits for the next grant. It returns io.EOF when no items are left and no open grant can
+// push more. It returns the context's error when the context ends.
 func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -191,16 +191,16 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 		sleep, cancel := context.WithCancel(ctx)
 		s.wakeup = cancel
 		s.mu.Unlock()
-		_ = s.clock.Sleep(sleep, wait) // wakeNext may end it early; then pick again
+		_ = s.clock.Sleep(sleep, wait) // wakeNext may end the sleep early
 		cancel()
 	}
 }
 
-// idle is how long Next sleeps when only a call of Done can add work; Done wakes it.
+// idle is how long Next sleeps when only a call of Done can add work. Done ends the sleep.
 const idle = time.Hour
 
-// pick returns a grant if one is due at now. Otherwise it returns how long to wait, and
-// whether more grants can follow.
+// pick returns a grant if a host is due at now. Otherwise it returns how long to wait, and whether
+// more grants can follow.
 func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool) {
 	for len(s.timed) > 0 && !s.timed[0].at.After(now) {
 		w := heap.Pop(&s.timed).(*waiter)
@@ -219,7 +219,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 		h.place = nowhere
 		if h.drain == Fetch {
 			if h.due().After(now) {
-				s.reschedule(h) // its delay grew while it was ready
+				s.reschedule(h) // the host's delay grew while the host was ready
 				continue
 			}
 			if h.addr != nil && h.addr.due.After(now) {
@@ -234,8 +234,8 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	if len(s.timed) == 0 {
 		return nil, idle, s.grants > 0
 	}
-	// A task that has sent nothing does not close early. If it did, the next round would start
-	// in the same position and send nothing either.
+	// A task that has sent nothing does not close early, because the next round would start in the
+	// same state and send nothing either.
 	if first := s.timed[0].at; s.grants > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
@@ -244,7 +244,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	return s.pick(now)
 }
 
-// give makes a host's grant. It returns nil if the host has no item to take.
+// give makes a grant for a host. It returns nil if the host has no item for a grant.
 func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	due := h.due()
 	it, ok := h.take(now, h.drain != Fetch)
@@ -276,7 +276,7 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	return t
 }
 
-// reschedule moves a host to the right heap after a change of its state.
+// reschedule moves a host to the right heap after its state has changed.
 func (s *Scheduler) reschedule(h *host) {
 	drain := s.drainKind(h)
 	if h.held || h.remaining() == 0 || drain == Fetch && h.blocked && len(h.urgent) == 0 {
@@ -300,13 +300,14 @@ func (s *Scheduler) reschedule(h *host) {
 		return
 	}
 	if h.place == ready || h.place == parked {
-		return // pick checks again whether it is due
+		return // pick checks later whether the host is still due
 	}
 	h.place = timed
 	setTime(&s.timed, &h.wait, h.due())
 }
 
-// drainKind returns why nothing more is fetched from a host, or Fetch.
+// drainKind returns the kind of the host's grants that allow no request, or Fetch if requests are
+// allowed.
 func (s *Scheduler) drainKind(h *host) Kind {
 	switch {
 	case h.stop != "":
@@ -325,7 +326,7 @@ func (s *Scheduler) makeReady(h *host) {
 	s.enqueue(h)
 }
 
-// remove takes a host out of its heap, if it is in one.
+// remove takes a host out of the heap that holds it, if any.
 func (s *Scheduler) remove(h *host) {
 	switch h.place {
 	case timed:
@@ -338,7 +339,7 @@ func (s *Scheduler) remove(h *host) {
 	h.place = nowhere
 }
 
-// wakeNext ends the sleep of Next, so that Next picks again.
+// wakeNext ends the sleep of Next, so that Next calls pick again.
 func (s *Scheduler) wakeNext() {
 	if s.wakeup != nil {
 		s.wakeup()
@@ -346,15 +347,15 @@ func (s *Scheduler) wakeNext() {
 	}
 }
 
-// Left is the number of items in queues. Items of open grants do not count.
+// Left returns the number of items in queues. Items of open grants do not count.
 func (s *Scheduler) Left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left
 }
 
-// Jitter lengthens a pause by a random part, so that items that failed together are not
-// retried together. The part is at most a quarter of the pause and at most half an hour.
+// Jitter lengthens a pause by a random part, so that items that failed together are not retried
+// together. The random part is at most a quarter of the pause and at most half an hour.
 func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,7 +65,7 @@ func newScheduler(t *testing.T, clock *testClock, cfg Config) *Scheduler {
 	return New(Options{Config: cfg, Clock: clock})
 }
 
-// next returns the next grant and advances the clock until it is due.
+// next advances the clock until a grant is due and returns that grant.
 func next(t *testing.T, s *Scheduler, clock *testClock) *Grant {
 	t.Helper()
 	for {
@@ -89,7 +89,7 @@ func TestDelayIsFromWriteToWrite(t *testing.T) {
 	start := clock.now
 
 	first := next(t, s, clock)
-	clock.add(700 * time.Millisecond) // still connecting
+	clock.add(700 * time.Millisecond) // the connection is not open yet
 	if p, err := first.Written(clock.now, noAddr); err != nil || !p.First {
 		t.Errorf("pace of the first request: %+v, %v", p, err)
 	}
@@ -104,7 +104,7 @@ func TestDelayIsFromWriteToWrite(t *testing.T) {
 	if diff := cmp.Diff(Pace{Delay: 2 * time.Second, Gap: 2 * time.Second}, p); diff != "" || err != nil {
 		t.Errorf("pace (-want +got), error %v:\n%s", err, diff)
 	}
-	clock.add(5 * time.Second) // a slow answer
+	clock.add(5 * time.Second) // the response takes 5 s
 	if grant, _, _ := s.pick(clock.now); grant != nil {
 		t.Error("a grant while the only request allowed is in flight")
 	}
@@ -134,7 +134,7 @@ func TestUnsentTurnCostsNoDelay(t *testing.T) {
 	if grant.Item.ID != 1 || clock.now != start {
 		t.Errorf("got item %d after %v, want the one put back at once", grant.Item.ID, clock.now.Sub(start))
 	}
-	// A failed connection counts as a request: the next one waits.
+	// A failed connection counts as a request, so the next request has to wait.
 	grant.Done(Result{Class: Failure})
 	next(t, s, clock)
 	if got := clock.now.Sub(start); got != 2*time.Second {
@@ -184,7 +184,7 @@ func TestRateLimitSlowsTheHostAlone(t *testing.T) {
 			t.Errorf("pause %d: %v, want %v and up to a quarter more", i, at[i], want)
 		}
 	}
-	// The delay stays raised, and falls after good responses.
+	// The delay stays raised until good responses lower it.
 	next(t, s, clock).Done(Result{})
 	var delays []time.Duration
 	for range 60 {
@@ -212,7 +212,7 @@ func TestCrawlDelayIsAFloor(t *testing.T) {
 	}
 	at := clock.now
 	grant.Written(at, noAddr)
-	s.SetCrawlDelay("a", 10*time.Second) // from robots.txt, which is fetched first
+	s.SetCrawlDelay("a", 10*time.Second) // the robots.txt of the host is fetched first and sets this delay
 	grant.Done(Result{Class: Success})
 	grant = next(t, s, clock)
 	if grant.Delay != 10*time.Second || clock.now.Sub(at) != 10*time.Second {
@@ -224,7 +224,7 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 	tests := []struct {
 		name   string
 		probes []Class // result of each probe
-		want   Kind    // kind of the grant after them
+		want   Kind    // kind of the grant after the probes
 		pauses []time.Duration
 	}{
 		{"resumed", []Class{Success}, Fetch, []time.Duration{2 * time.Minute}},
@@ -271,7 +271,7 @@ func TestBreakerForgetsOldFailures(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(20*time.Second, 1))
 	s.Add("a", rows(0, 100))
-	for i := range 60 { // in any 5 minutes, 14 of 15 requests fail
+	for i := range 60 { // 15 requests fit into 5 minutes, and 14 of them fail
 		grant := next(t, s, clock)
 		if grant.Kind != Fetch {
 			t.Fatalf("suspended for fewer than 20 requests in the window")
@@ -354,7 +354,7 @@ func TestSharedAddressIsPaced(t *testing.T) {
 	}
 	s.Add("other", rows(100, 4))
 	var grants []*Grant
-	for range 6 { // no address is known yet: all hosts are due
+	for range 6 { // all hosts are due, because no address is known yet
 		grants = append(grants, next(t, s, clock))
 	}
 	start := clock.now
@@ -410,7 +410,7 @@ func TestSnapshotKeepsPace(t *testing.T) {
 
 	got := s.Snapshot()
 	const s10 = 10_000
-	paused := duration(got[0].WaitMS) // jittered
+	paused := duration(got[0].WaitMS) // the pause has a random part
 	if paused < 5*time.Minute || paused > 5*time.Minute*5/4 {
 		t.Errorf("a Retry-After of 5m keeps the host waiting for %v, want up to a quarter more", paused)
 	}
@@ -499,8 +499,8 @@ func (q *events) Pop() any {
 	return e
 }
 
-// TestPaceHoldsInAnyOrder runs random crawls in virtual time and checks the time of every
-// write.
+// TestPaceHoldsInAnyOrder runs random crawls in virtual time and checks when each request is
+// written.
 func TestPaceHoldsInAnyOrder(t *testing.T) {
 	refused := 0
 	for seed := range uint64(20) {
@@ -571,7 +571,7 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 				}
 				at := clock.now.Add(grant.Clear(a))
 				p, err := grant.Written(at, a)
-				if err != nil { // its delay grew in the meantime
+				if err != nil { // the host's delay grew after the grant was given
 					refused++
 					grant.PutBack(grant.Item)
 					grant.Done(Result{})
@@ -629,8 +629,8 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestNextWakesForWork runs the scheduler as a task does: one goroutine calls Next, others
-// call Done.
+// TestNextWakesForWork runs the scheduler as a task does: one goroutine calls Next, and others call
+// Done.
 func TestNextWakesForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Config: testConfig(2*time.Second, 1)})
@@ -695,7 +695,7 @@ func TestABlockedHostIsAskedForUrgentItemsOnly(t *testing.T) {
 	grant := next(t, s, clock)
 	s.Block("a")
 	grant.PutBack(grant.Item)
-	grant.Written(clock.now, noAddr) // for robots.txt, which failed
+	grant.Written(clock.now, noAddr) // the request for robots.txt, which fails
 	grant.Done(Result{Class: Failure, Requeue: &Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(10 * time.Second)}})
 	grant = next(t, s, clock)
 	if grant.Item.ID != -1 || clock.now.Sub(start) != 10*time.Second {
@@ -733,7 +733,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(10*time.Second, 1))
 	s.Add("down", rows(0, 100))
-	for range 20 { // all fail, so the breaker opens
+	for range 20 { // all requests fail, so the breaker opens
 		grant := next(t, s, clock)
 		grant.Written(clock.now, noAddr)
 		grant.Done(Result{Class: Failure})
@@ -743,7 +743,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 		t.Fatalf("snapshot %+v, want an open breaker with 20 failures", kept)
 	}
 
-	s = newScheduler(t, clock, testConfig(time.Second, 1)) // an older, faster config
+	s = newScheduler(t, clock, testConfig(time.Second, 1)) // an older config, with a shorter delay
 	s.Add("down", rows(0, 100))
 	s.Restore(kept, 0, false)
 	start := clock.now
@@ -761,7 +761,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	s = newScheduler(t, clock, testConfig(time.Second, 1))
 	s.Restore([]manifest.HostClock{{Host: "seen", DelayMS: 10_000, BaseMS: 10_000, WaitMS: 4000}}, 0, true)
 	s.HoldAll()
-	s.Push("seen", Item{ID: 1}) // a host reached only by redirects
+	s.Push("seen", Item{ID: 1}) // a host that only redirects reach
 	s.Push("unseen", Item{ID: 2})
 	start = clock.now
 	for _, want := range []struct {
@@ -775,7 +775,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	}
 }
 
-// A stop that is lifted before its hosts are drained changes nothing for them.
+// If a stop is lifted before the hosts are drained, their items are fetched as usual.
 func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)
@@ -790,8 +790,8 @@ func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	}
 }
 
-// Items of an earlier attempt that are due only after the window closes are closed at once.
-// A task that has sent nothing waits.
+// If items of an earlier attempt are due only after the window closes, they are closed at once. A
+// task that has sent nothing does not close them early.
 func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		clock := newClock()

@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Snapshot returns the clocks of hosts that must wait, were slowed down or failed, sorted
-// by name. Checkpoints store them. Times are relative to now, because the clocks of two
+// Snapshot returns the clocks of hosts that must wait, were slowed down or failed, sorted by name.
+// Checkpoints store these clocks. Their times are relative to now, because the clocks of two
 // machines may differ.
 func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
@@ -19,7 +19,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 	for _, h := range s.inOrder {
 		wait := max(h.pace().Sub(now), 0)
 		if h.held && h.inFlight > 0 {
-			wait = max(wait, h.delay()) // the open grant may write its request right now
+			wait = max(wait, h.delay()) // the request of the open grant may be written right now
 		}
 		b := h.br.clock(now)
 		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
@@ -27,7 +27,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.asked()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
 			}
 			if b != (manifest.HostBreaker{}) {
-				kept := b // a copy, so that b is allocated only for hosts with a breaker
+				kept := b // a copy, so that only hosts with a breaker need an allocation
 				c.Breaker = &kept
 			}
 			out = append(out, c)
@@ -42,8 +42,8 @@ func Millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseco
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// pace is when the host's delay and pauses allow the next request. It does not depend on
-// when the host's items are due.
+// pace returns when the host's delay and pauses allow the next request. It does not depend on when
+// the host's items are due.
 func (h *host) pace() time.Time {
 	at := h.notBefore
 	if !h.paced.IsZero() {
@@ -61,9 +61,9 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 	return c
 }
 
-// Restore applies the stored clocks of an earlier attempt. Call it after all planned hosts
-// were added. waited is the time since Snapshot. A stored delay above the configured one
-// stays until Reload. If fresh is set, the config is newer than the clocks, and Restore
+// Restore applies the clocks that an earlier attempt stored. The caller calls Restore after it has
+// added all planned hosts. waited is the time since Snapshot. A stored delay above the configured
+// delay stays until Reload. If fresh is set, the config is newer than the clocks, and Restore
 // ignores stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
@@ -97,14 +97,14 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 	}
 }
 
-// HoldAddresses makes every host, even one that is added later, wait for the delay per
-// address from now. A new attempt calls it after Restore. Checkpoints do not store
-// addresses, so a due host may share an address that just got a request.
+// HoldAddresses makes every host, even a host that is added later, wait for the delay per address
+// from now. A new attempt calls HoldAddresses after Restore. Checkpoints do not store addresses, so
+// a due host may share an address that just got a request.
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
 
-// HoldAll makes every host, even one that is added later, wait from now for its own delay
-// or the delay per address, whichever is longer. A new attempt calls it after Restore if it
-// cannot know when the earlier attempt sent its last requests.
+// HoldAll makes every host, even a host that is added later, wait from now for its own delay or the
+// delay per address, whichever is longer. A new attempt calls HoldAll after Restore if it cannot
+// know when the earlier attempt sent its last requests.
 func (s *Scheduler) HoldAll() { s.holdHosts(true) }
 
 func (s *Scheduler) holdHosts(wholly bool) {
@@ -117,7 +117,7 @@ func (s *Scheduler) holdHosts(wholly bool) {
 	}
 }
 
-// hold applies the last call of HoldAddresses or HoldAll to a host.
+// hold applies to a host the last call of HoldAddresses or HoldAll.
 func (s *Scheduler) hold(h *host) {
 	if s.held.IsZero() {
 		return

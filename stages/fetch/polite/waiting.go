@@ -9,18 +9,18 @@ import (
 // Reason tells why a host may get no request now.
 type Reason uint8
 
-// The reasons.
+// The reasons for a wait.
 const (
-	ByDelay      Reason = iota // its configured delay
+	ByDelay      Reason = iota // the host's configured delay
 	ByCrawlDelay               // the Crawl-delay of its robots.txt
-	BySlowness                 // its responses take long
-	ByRaised                   // its delay, which 429 or 503 raised
-	ByEarlier                  // a wait left by an earlier attempt or round
-	ByLimit                    // it answered 429 or 503
-	ByRetryAfter               // it answered 429 or 503 with Retry-After
-	ByHold                     // Result.Hold
-	ByBreaker                  // it is suspended
-	ByItem                     // no remaining item is due; Wait.Item is the first
+	BySlowness                 // the host is slow (Config.SlowFactor)
+	ByRaised                   // the host's delay was raised by 429 or 503
+	ByEarlier                  // an earlier attempt or round left a wait
+	ByLimit                    // the host answered 429 or 503
+	ByRetryAfter               // the host answered 429 or 503 with Retry-After
+	ByHold                     // Result.Hold was set
+	ByBreaker                  // the host is suspended
+	ByItem                     // no remaining item is due; Wait.Item is the first item
 )
 
 // Wait describes a host that may get no request now.
@@ -28,35 +28,35 @@ type Wait struct {
 	Host   string
 	Reason Reason
 	Until  time.Time
-	Delay  time.Duration // the delay in force
+	Delay  time.Duration // delay in force
 	Left   int           // number of items that are not urgent
-	Item   Item          // the first pushed item; only for ByEarlier and later reasons; zero: none
+	Item   Item          // first pushed item; set only for ByEarlier and later reasons
 
 	Rest time.Duration // predicted time until the host is done
 }
 
-// Standing describes the state of all hosts at one moment for people.
+// Standing describes for people the state of all hosts at one moment.
 type Standing struct {
 	Left     int // number of items in queues
 	InFlight int
-	Asked    string // a host with a request in flight; "": none
+	Asked    string // a host with a request in flight; "" if there is none
 	Ready    int    // number of due hosts
 	Delayed  int    // number of hosts with a short wait
-	Waits    []Wait // the other waiting hosts, the longest Rest first
+	Waits    []Wait // other waiting hosts, the longest Rest first
 	More     int    // number of waiting hosts that Waits leaves out
-	// Rest is a lower bound of the remaining time. It is the larger of two times: the Rest of
-	// the slowest host, and the time that all items take with all slots busy. It does not
-	// exceed the end of the window.
+	// Rest is a lower bound of the remaining time. It is the Rest of the slowest host, or the time
+	// that all items take with all slots busy, whichever is longer. Rest does not exceed the end of
+	// the window.
 	Rest    time.Duration
-	Slowest Wait      // the host with the longest Rest, even if it does not wait; Host "": no host is left
-	Closes  time.Time // end of the window; zero: unknown
+	Slowest Wait      // host with the longest Rest, even if it does not wait; its Host is "" if no host is left
+	Closes  time.Time // end of the window; zero if unknown
 }
 
-// moment is the longest wait that counts as Delayed for any reason.
+// moment is the longest wait, for any reason, of a host that counts as Delayed.
 const moment = 5 * time.Second
 
-// Stand returns the state of all hosts, with at most n waits. A host that waits for its
-// delay, and at most for brief, counts as Delayed. It visits every host, so call it at most
+// Stand returns the state of all hosts, with at most n waits. A host that waits for its delay, and
+// for at most brief, counts as Delayed. Stand visits every host, so it should be called at most
 // about once a second.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
@@ -100,8 +100,8 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	return out
 }
 
-// rest predicts the time from the host's next request to its last. It assumes that a delay
-// raised by 429 and 503 shrinks again (speedUp).
+// rest predicts the time from the host's next request to its last. It assumes that a delay raised
+// by 429 and 503 falls again (speedUp).
 func (h *host) rest() time.Duration {
 	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
 	var sum time.Duration
@@ -129,7 +129,7 @@ func (h *host) waiting() Wait {
 	}
 	take(h.firstItem(), ByItem)
 	if w.Reason >= ByEarlier && len(h.urgent)+len(h.extra) > 0 {
-		w.Item = h.first() // most likely the item that failed
+		w.Item = h.first() // most likely this item failed
 	}
 	return w
 }
@@ -155,7 +155,7 @@ func (h *host) first() Item {
 	return h.extra[0]
 }
 
-// keepFrom allows the host no request before a time, for a reason.
+// keepFrom delays the host's requests until the given time, for reason r.
 func (h *host) keepFrom(at time.Time, r Reason) {
 	if at.After(h.notBefore) {
 		h.notBefore, h.putOff = at, r

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// ends takes the next grant and ends it with a result. Only one host is due.
+// ends takes the next grant and ends it with a result. The test has only one due host.
 func ends(t *testing.T, s *Scheduler, clock *testClock, r Result) {
 	t.Helper()
 	grant := next(t, s, clock)
@@ -23,7 +23,7 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 		name   string
 		does   func(t *testing.T, s *Scheduler, clock *testClock)
 		reason Reason
-		within [2]time.Duration // range of the wait's end, counted from now
+		within [2]time.Duration // earliest and latest end of the wait, from now
 	}{
 		{"429", func(t *testing.T, s *Scheduler, clock *testClock) {
 			ends(t, s, clock, Result{Class: RateLimited})
@@ -105,7 +105,7 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {
 		t.Errorf("when four were limited: %+v", st)
 	}
-	// With a brief of one second, delays of two seconds are listed as waits.
+	// With brief at one second, delays of two seconds are listed as waits.
 	if st := s.Stand(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
 		t.Errorf("with short waits: %+v", st)
 	}

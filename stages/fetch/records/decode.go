@@ -10,28 +10,28 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// ErrDamaged means that the bytes at a place are not a whole record.
+// ErrDamaged means that the bytes at a record's place are not a whole record.
 var ErrDamaged = errors.New("the record is damaged")
 
-// Record is a decoded record. It is valid until its Decoder decodes the next one.
+// Record is a decoded record. It is valid until its Decoder decodes another record.
 type Record struct {
 	Type   warc.Type
-	URL    string // WARC-Target-URI
+	URL    string // value of the field WARC-Target-URI
 	Date   time.Time
 	Header warc.Header
 	Block  []byte
-	Cut    bool // Block is only the beginning of the record's block
+	Cut    bool // whether Block is only the beginning of the record's block
 }
 
-// BlockLimit is how many bytes to read of a response's block if the body has at most
-// maxBody bytes. It leaves room for the head and the chunk framing.
+// BlockLimit returns how many bytes of a response's block to read if the body has at most maxBody
+// bytes. The limit leaves room for the head and the chunk framing.
 func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
 
-// StoredLimit is how many compressed bytes to read of such a record. Incompressible data
-// grows slightly.
+// StoredLimit returns how many compressed bytes of a response's record to read if the body has at
+// most maxBody bytes. Incompressible data grows slightly.
 func StoredLimit(maxBody int64) int64 { return BlockLimit(maxBody) + maxBody/16 + 2<<20 }
 
-// Decoder decodes records. The zero value is ready; it is for one goroutine.
+// Decoder decodes records. The zero value is ready for use. A Decoder is for one goroutine.
 type Decoder struct {
 	reader *warc.Reader
 	in     bytes.Reader
@@ -41,8 +41,7 @@ type Decoder struct {
 // keptBlock is the largest buffer that is reused for the next record, in bytes.
 const keptBlock = 4 << 20
 
-// Record decodes a record with at most limit bytes of its block. The error wraps
-// ErrDamaged.
+// Record decodes a record and at most limit bytes of its block. Its error wraps ErrDamaged.
 func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if raw.Err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, raw.Err)
@@ -63,7 +62,8 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if cap(d.block) > keptBlock {
 		d.block = nil
 	}
-	// The buffer grows with the data: the header may claim a length that the record does not have.
+	// The buffer grows with the data, because the header may claim a length that the record does
+	// not have.
 	buf := bytes.NewBuffer(d.block[:0])
 	_, err = buf.ReadFrom(io.LimitReader(e, min(e.Length, limit)))
 	if d.block = buf.Bytes(); err != nil && !raw.Cut {

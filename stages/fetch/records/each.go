@@ -10,10 +10,10 @@ import (
 
 // Steps are the callbacks of Each.
 type Steps[T any] struct {
-	// Places returns the places of the records that the document needs; there may be none.
+	// Places returns the places of the records that the document needs. A document may need none.
 	Places func(doc *T) []Place
-	// Work runs for each document on one of several goroutines, each with its own
-	// Decoder. An error ends Each.
+	// Work runs for each document on one of several goroutines. Each goroutine has its own Decoder.
+	// An error ends Each.
 	Work func(d *Decoder, doc *T, raws []Raw) error
 	// Emit runs for each document, on one goroutine and in the order of the documents.
 	Emit func(doc *T) error

@@ -1,13 +1,13 @@
 // Package records reads stored WARC records back in batches and processes them on all
 // CPUs.
 //
-// In: documents, each with the places of its records. Out: the same documents in the
-// same order, after the caller's work on them. One range request reads all records that
-// lie close together in a file, so a thousand pages take a few requests. Memory holds at
-// most two batches (one in work, one read ahead), whatever lengths records claim.
+// In: documents, each with the places of its records. Out: the same documents in the same order,
+// after the caller's work on them. One range request reads all records that are close together in a
+// file, so a thousand pages take a few requests. Memory holds at most two batches, one in work and
+// one read ahead, whatever lengths the records claim.
 //
-// A missing or damaged record affects only its document; Raw.Err and ErrDamaged report it.
-// If the store fails or a file is missing, reading ends. It imports formats packages only.
+// A missing or damaged record affects only its document; Raw.Err and ErrDamaged report it. If the
+// store fails or a file is missing, reading ends. Package records imports only formats packages.
 package records
 
 import (
@@ -29,8 +29,8 @@ const (
 	batchBytes   = 32 << 20
 	// maxRange bounds a range with several records, in bytes.
 	maxRange = 8 << 20
-	// maxGap bounds the bytes between two records of a range. Mostly these bytes are request
-	// records.
+	// maxGap bounds the bytes between two records that one range request reads. Most of these bytes
+	// are request records.
 	maxGap = 64 << 10
 	// rangesAtATime bounds concurrent range requests.
 	rangesAtATime = 8
@@ -38,13 +38,13 @@ const (
 	openFiles = 32
 )
 
-// Place is where a record lies.
+// Place is the place of a record.
 type Place struct {
 	File           string // key of the WARC file
-	Offset, Length int64  // place of its gzip member, in bytes
+	Offset, Length int64  // offset and length of the record's gzip member, in bytes
 }
 
-// ErrPlace means that the place does not lie within the file.
+// ErrPlace means that a record's place is not within its file.
 var ErrPlace = errors.New("the file ends before the record")
 
 // ErrNoFile means that the store does not have a WARC file that a row names.
@@ -54,15 +54,15 @@ var ErrNoFile = errors.New("the WARC file does not exist")
 type Raw struct {
 	Place
 	Bytes []byte
-	Cut   bool  // Bytes is only the beginning: the record is longer than the archive's limit
-	Err   error // why there are no bytes
+	Cut   bool  // whether Bytes is only the beginning, because the record is longer than the archive's limit
+	Err   error // why there are no bytes; nil if there are
 }
 
 // Archive reads records of WARC files. It is for one goroutine. The caller closes it.
 type Archive struct {
 	bucket store.Bucket
 	limit  int64
-	open   []opened // the most recently used is the last
+	open   []opened // open files; the last was used most recently
 	ranges int64
 }
 
@@ -71,22 +71,22 @@ type opened struct {
 	store.Object
 }
 
-// NewArchive returns an Archive that reads from b, at most limit compressed bytes of each
+// NewArchive returns an Archive that reads from b. It reads at most limit compressed bytes of each
 // record.
 func NewArchive(b store.Bucket, limit int64) *Archive { return &Archive{bucket: b, limit: limit} }
 
-// Ranges is the number of range requests so far.
+// Ranges returns the number of range requests so far.
 func (a *Archive) Ranges() int64 { return a.ranges }
 
 // Close closes the open files.
 func (a *Archive) Close() {
 	for _, o := range a.open {
-		_ = o.Close() // it was only read
+		_ = o.Close() // nothing was written, so the error does not matter
 	}
 	a.open = nil
 }
 
-// file returns an open file, and closes the least recently used one if too many are open.
+// file returns an open file. If too many files are open, it closes the least recently used one.
 func (a *Archive) file(ctx context.Context, key string) (store.Object, error) {
 	if i := slices.IndexFunc(a.open, func(o opened) bool { return o.key == key }); i >= 0 {
 		o := a.open[i]
@@ -101,17 +101,17 @@ func (a *Archive) file(ctx context.Context, key string) (store.Object, error) {
 		return nil, err
 	}
 	if len(a.open) == openFiles {
-		_ = a.open[0].Close() // it was only read
+		_ = a.open[0].Close() // nothing was written, so the error does not matter
 		a.open = slices.Delete(a.open, 0, 1)
 	}
 	a.open = append(a.open, opened{key, obj})
 	return obj, nil
 }
 
-// length is the number of bytes to read of a record.
+// length returns the number of bytes to read of a record.
 func (a *Archive) length(p *Place) int64 { return min(p.Length, a.limit) }
 
-// load reads records in any order of places.
+// load reads the records at the given places, in any order.
 func (a *Archive) load(ctx context.Context, places []Place) ([]Raw, error) {
 	raws := make([]Raw, len(places))
 	order := make([]int, len(places))

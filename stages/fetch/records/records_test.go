@@ -59,7 +59,7 @@ func docs(places []Place) iter.Seq2[*Place, error] {
 
 func TestDocumentsComeInTheirOrderWithTheirRecords(t *testing.T) {
 	b, places := archived(t, 3, 700)
-	// Not in file order, and some of them twice.
+	// The places are not in the order of the files, and some occur twice.
 	slices.Reverse(places)
 	places = append(places, places[:50]...)
 	a := NewArchive(b, 1<<20)
@@ -109,7 +109,7 @@ func TestARecordThatIsNotWholeIsItsDocumentsTrouble(t *testing.T) {
 				return err
 			}
 			if err != nil {
-				p.File = "" // marks a failure
+				p.File = "" // the empty name marks a failure
 			}
 			return nil
 		},

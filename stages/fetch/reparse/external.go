@@ -23,10 +23,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// plannedRecord is a planned URL whose response lies in an external archive.
+// plannedRecord is a planned URL whose response is in an external archive.
 type plannedRecord struct {
 	schema.PlannedURL
-	Row int32 // number of its row in the plan file
+	Row int32 // number of the URL's row in the plan file
 }
 
 // compareRecords orders planned records by file and offset.
@@ -40,11 +40,11 @@ type captured struct {
 	rows segments.Record
 }
 
-// errNotResponse means that the planned record is not of type response.
+// errNotResponse means that the record is not of type response.
 var errNotResponse = errors.New("it is not a response")
 
-// external gives each planned URL the outcome of the response that the archive holds, as
-// if it had been fetched. It records no requests and no robots.txt verdicts.
+// external gives each planned URL the outcome of the response in the archive, as if the response
+// had been fetched. It records no requests and no robots.txt verdicts.
 func (r *run) external(ctx context.Context) error {
 	rows, err := table.NewSorter(r.env.Scratch, compareRecords, sortMemory)
 	if err != nil {
@@ -90,7 +90,7 @@ func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
 	}
 }
 
-// parseExternal makes the rows of a response. If the record cannot be read, the outcome is
+// parseExternal makes the rows of a response. If the record cannot be read, the URL's outcome is
 // protocol_error.
 func (r *run) parseExternal(dec *records.Decoder, d *captured, raws []records.Raw) error {
 	f := &schema.Fetch{
@@ -153,7 +153,7 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 	return nil
 }
 
-// redirected ends a URL whose response is a redirect; the frontier plans its target.
+// redirected ends a URL whose response is a redirect. The frontier plans the redirect's target.
 func (r *run) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.rows.Fetch
 	target, spelled, err := response.Location(r.canon, x, d.URL)
@@ -173,7 +173,7 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
 	prefix := response.Prefix(x.Body)
 	if len(prefix) == 0 {
-		prefix = nil // without a prefix the parser decides by the type alone
+		prefix = nil // without a prefix, the parser decides by the type alone
 	}
 	if f.MimeDetected != "" && !r.parser.Wants(f.MimeDetected, prefix) {
 		f.Outcome = schema.MIMEFiltered
@@ -193,8 +193,8 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
-// externalTruncation is why a stored body ends early. "unspecified" becomes "disconnect",
-// because in crawlbatch's columns "unspecified" means that the payload is withheld.
+// externalTruncation returns why a stored body ends early. The WARC reason "unspecified" becomes
+// "disconnect", because in crawlbatch's columns "unspecified" means that the payload is withheld.
 func externalTruncation(rec *records.Record, x *wire.Exchange) string {
 	switch said := warc.Truncation(rec.Header.Get(warc.FieldTruncated)); {
 	case said == warc.TruncatedLength || said == warc.TruncatedTime || said == warc.TruncatedDisconnect:

@@ -11,11 +11,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// previous reads the source task's captures, links and texts in step with its documents,
-// each in the order of recording. It copies captures and links that belong to no document.
-// It reads texts only for documents that cannot be parsed again.
+// previous reads the source task's captures, links and texts in parallel with its documents, in the
+// order in which they were recorded. It copies captures and links that belong to no document. It
+// reads texts only for documents that cannot be parsed again.
 type previous struct {
-	pages    int64 // documents passed so far
+	pages    int64 // number of documents read so far
 	captures *table.Cursor[schema.Capture]
 	edges    *table.Cursor[schema.Link]
 	texts    *table.Cursor[schema.Text]
@@ -35,7 +35,7 @@ func (r *run) previous(ctx context.Context) *previous {
 }
 
 func (p *previous) close() {
-	_ = p.captures.Close() // cursors return no error
+	_ = p.captures.Close() // closing a cursor returns no error
 	_ = p.edges.Close()
 	_ = p.texts.Close()
 }
@@ -45,8 +45,8 @@ func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture gives the row of the WARC record that a row of fetches points to. It copies the
-// rows before that one, which belong to responses without a page.
+// capture returns the row of the WARC record that a row of fetches points to. It copies the
+// captures before this row, which belong to responses without a page.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()
@@ -68,7 +68,7 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
 }
 
-// links gives the links that a page had. It copies the redirects before them.
+// links returns the links that a page had. It copies the redirects that precede them.
 func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil
@@ -86,7 +86,7 @@ func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Lin
 			break
 		}
 		links = append(links, *l)
-		_, _ = p.edges.Next() // the row that Peek gave
+		_, _ = p.edges.Next() // skips the row that Peek returned
 	}
 	if len(links) == 0 {
 		return nil, missing(stages.FileLinks, page.URL)
@@ -94,7 +94,7 @@ func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Lin
 	return links, nil
 }
 
-// redirects copies the redirects that come next.
+// redirects copies the redirects up to the next link of a page.
 func (p *previous) redirects(out *segments.Segment) error {
 	for {
 		l, err := p.edges.Peek()
@@ -104,11 +104,11 @@ func (p *previous) redirects(out *segments.Segment) error {
 		if err := out.Add(&segments.Record{Links: []schema.Link{*l}}); err != nil {
 			return err
 		}
-		_, _ = p.edges.Next() // the row that Peek gave
+		_, _ = p.edges.Next() // skips the row that Peek returned
 	}
 }
 
-// text gives the text that a page had. Each page has one text, in the order of the pages.
+// text returns the text that a page had. Each page has one text, in the order of the pages.
 func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 	for {
 		t, err := p.texts.Next()

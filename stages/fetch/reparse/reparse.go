@@ -1,13 +1,12 @@
 // Package reparse does the work of a fetch task without sending requests: it reads responses
 // that are stored as WARC and parses them with the current parser.
 //
-// In: the result of the fetch task that stored the responses, or a plan that gives the
-// places of records in an external archive. Out: the same kinds of rows as a fetch task's.
-// The result depends only on what is stored, so a reparse needs no checkpoint, no lease and
-// no epoch. Rows of fetches, requests and robots.txt stay as the fetch task wrote them. A
-// document that cannot be read again (noarchive, damage) keeps its rows; their
-// parser_version shows that. It imports packages stages, formats, wire, records, response
-// and segments.
+// In: the result of the fetch task that stored the responses, or a plan that gives the places of
+// records in an external archive. Out: the same kinds of rows as those of a fetch task. The result
+// depends only on stored data, so a reparse needs no checkpoint, no lease and no epoch. Rows of
+// fetches, requests and robots.txt stay as the fetch task wrote them. A document that cannot be
+// read again (noarchive, damage) keeps its rows, which show the older parser_version. Package
+// reparse imports packages stages, formats, wire, records, response and segments.
 package reparse
 
 import (
@@ -30,12 +29,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// Input is what a fetch task of a reparse reads.
+// Input is the input of a reparse task.
 type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
-	// From is the result of the fetch task that stored the responses. If it is nil, they are
-	// in an external archive, and the rows of the plan give their locations.
+	// From is the result of the fetch task that stored the responses. If From is nil, the responses
+	// are in an external archive, and the rows of the plan give their places.
 	From *manifest.Result
 	// Archive holds the WARC files.
 	Archive store.Bucket
@@ -43,15 +42,15 @@ type Input struct {
 
 // Counts in the result of a reparse, in addition to those of a fetch task.
 const (
-	CountReparsed = "reparse.pages"    // documents parsed again
-	CountWithheld = "reparse.withheld" // documents with noarchive, which have no copy, so they keep their rows
-	CountDamaged  = "reparse.damaged"  // documents that cannot be read or parsed again keep their rows
+	CountReparsed = "reparse.pages"    // number of documents that were parsed again
+	CountWithheld = "reparse.withheld" // number of documents with noarchive; they have no copy, so they keep their rows
+	CountDamaged  = "reparse.damaged"  // number of documents that cannot be read or parsed again, so they keep their rows
 )
 
-// Run reads the stored responses, parses them and returns the result, which depends only on
-// its input, limits, stripParams and parser. Limits are those of the crawl that fetched;
-// stripParams are the query parameters that are removed from canonical URLs. The error may
-// wrap stages.ErrPermanent or stages.ErrInterrupted.
+// Run reads the stored responses, parses them and returns the result. The result depends only on
+// Run's input, limits, stripParams and parser. limits are the limits of the crawl that fetched.
+// stripParams are the query parameters that are removed from canonical URLs. The error may wrap
+// stages.ErrPermanent or stages.ErrInterrupted.
 func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits, stripParams []string, parser document.Parser) (*manifest.Result, error) {
 	canon, err := urlkey.New(stripParams)
 	if err != nil {
@@ -91,12 +90,12 @@ type run struct {
 	env     *stages.Env
 	in      *Input
 	limits  wire.Limits
-	longest int64 // longest payload that is read, in bytes
+	longest int64 // length of the longest payload that is read, in bytes
 	parser  document.Parser
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive
 	out     *segments.Segment
-	urls    int64 // counted in progress so far
+	urls    int64 // number of URLs that the progress counts so far
 }
 
 // count adds finished URLs to the progress.
@@ -105,7 +104,7 @@ func (r *run) count(n int64) {
 	r.env.Progress.Add(stages.CountURLs, n)
 }
 
-// epoch is the epoch in the names of a reparse's files. Fetch attempts count from 1.
+// epoch is the epoch in the names of a reparse's files. The epochs of fetch attempts start at 1.
 const epoch = 0
 
 // finish uploads the new files.
@@ -116,8 +115,8 @@ func (r *run) finish(ctx context.Context) error {
 	return r.out.Upload(ctx, r.env.Bucket)
 }
 
-// remade reports whether the reparse replaces a file that the source's result lists. The
-// new result lists the other files under the keys that they have.
+// remade reports whether the reparse replaces a file that the source's result lists. The new result
+// lists all other files under their old keys.
 func remade(f manifest.File) bool {
 	switch f.Dataset {
 	case stages.FilePages, stages.FileText, stages.FileLinks:
@@ -128,7 +127,7 @@ func remade(f manifest.File) bool {
 	return false
 }
 
-// result lists the new files and those of the source that stay.
+// result lists the new files and the source's files that are not replaced.
 func (r *run) result() *manifest.Result {
 	t := r.in.Task
 	out := &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: r.in.Plan.ID}
@@ -137,7 +136,7 @@ func (r *run) result() *manifest.Result {
 		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
 		for _, c := range r.in.From.Counts {
 			if c.Name != "pages" && c.Name != "links" {
-				counts[c.Name] = c.N // the rows stay
+				counts[c.Name] = c.N // the source's rows stay, so its count does too
 			}
 		}
 	}

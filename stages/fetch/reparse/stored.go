@@ -20,13 +20,13 @@ import (
 
 // recorded is a document that a fetch task recorded.
 type recorded struct {
-	page  schema.Page // as it was recorded
+	page  schema.Page // row of pages as the fetch task recorded it
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is what the parser finds now. If it is nil, the document keeps its rows, and why
-	// gives the reason.
+	// parsed is the result of the current parser. If parsed is nil, the document keeps its rows,
+	// and why gives the reason.
 	parsed *document.Parsed
-	mime   string // content_mime_detected now
+	mime   string // content_mime_detected according to the current parser
 	why    error
 }
 
@@ -44,8 +44,8 @@ type fetchedAs struct {
 // noarchive.
 func (d *recorded) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
-// places gives the place of the record with the payload, which the row of pages names. For
-// a revisit it adds the place of the document's own record, which has the head.
+// places returns the place of the record with the payload, which the row of pages names. For a
+// revisit, the second place is that of the document's own record, which has the head.
 func (d *recorded) places() []records.Place {
 	if d.withheld() {
 		return nil
@@ -57,8 +57,8 @@ func (d *recorded) places() []records.Place {
 	return p
 }
 
-// stored parses the documents that a fetch task stored. Rows of requests, of outcomes and
-// of responses without a page stay as they are.
+// stored parses the documents that a fetch task stored. It does not change the rows of requests, of
+// outcomes, and of responses without a page.
 func (r *run) stored(ctx context.Context) error {
 	old := r.previous(ctx)
 	defer old.close()
@@ -81,8 +81,8 @@ func (r *run) keysOf(dataset, subset string) []string {
 	return stages.SubsetKeys([]*manifest.Result{r.in.From}, dataset, subset)
 }
 
-// documents joins each row of pages with its row of fetches: every fetch with the outcome
-// ok has one page, in the same order.
+// documents joins each row of pages with its row of fetches. Every fetch with the outcome ok has
+// one page, and both datasets have the same order.
 func (r *run) documents(ctx context.Context) iter.Seq2[*recorded, error] {
 	return func(yield func(*recorded, error) bool) {
 		next, stop := iter.Pull2(table.Concat[fetchedAs](ctx, r.env.Bucket, r.keysOf(stages.FileFetches, "")))
@@ -113,8 +113,8 @@ func (r *run) documents(ctx context.Context) iter.Seq2[*recorded, error] {
 	}
 }
 
-// parseStored reads a document's records and parses it. A document that cannot be read
-// keeps its rows and does not end the task.
+// parseStored reads a document's records and parses the document. If that fails, the document keeps
+// its rows, and the task goes on.
 func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw) error {
 	if d.withheld() {
 		return nil
@@ -131,8 +131,8 @@ func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw)
 	return nil
 }
 
-// read replays the response of a document, from its own head and from the payload, wherever
-// that is stored. It returns an error if the payload is cut now but was whole in the crawl.
+// read replays the response of a document from its own head and its payload, which another record
+// may hold. It returns an error if the limits cut the payload now but did not in the crawl.
 func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
@@ -145,7 +145,7 @@ func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire
 		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
 			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)
 	case cutThen && int64(len(x.Body)) > d.page.ContentBytes:
-		x.Body = x.Body[:d.page.ContentBytes] // keep the original length
+		x.Body = x.Body[:d.page.ContentBytes] // keeps the length that the crawl stored
 	}
 	return x, err
 }
@@ -154,7 +154,7 @@ func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wi
 	limits, https := r.limits, isHTTPS(d.page.URL)
 	limits.Allow = func(x *wire.Exchange, prefix []byte) int64 {
 		if d.page.ContentBytes > limits.MaxBody {
-			return r.longest // the fetch allowed this length
+			return r.longest // the crawl allowed this length
 		}
 		return r.limits.Allow(x, prefix)
 	}
@@ -199,7 +199,7 @@ func (r *run) keep(old *previous, d *recorded) error {
 			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
 		}
 		from.MimeDetected = d.mime
-		from.Signals.Add(was.ContentSignal) // includes the signals of the robots.txt in force at the fetch
+		from.Signals.Add(was.ContentSignal) // adds the signals of the robots.txt in force at the fetch
 		p.Complete(&from)
 		b.Page, b.Terms, b.Text, b.Links = &p.Page, p.Terms, &p.Text, p.Links
 		r.out.Counts()[CountReparsed]++

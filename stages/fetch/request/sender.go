@@ -1,8 +1,8 @@
 // Package request makes the requests of a fetch task at the pace of their hosts and
 // describes each as a row.
 //
-// A request uses a grant for its host. Sender checks that the address is due before it
-// connects. As it writes the request, it checks host, address and lease again.
+// A request uses a grant for its host. Before the connect, Sender checks that the address is due.
+// Right before the write, it checks host, address and lease again.
 package request
 
 import (
@@ -37,16 +37,16 @@ var (
 	errAddressNotDue = errors.New("its address is not due")
 )
 
-// Ask is a request to make.
+// Ask describes a request to make.
 type Ask struct {
 	Purpose    schema.Purpose
 	URL        string
-	PlannedURL string             // the planned URL that led to this request; "": none
+	PlannedURL string             // planned URL that led to this request; "" if there is none
 	Rule       string             // line of robots.txt that allows the request
-	Robots     *robotscache.Rules // the rules in force; nil in a request for robots.txt
+	Robots     *robotscache.Rules // robots rules in force; nil in a request for robots.txt
 	Attempt    int32              // number of the request for this URL, from 1
 	Header     http1.Header
-	Known      *segments.Payload // payload that the URL had; with it, Header may ask for a newer one only
+	Known      *segments.Payload // payload that the URL had; with Known, the fields in Header may ask for a newer payload only
 	OnHead     func(x *wire.Exchange) bool
 	OnPrefix   func(x *wire.Exchange, prefix []byte) bool
 	Allow      func(x *wire.Exchange, prefix []byte) int64
@@ -58,25 +58,25 @@ type Sender struct {
 	Clock         stages.Clock
 	Log           *slog.Logger
 	Progress      stages.Progress
-	MayWrite      func(now time.Time) bool // asked as each request is written
-	RobotsTimeout time.Duration            // limit of a request for robots.txt; 0: the same as for others
-	PaceConnectTo bool                     // targets of connect_to are paced by address, too
+	MayWrite      func(now time.Time) bool // called before each request is written
+	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means the limit of other requests
+	PaceConnectTo bool                     // whether targets of connect_to are paced by address, too
 	Epoch         int                      // epoch of the attempt, for rows
 
-	noTunnel sync.Once // so that the log says only once that the proxy refuses CONNECT for plain http
+	noTunnel sync.Once // ensures that the log says only once that the proxy refuses CONNECT for plain http
 }
 
-// Sent is a request that was made or tried. Release its exchange.
+// Sent is a request that was made or tried. The caller releases its exchange.
 type Sent struct {
 	Exchange   *wire.Exchange // never nil
 	Err        error
-	At         time.Time // when the request was written; zero: it was not
+	At         time.Time // when the request was written; zero if it was not
 	Row        schema.Request
-	RetryAfter time.Duration     // Retry-After of the response; 0: none
-	RetryMS    *int64            // the same in milliseconds, for the row; nil: none
+	RetryAfter time.Duration     // Retry-After of the response; 0 if there is none
+	RetryMS    *int64            // RetryAfter in milliseconds, for the row; nil if there is none
 	Redirect   string            // canonical target of a redirect; the caller sets it
 	Known      *segments.Payload // payload that the URL had; nil if no revisit may refer to it
-	condition  bool              // whether the request asked for a newer payload only
+	condition  bool              // whether the request asked only for a newer payload
 }
 
 // NotModified reports whether the server says that the URL still has the known payload.
@@ -84,7 +84,7 @@ func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
 }
 
-// Recorded reports whether the request is a row of requests: it was written, or its
+// Recorded reports whether the request has a row of requests. It has a row if it was written or its
 // connection failed.
 func (s *Sent) Recorded() bool {
 	if !s.At.IsZero() {
@@ -109,7 +109,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // kept if the request is never written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // stays if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -121,7 +121,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	}
 	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
 	if a.Purpose == schema.ForRobots {
-		// One more byte than is parsed shows that a file is longer.
+		// The limit is one byte more than is parsed, because this byte shows that a file is longer.
 		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1
 	}
 	req.OnWrite = func(w wire.Write) error {
@@ -146,8 +146,8 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	return s
 }
 
-// permit decides whether a request may be written now. Its address and its host must be
-// due, nothing may have aborted it, and the task must hold the lease. It returns the time
+// permit decides whether a request may be written now. The request's address and host must be due,
+// nothing may have aborted the request, and the task must hold the lease. permit returns the time
 // of writing and the pace that the request keeps.
 func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now time.Time, pace polite.Pace, err error) {
 	if w.Retry {
@@ -170,8 +170,8 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// meet looks up a host whose address is not known yet, and reports whether the address is
-// due. If not, it returns the grant, so that hosts of one address wait without a slot or a
+// meet looks up a host whose address is not known yet, and reports whether the address is due. If
+// it is not, meet ends the grant, so that hosts with one address wait without a slot or a
 // connection. looked is how long the look-up took.
 func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
@@ -184,8 +184,8 @@ func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked 
 	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
-// pacedAddress is the address whose delay a request keeps. There is none if the config
-// names the address (proxy, connect_to).
+// pacedAddress returns the address whose delay a request keeps. It returns the invalid address if
+// the config names the address (proxy, connect_to).
 func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && r.PaceConnectTo {
 		return w.Addr.Addr()
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. looked is how long meet looked up the
-// name before the exchange.
+// describe fills the row of a request that has ended. looked is how long meet looked up the host's
+// address before the exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {
@@ -243,8 +243,8 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	}
 }
 
-// took is how long a phase took, in milliseconds and in microseconds; nil if it did not
-// happen.
+// took returns how long a phase took, in milliseconds and in microseconds. It returns nil if the
+// phase did not happen.
 func took(d time.Duration) (ms, us *int64) {
 	if d <= 0 {
 		return nil, nil
@@ -253,7 +253,7 @@ func took(d time.Duration) (ms, us *int64) {
 	return &both[0], &both[1]
 }
 
-// How tells people how the request failed.
+// How describes for people how the request failed.
 func (s *Sent) How(outcome schema.Outcome) string {
 	if s.Err != nil {
 		return status.How(0, false, outcome)
@@ -261,7 +261,7 @@ func (s *Sent) How(outcome schema.Outcome) string {
 	return status.How(s.Exchange.Status, s.RetryAfter > 0, outcome)
 }
 
-// phrases describe the errors with which the task itself ended a request.
+// phrases are the texts of the errors with which the task itself ends a request.
 var phrases = []struct {
 	is     error
 	phrase string

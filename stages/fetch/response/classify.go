@@ -12,26 +12,26 @@ import (
 // RetryClass selects the limit of Retries that applies to a failure.
 type RetryClass uint8
 
-// The classes. RetryClasses is their number.
+// The retry classes, and RetryClasses, which is their number.
 const (
 	Never RetryClass = iota
 	AfterTimeout
 	AfterServerError
 	AfterLimit
 	AfterDNS
-	ForRobots // a later request for a robots.txt, after the retries of the other classes
+	ForRobots // another request for a robots.txt, after the retries of the other classes
 	RetryClasses
 )
 
-// Verdict is what the end of a request means: the outcome of its URL if it is not retried,
-// the retry, and how the scheduler counts it for the host.
+// Verdict is the meaning of how a request ended: the outcome of its URL if there is no retry, the
+// class of the retry, and the class by which the scheduler counts it for the host.
 type Verdict struct {
 	Outcome schema.Outcome
 	Retry   RetryClass
 	Health  polite.Class
 }
 
-// ofErrors lists the verdicts; the first error that matches decides.
+// ofErrors lists the verdicts on errors. The first error that matches decides.
 var ofErrors = []struct {
 	is error
 	Verdict

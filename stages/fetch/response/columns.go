@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Failure holds the columns error and error_detail: a phrase that many URLs share, and
-// the detail of this one.
+// Failure holds the columns error and error_detail. Phrase is a text that many URLs share, and
+// Detail is the detail of this URL.
 type Failure struct{ Phrase, Detail string }
 
 // Failed returns a failure with a formatted detail.
@@ -25,10 +25,11 @@ func (f Failure) String() string {
 	return f.Phrase + ": " + f.Detail
 }
 
-// DigestValue returns a digest without its label, as in cc-index.
+// DigestValue returns a digest without its label, in the form of cc-index.
 func DigestValue(d string) string { return warc.Digest(d).Value() }
 
-// Truncation is why a body ends early, as a value of content_truncated; "" if it does not.
+// Truncation returns why a body ends early, as a value of content_truncated, or "" if the body is
+// whole.
 func Truncation(x *wire.Exchange) string {
 	switch x.BodyTruncated {
 	case http1.TruncLength, http1.TruncTime, http1.TruncDisconnect:
@@ -37,8 +38,8 @@ func Truncation(x *wire.Exchange) string {
 	return ""
 }
 
-// maxValidator bounds a stored ETag or Last-Modified, in bytes, because conditional
-// requests send them back.
+// maxValidator bounds a stored ETag or Last-Modified, in bytes, because later requests send them
+// back to the server.
 const maxValidator = 512
 
 // Validators returns the ETag and the Last-Modified of a response, each "" if it is

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// maxCookies bounds the Set-Cookie fields that are read of a response, and maxCookie the
-	// bytes of each. maxCookieField bounds the bytes of a Cookie field. RFC 6265, 6.1, expects
-	// 50 cookies of 4,096 bytes.
+	// maxCookies bounds the Set-Cookie fields that are read from a response, and maxCookie the
+	// bytes of each. maxCookieField bounds the bytes of a Cookie field. RFC 6265, 6.1, expects 50
+	// cookies of 4,096 bytes.
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
-	// MaxCookieBytes bounds the Set-Cookie fields of a chain, in bytes. They take memory and
-	// room in checkpoints until the chain ends.
+	// MaxCookieBytes bounds the Set-Cookie fields of a redirect chain, in bytes. These fields take
+	// memory and room in checkpoints until the chain ends.
 	MaxCookieBytes = 8 << 10
 )
 
-// Cookies holds the cookies of one redirect chain (RFC 6265), since some sites set a cookie
-// and redirect to a URL that needs it. Each chain starts with the zero value, which has no
-// cookies, so other fetches do not influence a URL's response.
+// Cookies holds the cookies of one redirect chain (RFC 6265), because some sites set a cookie and
+// redirect to a URL that needs it. Each chain starts with the zero value, which has no cookies, so
+// the response to a URL does not depend on other fetches.
 type Cookies struct {
 	jar  *cookiejar.Jar
-	kept int // bytes of Set-Cookie fields
+	kept int // bytes of the stored Set-Cookie fields
 }
 
 // Take stores the cookies that a response to rawURL sets, and returns their Set-Cookie
@@ -51,7 +51,7 @@ func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
 	return lines
 }
 
-// Resume restores the cookies that a recorded hop set.
+// Resume restores the cookies that a recorded hop of the chain set.
 func (c *Cookies) Resume(h manifest.Hop) {
 	for _, line := range h.Set {
 		c.kept += len(line)
@@ -80,7 +80,7 @@ func (c *Cookies) set(rawURL string, lines []string) {
 	c.jar.SetCookies(cookieURL(rawURL), set)
 }
 
-// Field returns the Cookie field of a request for rawURL; "" for none.
+// Field returns the Cookie field of a request for rawURL, or "" for no cookies.
 func (c *Cookies) Field(rawURL string) string {
 	if c.jar == nil {
 		return ""
@@ -99,8 +99,8 @@ func (c *Cookies) Field(rawURL string) string {
 	return b.String()
 }
 
-// cookieURL returns the parts of a canonical URL that cookies depend on: scheme, host and
-// unchanged path. It does not use url.Parse, which rejects some of these paths.
+// cookieURL returns the parts of a canonical URL on which cookies depend: scheme, host and
+// unchanged path. It does not use url.Parse, because url.Parse rejects some of these paths.
 func cookieURL(raw string) *url.URL {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	host, path := rest, ""

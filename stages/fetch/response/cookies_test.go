@@ -45,8 +45,8 @@ func TestCookieRules(t *testing.T) {
 	}
 }
 
-// FuzzCookies checks that a Cookie field is one bounded line, that no other site gets it,
-// and that each call returns the same.
+// FuzzCookies checks that a Cookie field is one line of bounded length, that no other site gets the
+// field, and that each call returns the same field.
 func FuzzCookies(f *testing.F) {
 	for _, s := range []string{"a=1", "a=1; Path=/x; Secure; HttpOnly\nb=\"2\"", "c=3; Domain=.example.org; Max-Age=9", "\x00=\xff", "=; Expires=never", "d=a b,c\\;"} {
 		f.Add(s, "/x/y?z")

@@ -25,7 +25,7 @@ func Document(url string, x *wire.Exchange, depth int32, fetched time.Time) *doc
 // Prefix returns the part of a body that media type detection uses.
 func Prefix(body []byte) []byte { return body[:min(len(body), document.SniffLen)] }
 
-// Sniff detects the media type of a response's body; "" if the body is empty.
+// Sniff detects the media type of a response's body. It returns "" if the body is empty.
 func Sniff(p document.Parser, x *wire.Exchange) string {
 	if len(x.Body) == 0 {
 		return ""
@@ -39,11 +39,11 @@ type Limits struct {
 	MaxSitemap int64 // limit for a sitemap, if larger than MaxBody; default 50 MiB
 }
 
-// Longest is the larger of both limits.
+// Longest returns the larger of both limits.
 func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 
-// Allowance is the limit in bytes for a document with this prefix and detected media type;
-// 0 means MaxBody.
+// Allowance returns the limit for a document with this prefix and detected media type, in bytes. 0
+// means MaxBody.
 func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
 	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
 		return l.MaxSitemap
@@ -51,8 +51,7 @@ func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, 
 	return 0
 }
 
-// Replay returns the limits for reading a stored response. They equal the limits of its
-// fetch.
+// Replay returns the limits for reading a stored response. They are the same as for its fetch.
 func (l Limits) Replay(p document.Parser) wire.Limits {
 	return wire.Limits{MaxBody: l.MaxBody, Allow: func(x *wire.Exchange, prefix []byte) int64 {
 		if len(prefix) == 0 {
@@ -62,12 +61,12 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 	}}
 }
 
-// smallBody is the largest unwanted body, in bytes, that is still read so that its
-// connection can be reused.
+// smallBody is the length of the largest unwanted body that is still read, in bytes. The connection
+// can be reused only after the body was read.
 const smallBody = 4 << 10
 
-// RefusedByName reports whether to skip the body of a 2xx response: the parser refuses its
-// Content-Type whatever the bytes are, and the body is larger than smallBody.
+// RefusedByName reports whether to skip the body of a 2xx response. This is so if the parser
+// refuses its Content-Type whatever the bytes are, and the body is larger than smallBody.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

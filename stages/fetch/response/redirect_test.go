@@ -10,11 +10,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// oddLocations lists odd Location values of real servers and where browsers go.
+// oddLocations lists odd Location values of real servers and the URLs that browsers then open.
 var oddLocations = []struct {
 	name   string
 	values []string
-	want   string // "": no target
+	want   string // redirect target; "" means none
 }{
 	{"absolute", []string{"http://b.example/x"}, "http://b.example/x"},
 	{"relative to the directory", []string{"x"}, "http://a.example/d/x"},
@@ -83,8 +83,8 @@ func TestLocationsLeadWhereBrowsersGo(t *testing.T) {
 	}
 }
 
-// FuzzLocation checks that any Location gives either an error or a canonical http or https
-// URL without credentials.
+// FuzzLocation checks that each Location leads to an error or to a canonical http or https URL
+// without credentials.
 func FuzzLocation(f *testing.F) {
 	for _, tt := range oddLocations {
 		f.Add(strings.Join(tt.values, "\n"))

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// overhead is the approximate memory of a rule without its text, in bytes.
+// overhead is the approximate memory of a rule, in bytes, apart from its text.
 const overhead = 160
 
-// Size is the approximate memory of the group, in bytes.
+// Size returns the approximate memory of the group, in bytes.
 func (g *Group) Size() int {
 	n := 0
 	for i := range g.rules {
 		r := &g.rules[i]
 		n += overhead + len(r.line) + len(r.directory.text)
 		if len(r.line) < len(r.text) || len(r.line) == maxRuleText {
-			n += len(r.text) // otherwise text is a part of line
+			n += len(r.text) // otherwise text shares the memory of line
 		}
 	}
 	for i := range g.rfc {
@@ -46,8 +46,7 @@ type packedRule struct {
 
 type packedSignals struct{ Path, Signals string }
 
-// AppendBinary appends an encoding of the group that only the same version of the program
-// can decode.
+// AppendBinary appends an encoding of the group. Only the same version of crawlbatch can decode it.
 func (g *Group) AppendBinary(b []byte) ([]byte, error) {
 	p := packed{Delay: g.delay, Rate: g.rate, HasDelay: g.hasDelay, HasRate: g.hasRate}
 	for i := range g.rules {

@@ -4,23 +4,22 @@ package robots
 type Class uint8
 
 const (
-	// Rules: the body holds the rules.
+	// Rules means that the body holds the rules.
 	Rules Class = iota
-	// NoFile: there is no robots.txt; everything may be requested.
+	// NoFile means that there is no robots.txt. Every URL may be requested.
 	NoFile
-	// Unreachable: the rules are unknown; nothing may be requested until a retry
-	// succeeds.
+	// Unreachable means that the rules are unknown. No URL may be requested until a retry succeeds.
 	Unreachable
 )
 
-// MaxRedirects bounds the redirects followed for a robots.txt, also across hosts
-// (RFC 9309, section 2.3.1.2).
+// MaxRedirects bounds the redirects that are followed for a robots.txt, even across hosts (RFC
+// 9309, section 2.3.1.2).
 const MaxRedirects = 5
 
-// FetchClass classifies the last response to a robots.txt request, after redirects
-// (RFC 9309, section 2.3.1). 2xx means Rules. 4xx, or a redirect beyond the limit or
-// without a usable target, means NoFile. Any other status, and an err (no response), mean
-// Unreachable. So does 429, because a host that limits the crawler does not allow
+// FetchClass classifies the last response to a robots.txt request, after redirects (RFC 9309,
+// section 2.3.1). A 2xx status means Rules. A 4xx status, or a redirect beyond the limit or without
+// a usable target, means NoFile. Any other status means Unreachable, and so does an error without a
+// response. 429 also means Unreachable, because a host that limits the crawler does not allow
 // everything.
 func FetchClass(status int, err error) Class {
 	switch {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// matchSlowly defines a match in the plainest way. It keeps the set of positions in path
-// that the pattern so far can reach, and each octet of the pattern gives the next set.
+// matchSlowly defines a match as simply as possible. It keeps the set of positions in path that the
+// pattern so far can reach, and each octet of the pattern gives the next set.
 func matchSlowly(text, path string) bool {
 	at := map[int]bool{0: true}
 	for i := 0; i < len(text); i++ {
@@ -98,8 +98,8 @@ func FuzzUnmarshalGroup(f *testing.F) {
 	})
 }
 
-// BenchmarkHostileFiles parses files of MaxBytes that are slow to parse. Their times should
-// differ only by a small factor.
+// BenchmarkHostileFiles parses files of MaxBytes that are slow to parse. Their times should differ
+// only by a small factor from each other.
 func BenchmarkHostileFiles(b *testing.B) {
 	path := "http://h/" + strings.Repeat("a", 2000)
 	fill := func(s string) []byte { return []byte(strings.Repeat(s, MaxBytes/len(s))) }

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// MaxBytes bounds the part of a robots.txt that is parsed; the rest is ignored.
-	// RFC 9309, section 2.5, asks for at least this.
+	// MaxBytes bounds the part of a robots.txt that is parsed, in bytes. The rest is ignored. RFC
+	// 9309, section 2.5, asks for at least this number.
 	MaxBytes = 500 << 10
 
-	// maxLine bounds the octets of a line; the rest is ignored. Google's parser has the same
-	// bound, which is 8 times the longest URL of Internet Explorer, less the final NUL.
+	// maxLine bounds the octets of a line. The rest of the line is ignored. Google's parser has the
+	// same bound, which is 8 times the longest URL of Internet Explorer, less the final NUL.
 	maxLine = 2083*8 - 1
 )
 
-// key is the kind of a line. Common misspellings of its name count.
+// key is the kind of a line. Common misspellings of a key's name have the same kind.
 type key uint8
 
 const (
@@ -48,13 +48,13 @@ var keyPrefixes = []struct {
 type line struct {
 	key   key
 	value string
-	text  string // the line as written, without comment and surrounding space
+	text  string // line as written, without comment and surrounding space
 	num   int    // number of the line, from 1
 }
 
-// eachLine calls yield for every line of body with a known key. Lines end in LF, CR or
-// CRLF. It skips a byte-order mark, even an incomplete one, and ignores what follows
-// maxLine octets, a NUL or '#' in a line.
+// eachLine calls yield for every line of body with a known key. Lines end in LF, CR or CRLF.
+// eachLine skips a byte-order mark, even an incomplete one. In each line it ignores the part after
+// maxLine octets, after a NUL or after '#'.
 func eachLine(body []byte, yield func(line)) {
 	body = skipMark(body)
 	for num := 1; ; num++ {
@@ -77,7 +77,7 @@ func eachLine(body []byte, yield func(line)) {
 	}
 }
 
-// skipMark drops as much of a UTF-8 byte-order mark as body begins with.
+// skipMark removes a UTF-8 byte-order mark from the start of body, even if the mark is incomplete.
 func skipMark(body []byte) []byte {
 	for _, b := range []byte{0xEF, 0xBB, 0xBF} {
 		if len(body) == 0 || body[0] != b {
@@ -88,8 +88,8 @@ func skipMark(body []byte) []byte {
 	return body
 }
 
-// splitLine splits a line at the colon. In a line of exactly two words without a colon it
-// splits at the white space.
+// splitLine splits a line at the colon. A line without a colon is split at its white space if it
+// has exactly two words.
 func splitLine(raw []byte) (line, bool) {
 	if len(raw) > maxLine {
 		raw = raw[:maxLine]

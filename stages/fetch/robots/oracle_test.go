@@ -13,8 +13,8 @@ import (
 	"github.com/jimsmart/grobotstxt"
 )
 
-// oracle judges with an independent line-by-line port of Google's C++ parser. Where the
-// port differs from the C++, asWritten corrects it or the test skips the case (see
+// oracle judges with an independent line-by-line port of Google's C++ parser. Where the port
+// differs from the C++ parser, asWritten corrects the verdict or the test skips the case (see
 // differs).
 func oracle(body, agent, rawURL string) (allowed bool) {
 	m := grobotstxt.NewRobotsMatcher()
@@ -23,8 +23,8 @@ func oracle(body, agent, rawURL string) (allowed bool) {
 	return !m.Disallowed()
 }
 
-// asWritten ends product tokens where the C++ does, at the first octet outside
-// [a-zA-Z_-]; the port accepts digits and more.
+// asWritten ends product tokens as the C++ parser does, at the first octet outside [a-zA-Z_-]. The
+// port accepts digits and more.
 type asWritten struct{ *grobotstxt.RobotsMatcher }
 
 func (m asWritten) HandleUserAgent(line int, value string) {
@@ -39,7 +39,7 @@ func (m asWritten) HandleUserAgent(line int, value string) {
 	m.RobotsMatcher.HandleUserAgent(line, value[:n])
 }
 
-// differs returns why the port judges a case differently from the C++; "" if it does not.
+// differs returns why the port judges a case differently from the C++ parser, or "" if it does not.
 func differs(body, agent, rawURL string) string {
 	if u, err := url.Parse(rawURL); err != nil || u.String() != rawURL {
 		return "it rewrites the URL first"
@@ -138,7 +138,7 @@ func someFile(r *rand.Rand) string {
 		case 10:
 			b.WriteString(pick(r, "Sitemap: http://h/s.xml", "site-map: http://h/s", "Crawl-delay: 3", "Noindex: /a", "Content-Signal: ai-train=no", "Request-rate: 1/5", ": /a", "/a", "User-agent", "Disallow"))
 		case 11:
-			// nothing
+			// adds nothing
 		}
 		b.WriteString(pick(r, "", "", "", " ", " # x", "#", "\t"))
 		b.WriteString(end)
@@ -181,7 +181,7 @@ func FuzzVerdictEqualsGooglesParser(f *testing.F) {
 			return
 		}
 		defer func() {
-			if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), "Syntax error") { // how the port reports a bad line
+			if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), "Syntax error") { // the port reports a bad line by this panic
 				panic(p)
 			}
 		}()

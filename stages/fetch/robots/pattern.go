@@ -8,14 +8,14 @@ import (
 // pattern is the compiled path of a rule. '*' matches any octets, and '$' at the end of the
 // pattern matches the end of the URL (RFC 9309, section 2.2.3).
 type pattern struct {
-	text     string // normalised; its length is the rule's priority
-	anchored bool   // ends in '$'
-	wild     bool   // contains '*'
+	text     string // normalised path; its length is the rule's priority
+	anchored bool   // whether the pattern ends in '$'
+	wild     bool   // whether the pattern contains '*'
 }
 
 func compile(value string) pattern { return compiled(normalise(value)) }
 
-// compiled is compile for normalised text.
+// compiled is like compile, for text that is already normalised.
 func compiled(text string) pattern {
 	return pattern{
 		text:     text,
@@ -24,8 +24,8 @@ func compiled(text string) pattern {
 	}
 }
 
-// match reports whether the pattern matches a prefix of path, or all of it if anchored.
-// Each part between stars matches at its first occurrence: a later one would leave less
+// match reports whether the pattern matches a prefix of path, or the whole path if anchored. Each
+// part between stars matches at its first occurrence, because a later match would leave less of
 // path for the remaining parts. So one pass is enough for any number of stars.
 func (p pattern) match(path string) bool {
 	text := p.text
@@ -59,9 +59,9 @@ func (p pattern) match(path string) bool {
 	}
 }
 
-// An Allow rule for an index page (".../index.html") also allows its directory in Google's
-// parser, though not in the RFC. directory returns the pattern for that directory, or one
-// without text.
+// directory returns the pattern for the directory of an index page (".../index.html"), or a pattern
+// without text. In Google's parser, an Allow rule for an index page also allows its directory. RFC
+// 9309 does not say so.
 func (p pattern) directory() pattern {
 	slash := strings.LastIndexByte(p.text, '/')
 	if slash < 0 || !strings.HasPrefix(p.text[slash:], "/index.htm") {
@@ -70,9 +70,9 @@ func (p pattern) directory() pattern {
 	return compiled(p.text[:slash+1] + "$")
 }
 
-// normalise brings a rule's path to the form of URL paths: it percent-encodes octets
-// outside ASCII and puts escapes in upper case (RFC 9309, section 2.2.2). It decodes no
-// escapes: %2A is not a wildcard, and %2F is not a slash.
+// normalise brings a rule's path to the form of URL paths: it percent-encodes octets outside ASCII
+// and puts escapes in upper case (RFC 9309, section 2.2.2). It does not decode escapes, so %2A is
+// not a wildcard, and %2F is not a slash.
 func normalise(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == '%' || r >= 0x80 }) {
 		return s
@@ -107,8 +107,8 @@ func appendEscape(out []byte, c byte) []byte {
 	return append(out, '%', hex[c>>4], hex[c&0xF])
 }
 
-// pathOf returns the part of a URL that rules match: path, parameters and query,
-// unchanged, without scheme, authority and fragment. It is "/" if the URL has no path.
+// pathOf returns the part of a URL that rules match: path, parameters and query, without scheme,
+// authority and fragment. It returns "/" if the URL has no path.
 func pathOf(rawURL string) string {
 	if i := strings.IndexByte(rawURL, 0); i >= 0 {
 		rawURL = rawURL[:i]
@@ -116,7 +116,7 @@ func pathOf(rawURL string) string {
 	rest := strings.TrimPrefix(rawURL, "//")
 	start := 0
 	if i := strings.Index(rest, "://"); i >= 0 {
-		// If a path begins before "://", the text before "://" is no scheme.
+		// If a path begins before "://", the text before "://" is not a scheme.
 		if early := strings.IndexAny(rest, "/?;"); early < 0 || early >= i {
 			start = i + len("://")
 		}

@@ -8,35 +8,34 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// maxCrawlDelay bounds a Crawl-delay, in seconds, so that it fits a Duration. Package
-// polite has a bound of its own for delays.
+// maxCrawlDelay bounds a Crawl-delay, in seconds, so that it fits into a Duration. Package polite
+// has its own bound for delays.
 const maxCrawlDelay = 1e9
 
-// CrawlDelay is the group's Crawl-delay, and whether it has one. Of several lines, the
-// longest delay counts.
+// CrawlDelay returns the group's Crawl-delay, and whether it has one. If there are several lines,
+// the longest delay counts.
 func (g *Group) CrawlDelay() (time.Duration, bool) { return g.delay, g.hasDelay }
 
-// RequestRate is the time between two requests by the group's Request-rate, and whether it
-// has one. Of several lines, the longest time counts.
+// RequestRate returns the time between two requests by the group's Request-rate, and whether it has
+// one. If there are several lines, the longest time counts.
 func (g *Group) RequestRate() (time.Duration, bool) { return g.rate, g.hasRate }
 
-// Delay is the longer of CrawlDelay and RequestRate, and whether the group has either.
+// Delay returns the longer of CrawlDelay and RequestRate, and whether the group has either.
 func (g *Group) Delay() (time.Duration, bool) {
 	return max(g.delay, g.rate), g.hasDelay || g.hasRate
 }
 
 func parseSeconds(value string) (float64, bool) {
 	s, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(s >= 0) { // NaN is not ≥ 0
+	if err != nil || !(s >= 0) { // the condition also refuses NaN
 		return 0, false
 	}
 	return min(s, maxCrawlDelay), true
 }
 
-// parseRate parses a Request-rate, which an old extended standard defines: documents "/"
-// time, such as 1/5 or 30/1m. The default unit is a second. Hours of the day may follow;
-// parseRate ignores them and so applies the rate all day. It returns the seconds for each
-// document.
+// parseRate parses a Request-rate, which an old extended standard defines: documents "/" time, such
+// as 1/5 or 30/1m. The default unit is a second. Hours of the day may follow. parseRate ignores
+// them, so the rate applies all day. It returns the seconds for each document.
 func parseRate(value string) (float64, bool) {
 	documents, rest, ok := strings.Cut(value, "/")
 	if !ok {
@@ -75,7 +74,7 @@ var secondsOf = map[string]float64{
 // isHours reports whether a word can be a time of day, such as 0600-0845.
 func isHours(word string) bool { return strings.Trim(word, "0123456789-:") == "" }
 
-// readDelay parses a Crawl-delay with the library, from a text of only that line.
+// readDelay parses a Crawl-delay with the library, which gets only that one line.
 func readDelay(seconds float64) time.Duration {
 	clean := "User-agent: *\nCrawl-delay: " + strconv.FormatFloat(seconds, 'f', -1, 64) + "\n"
 	data, err := robotstxt.FromString(clean)

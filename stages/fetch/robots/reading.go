@@ -9,15 +9,15 @@ import (
 type Reading uint8
 
 const (
-	// Every compares the URL and each of its spellings in two ways: as Google's parser does,
-	// and as RFC 9309 does (rfcForm). One denial is enough.
+	// Every compares the URL and each of its spellings in two ways: as Google's parser does, and as
+	// RFC 9309 does (rfcForm). The URL is denied if one comparison denies it.
 	Every Reading = iota
-	// Google compares octets as Google's parser does, without decoding escapes. It ignores
+	// Google compares octets as Google's parser does, without decoding escapes. It ignores the
 	// spellings.
 	Google
 )
 
-// ReadingOf returns the reading of a round from the schema.FormatVersion in which the round started.
+// ReadingOf returns the reading of a round that started with the given schema.FormatVersion.
 func ReadingOf(format int) Reading {
 	if format < 2 {
 		return Google
@@ -25,8 +25,7 @@ func ReadingOf(format int) Reading {
 	return Every
 }
 
-// rfcForm brings a path to the form in which RFC 9309 (sections 2.2.2 and 2.2.3)
-// compares octets:
+// rfcForm brings a path to the form in which RFC 9309 (sections 2.2.2 and 2.2.3) compares octets:
 //   - it decodes escapes of unreserved octets, escapes octets that a URI must not
 //     contain, and puts hex digits in upper case;
 //   - a literal star becomes %2A on both sides, so '*' in a rule is always the wildcard;
@@ -53,7 +52,8 @@ func rfcForm(s string, rule bool) string {
 	return string(out)
 }
 
-// firstChange is the index of the first octet that rfcForm changes, len(s) if none.
+// firstChange returns the index of the first octet that rfcForm changes, or len(s) if it changes
+// none.
 func firstChange(s string, rule bool) int {
 	for i := 0; i < len(s); i++ {
 		c, escaped := octet(s, i)
@@ -68,8 +68,7 @@ func firstChange(s string, rule bool) int {
 	return len(s)
 }
 
-// stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), except
-// the star.
+// stands marks the octets, except the star, that a URI may contain unescaped (RFC 3986, section 2).
 var stands = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune("\"%*<>\\^`{|}", c)
@@ -86,7 +85,7 @@ func decoded(c byte) bool {
 	return c == '-' || c == '.' || c == '_' || c == '~' || c == '$' || c == '\''
 }
 
-// rfc returns the pattern in the form of rfcForm.
+// rfc returns the pattern with its text in the form of rfcForm.
 func (p pattern) rfc() pattern {
 	text, anchored := strings.CutSuffix(p.text, "$")
 	if p.text = rfcForm(text, true); anchored {
@@ -95,7 +94,7 @@ func (p pattern) rfc() pattern {
 	return p
 }
 
-// rfcRules returns the rules in the form of rfcForm; nil if no rule changes.
+// rfcRules returns the rules in the form of rfcForm, or nil if this changes no rule.
 func rfcRules(rules []rule) []rule {
 	var out []rule
 	for i := range rules {

@@ -19,7 +19,7 @@ type File struct {
 	sitemaps []string
 }
 
-// group is one or more User-agent lines with the rules that follow.
+// group is one or more User-agent lines and the rules after them.
 type group struct {
 	agents  []string // product tokens, or "*"
 	rules   []rule
@@ -32,17 +32,17 @@ func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line. It does not end a list of User-agent lines,
-// so agents before and after it share the rules that follow. The delay applies to the
-// agents named since the previous delay lines.
+// delay is a Crawl-delay or Request-rate line. The agents before and after such a line share the
+// rules that follow, because the line does not end a list of User-agent lines. The delay applies to
+// the agents named since the previous delay lines.
 type delay struct {
 	seconds  float64
-	rate     bool // whether it comes from a Request-rate line
-	from, to int  // range of the group's agents
+	rate     bool // whether the line is a Request-rate line
+	from, to int  // range of the group's agents to which the delay applies
 }
 
-// addDelay adds a delay for the agents named since the last delay line. If there are none,
-// it adds the delay for the agents of the last delay line.
+// addDelay adds a delay for the agents named since the last delay line. If there are no such
+// agents, the delay applies to the agents of the last delay line.
 func (g *group) addDelay(seconds float64, rate bool) {
 	d := delay{seconds: seconds, rate: rate, to: len(g.agents)}
 	if n := len(g.delays); n > 0 {
@@ -53,10 +53,10 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced returns the longer of an agent's delay so far and this group's, and likewise for
-// the rate, in seconds.
+// paced returns the longer of seconds and this group's delay for an agent, and the longer of rate
+// and this group's rate. All values are in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
-	next := 0 // agents before this are searched already
+	next := 0 // number of agents that were already searched
 	for _, d := range g.delays {
 		if next < d.from {
 			next = d.from
@@ -78,7 +78,7 @@ func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 type rule struct {
 	pattern
 	allow     bool
-	directory pattern // directory of an index page that the rule allows; text "": none
+	directory pattern // directory of an index page that the rule allows; without text if there is none
 	line      string
 	num       int
 }
@@ -90,7 +90,7 @@ func Parse(body []byte) *File {
 		body = body[:MaxBytes]
 	}
 	f := new(File)
-	var open bool // the next User-agent line belongs to the last group
+	var open bool // whether the next User-agent line belongs to the last group
 	var sitemaps []string
 	eachLine(body, func(l line) {
 		if l.key == keyUserAgent && !open {
@@ -137,7 +137,7 @@ func makeRule(p pattern, allow bool, line string, num int) rule {
 	return r
 }
 
-// ruleText makes the text of a line fit for a table: valid UTF-8 of bounded length.
+// ruleText makes the text of a line valid UTF-8 of bounded length, so that a table can hold it.
 func ruleText(text string) string {
 	if len(text) > maxRuleText {
 		text = text[:maxRuleText]
@@ -145,8 +145,8 @@ func ruleText(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// agentOf reduces the value of a User-agent line to a product token, or to "*" if it is a
-// star, even with words after it.
+// agentOf reduces the value of a User-agent line to a product token. If the value is a star, even
+// with words after it, agentOf returns "*".
 func agentOf(value string) string {
 	if value != "" && value[0] == '*' && (len(value) == 1 || isSpace(value[1])) {
 		return "*"
@@ -154,9 +154,9 @@ func agentOf(value string) string {
 	return ProductToken(value)
 }
 
-// ProductToken returns the part of a User-Agent that robots.txt names: its leading
-// letters, '-' and '_' (RFC 9309, section 2.2.1). For "examplebot/1.0
-// (+https://example.org/bot)" it is "examplebot".
+// ProductToken returns the part of a User-Agent by which robots.txt files name a crawler: its
+// leading letters, '-' and '_' (RFC 9309, section 2.2.1). For "examplebot/1.0
+// (+https://example.org/bot)" the token is "examplebot".
 func ProductToken(userAgent string) string {
 	for i := 0; i < len(userAgent); i++ {
 		if c := userAgent[i] | 0x20; (c < 'a' || c > 'z') && userAgent[i] != '-' && userAgent[i] != '_' {
@@ -166,8 +166,8 @@ func ProductToken(userAgent string) string {
 	return userAgent
 }
 
-// CheckAgent refuses a User-Agent whose product (the part before "/" or a space) is not a
-// product token of RFC 9309: the rules for another crawler would apply.
+// CheckAgent refuses a User-Agent whose product (the part before "/" or a space) is not a product
+// token of RFC 9309. With such a product, the rules for another crawler would apply.
 func CheckAgent(userAgent string) error {
 	product := userAgent
 	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {
@@ -187,9 +187,8 @@ func CheckAgent(userAgent string) error {
 
 const exampleAgent = "examplebot/2.0 (+https://example.org/bot)"
 
-// Sitemaps lists the http and https URLs of Sitemap lines in file order, without
-// duplicates. It resolves relative URLs against robotsURL, and leaves them out if that is
-// "".
+// Sitemaps lists the http and https URLs of Sitemap lines in file order, without duplicates. It
+// resolves relative URLs against robotsURL. If robotsURL is "", it leaves out relative URLs.
 func (f *File) Sitemaps(robotsURL string) []string {
 	base, err := url.Parse(robotsURL)
 	if err != nil {
@@ -215,9 +214,9 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// For returns the rules for a crawler: those of all groups that name its whole product
-// token, in upper or lower case, or else of all groups for "*". The Group does not keep
-// the File in memory.
+// For returns the rules for a crawler. They are the rules of all groups that name its whole product
+// token, in upper or lower case. If there are none, they are the rules of all groups for "*". The
+// Group does not keep the File in memory.
 func (f *File) For(productToken string) *Group {
 	g := new(Group)
 	token := productToken
@@ -258,7 +257,7 @@ func AllowAll() *Group { return new(Group) }
 // Group holds the rules of a robots.txt for one crawler. It is immutable.
 type Group struct {
 	rules    []rule
-	rfc      []rule // rules in the form of rfcForm; nil: they equal rules
+	rfc      []rule // rules in the form of rfcForm; nil if they equal rules
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
@@ -269,16 +268,15 @@ type Group struct {
 // Verdict is the decision about one URL.
 type Verdict struct {
 	Allowed  bool
-	Rule     string // the line that decided, such as "Disallow: /a"; "" if no line matches
-	Line     int    // its number in the file, from 1; 0 if no line matches
-	Spelling string // the denied spelling of the URL; "" if the URL itself is denied
+	Rule     string // line that decided, such as "Disallow: /a"; "" if no line matches
+	Line     int    // number of that line in the file, from 1; 0 if no line matches
+	Spelling string // denied spelling of the URL; "" if the URL itself is denied
 }
 
-// Verdict decides whether the encoded URL may be requested. The matching rule with the
-// longest path in octets decides. If an Allow and a Disallow have equal length, the Allow
-// wins. With Every, both comparisons must allow the URL and all its spellings (other forms
-// in which sources wrote it); Rule is the line that denies one of them, or else the line
-// that allows the URL.
+// Verdict decides whether the encoded URL may be requested. The matching rule with the longest path
+// in octets decides. If an Allow and a Disallow have equal length, the Allow wins. With the reading
+// Every, both comparisons must allow the URL and all its spellings (other forms in which sources
+// wrote it). Rule is the line that denies one of them, or else the line that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {
@@ -306,7 +304,7 @@ func (g *Group) judge(by Reading, path string) Verdict {
 	if g.rfc != nil {
 		rules = g.rfc
 	} else if len(form) == len(path) && form == path {
-		return v // both comparisons are the same
+		return v // both comparisons give the same verdict
 	}
 	if w := decide(rules, form); !w.Allowed {
 		return w
@@ -331,7 +329,7 @@ func decide(rules []rule, path string) Verdict {
 	return Verdict{Allowed: best.allow, Rule: best.line, Line: best.num}
 }
 
-// priority is the length of the rule's path if it matches, otherwise 0.
+// priority returns the length of the rule's path if the rule matches, otherwise 0.
 func (r *rule) priority(path string) int {
 	if r.match(path) {
 		return len(r.text)

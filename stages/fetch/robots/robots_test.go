@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestSites checks verdicts for robots.txt files of a few kinds of sites, and that Google's
-// parser agrees.
+// TestSites checks verdicts for the robots.txt files of a few kinds of sites. Google's parser must
+// give the same verdicts.
 func TestSites(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/sites.txtar")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestSites(t *testing.T) {
 				if with.name != "" {
 					text = bytes.ReplaceAll(text, []byte(with.from), []byte(with.to))
 				}
-				for _, by := range []Reading{Google, Every} { // none of them depends on how octets are escaped
+				for _, by := range []Reading{Google, Every} { // the verdicts do not depend on how octets are escaped
 					if got := Parse(text).For(agent).Verdict(by, url); got.Allowed != allowed {
 						t.Errorf("%s%s: %s: got %+v", site, with.name, line, got)
 					}
@@ -58,8 +58,8 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestNamedCases checks the verdicts of Google's open-source parser on cases next to the
-// project, if they are present.
+// TestNamedCases checks the verdicts of Google's open-source parser on cases that may be present
+// next to the repository.
 func TestNamedCases(t *testing.T) {
 	f, err := os.Open("../../../../shared/data/robots-named.jsonl")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func TestNamedCases(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		for _, by := range []Reading{Google, Every} { // none of them depends on how octets are escaped
+		for _, by := range []Reading{Google, Every} { // the verdicts do not depend on how octets are escaped
 			if got := Parse(body).For(c.Agent).Verdict(by, c.URL); got.Allowed != c.Allowed {
 				t.Errorf("%s: %q asks %s: got %+v, want allowed=%t", c.Case, body, c.URL, got, c.Allowed)
 			}

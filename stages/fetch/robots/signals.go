@@ -7,15 +7,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/directives"
 )
 
-// maxSignalLines bounds the Content-Signal lines of a Group; further ones are ignored.
+// maxSignalLines bounds the Content-Signal lines of a Group. Further lines are ignored.
 const maxSignalLines = 1000
 
-// signalLine is a Content-Signal line. It applies to the agents named before it. It applies
-// to the path in front of its signals; without a path, to the whole host.
+// signalLine is a Content-Signal line. It applies to the agents named before it. It applies to the
+// path before its signals, or to the whole host if it has no path.
 type signalLine struct {
-	path    pattern // text "": every URL
+	path    pattern // path of the line; without text, every URL matches
 	signals directives.Signals
-	agents  int // how many of the group's agents it applies to
+	agents  int // number of the group's agents to which the line applies
 }
 
 func newSignalLine(value string, agents int) signalLine {
@@ -33,8 +33,8 @@ func newSignalLine(value string, agents int) signalLine {
 	return l
 }
 
-// Signals returns the content signals (contentsignals.org) of a URL. For each signal, the
-// matching line with the longest path decides. If two paths have equal length, "no" wins.
+// Signals returns the content signals (contentsignals.org) of a URL. For each signal, the matching
+// line with the longest path decides. If the paths of two lines have equal length, "no" wins.
 func (g *Group) Signals(rawURL string) directives.Signals {
 	var out directives.Signals
 	if len(g.signals) == 0 {
@@ -47,7 +47,7 @@ func (g *Group) Signals(rawURL string) directives.Signals {
 			held = append(held, l)
 		}
 	}
-	// The order is from the shortest path to the longest, because later lines override.
+	// Shorter paths come first, because later lines override earlier ones.
 	slices.SortStableFunc(held, func(a, b *signalLine) int { return len(a.path.text) - len(b.path.text) })
 	for len(held) > 0 {
 		var same directives.Signals

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// asked returns the verdict on a URL as its source spelled it, and the canonical URL.
+// asked returns the verdict on a URL in the spelling of its source, and the canonical URL.
 func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	t.Helper()
 	c, err := urlkey.New([]string{"utm_*", "fbclid"})
@@ -31,13 +31,13 @@ func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	return g.Verdict(robots.Every, k.URL, spelling), k.URL
 }
 
-// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. rule is the
-// line of the file that decides; "" means that none does.
+// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. rule is the line of
+// the file that decides, or "" if none does.
 func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 	const deny = "Disallow: "
 	tests := []struct {
 		name, rules, given string
-		rule               string // the line that denies; "": the URL is sent
+		rule               string // line that denies the URL; "" if the URL is sent
 	}{
 		{"an escaped tilde in the rule", deny + "/%7Ejoe/", "http://h/~joe/a", deny + "/%7Ejoe/"},
 		{"an escaped tilde in both", deny + "/%7Ejoe/", "http://h/%7Ejoe/a", deny + "/%7Ejoe/"},
@@ -175,10 +175,10 @@ func tokens(path string) (out []string) {
 	return out
 }
 
-// respell writes a token of a URL differently: it may escape unreserved octets and change
-// the case of hex digits.
+// respell writes a token of a URL differently. It may escape unreserved octets and change the case
+// of hex digits.
 func respell(r *rand.Rand, token string) string {
-	if len(token) == 1 { // not an escape
+	if len(token) == 1 { // the token is not an escape
 		if !unreserved.MatchString(token) || r.IntN(3) > 0 {
 			return token
 		}
@@ -190,8 +190,8 @@ func respell(r *rand.Rand, token string) string {
 	return token
 }
 
-// respellRule writes a token of a rule differently: it may leave octets unescaped that a
-// URI must not contain. It escapes a star or dollar that the pattern would interpret.
+// respellRule writes a token of a rule differently. It may leave octets unescaped that a URI must
+// not contain. It escapes a star or dollar that would otherwise be a wildcard or anchor.
 func respellRule(r *rand.Rand, token string, last bool) string {
 	switch {
 	case token == "*", token == "$" && last:
@@ -205,8 +205,8 @@ func respellRule(r *rand.Rand, token string, last bool) string {
 	return respell(r, token)
 }
 
-// someRule generates a rule that matches a path: a re-spelled prefix of it, or all of it
-// with an anchor, with stars in place of some tokens.
+// someRule generates a rule that matches a path. The rule is a respelled prefix of the path, or the
+// whole path with an anchor, with stars in place of some tokens.
 func someRule(r *rand.Rand, path string) string {
 	all := tokens(path)
 	n := 1 + r.IntN(len(all))
@@ -228,8 +228,8 @@ func someRule(r *rand.Rand, path string) string {
 	return b.String()
 }
 
-// FuzzNoRespellingIsSent generates a rule that denies one spelling of a URL, and judges a
-// spelling with other escapes.
+// FuzzNoRespellingIsSent generates a rule that denies one spelling of a URL, and judges a spelling
+// of this URL with other escapes.
 func FuzzNoRespellingIsSent(f *testing.F) {
 	for i, path := range []string{
 		"~joe/a", "q?z=1&a=2", "star-*.html", "star-%2A.html", "cost-$", "cost-%24", "a%2Fb/c%3Fd", "caf\u00e9?q=\u30c4", "%257Ejoe", "my files/{a|b}'?c='d",
@@ -248,7 +248,7 @@ func FuzzNoRespellingIsSent(f *testing.F) {
 		}
 		path = strings.TrimPrefix(cmp.Or(spelling, k.URL), "http://h")
 		if strayPercent.MatchString(path) {
-			return // the text after it cannot be spelled differently
+			return // the text after the escape cannot be spelled differently
 		}
 		r := rand.New(rand.NewPCG(seed, 9309))
 		for range 8 {

@@ -6,9 +6,9 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// TestWhatTheLibraryAloneMisjudges lists why temoto/robotstxt does not give the verdicts:
-// in each case the library does not give the verdict of Google's parser. Remove a case when
-// the library judges it correctly.
+// TestWhatTheLibraryAloneMisjudges shows why temoto/robotstxt is not used for verdicts: in each
+// case it differs from Google's parser. If a newer version of the library judges a case correctly,
+// remove the case.
 func TestWhatTheLibraryAloneMisjudges(t *testing.T) {
 	const foo, all = "User-agent: foobot\n", "User-agent: *\n"
 	for _, c := range []struct {

@@ -1,13 +1,12 @@
-// Package robotscache holds what a fetch task knows of robots.txt files: one entry for
-// each origin (scheme, name and port), with its rules, or why they could not be
-// fetched.
+// Package robotscache holds what a fetch task knows of robots.txt files. It has one entry for each
+// origin (scheme, name and port), with its rules, or why they could not be fetched.
 //
-// In: parsed files and failures, and the rows that earlier attempts recorded. Out: the
-// rules that apply to a URL, and rows for the next attempt. While an origin's file is being
-// requested, its host is blocked in the scheduler. The host gets no other request before
-// the delay in that file applies. Rules beyond a memory limit are kept in a scratch file.
-// The cache has its own lock. It imports packages stages, formats, polite, robots, response
-// and segments.
+// In: parsed files and failures, and the rows that earlier attempts recorded. Out: the rules that
+// apply to a URL, and rows for the next attempt. While an origin's robots.txt is being requested,
+// its host is blocked in the scheduler, so the host gets no other request before the Crawl-delay in
+// that file applies. Rules beyond a memory limit are kept in a scratch file. The cache has its own
+// lock. Package robotscache imports packages stages, formats, polite, robots, response and
+// segments.
 package robotscache
 
 import (
@@ -25,15 +24,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// Options are what a Cache is made from.
+// Options are the arguments of New.
 type Options struct {
 	Clock     stages.Clock
 	Scheduler *polite.Scheduler // blocks hosts and applies Crawl-delay
 	Canon     *urlkey.Canonicalizer
-	Token     string        // product token that rules are chosen for
+	Token     string        // product token by which rules are chosen
 	TTL       time.Duration // how long a robots.txt applies
 	Scratch   string        // local directory
-	Memory    int           // bytes of rules in memory
+	Memory    int           // limit of the memory for rules, in bytes
 }
 
 // Cache has an entry for each origin. It is safe for concurrent use.
@@ -43,49 +42,49 @@ type Cache struct {
 	mu      sync.Mutex
 	ttl     time.Duration
 	entries map[string]*Entry // by Entry.Root
-	pending map[string]int    // number of entries being requested, by host
+	pending map[string]int    // number of robots.txt files that are being requested, by host
 	rules   lru
 }
 
 // Entry is the robots.txt of an origin. The cache's lock guards the lower-case fields.
 type Entry struct {
-	Root string // scheme, name and port
-	Host string // the unit of pacing
+	Root string // scheme, name and port of the origin
+	Host string // host of the origin, the unit of pacing
 
 	state  State
-	rules  *Rules // set if Known; the rules' group may be only in the scratch file
+	rules  *Rules // set if the state is Known; the rules' group may be only in the scratch file
 	page   page
 	until  time.Time // when the rules expire
-	failed Failure   // set if Failed
+	failed Failure   // set if the state is Failed
 }
 
 // Path is the path of robots.txt.
 const Path = "/robots.txt"
 
-// URL is the URL of the origin's robots.txt.
+// URL returns the URL of the origin's robots.txt.
 func (e *Entry) URL() string { return e.Root + Path }
 
 // State says what is known about a robots.txt.
 type State uint8
 
-// The states.
+// The states of a robots.txt.
 const (
-	Unknown State = iota // nothing is known
-	Pending              // another goroutine requests it; the host is blocked
+	Unknown State = iota // nothing is known about the robots.txt
+	Pending              // another goroutine requests the robots.txt, and the host is blocked
 	Known
-	Failed // it could not be fetched
+	Failed // the robots.txt could not be fetched
 )
 
 // Rules are the rules that apply to an origin, with their evidence. They are immutable.
 type Rules struct {
 	*robots.Group
-	Digest string // digest of the file; empty if there is no file
+	Digest string // digest of the file; "" if there is no file
 	Record Record
 }
 
-// Record says where the response to a request is stored.
+// Record locates the stored response to a robots.txt request.
 type Record struct {
-	File           string // empty if it was not archived
+	File           string // WARC file; "" if the response was not archived
 	Offset, Length int32
 	At             time.Time // when the request was written
 }
@@ -96,7 +95,7 @@ type Failure struct {
 	Why     response.Failure
 }
 
-// New makes a cache without entries. Close it.
+// New makes a cache without entries. The caller closes the cache.
 func New(opt Options) *Cache {
 	return &Cache{
 		opt: opt, ttl: opt.TTL, entries: map[string]*Entry{}, pending: map[string]int{},
@@ -111,15 +110,15 @@ func (c *Cache) Close() {
 	c.rules.close()
 }
 
-// SetTTL changes how long a robots.txt applies. Entries that are known already keep their
-// time.
+// SetTTL changes how long a robots.txt applies. It does not change the time of entries that are
+// already known.
 func (c *Cache) SetTTL(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ttl = d
 }
 
-// Entry finds or makes the entry of a canonical URL.
+// Entry returns the entry for a canonical URL's origin, and makes it if there is none.
 func (c *Cache) Entry(key urlkey.Key) *Entry {
 	scheme, rest, _ := strings.Cut(key.URL, "://")
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -137,7 +136,7 @@ func (c *Cache) Entry(key urlkey.Key) *Entry {
 	return e
 }
 
-// EntryOf finds or makes the entry of a root.
+// EntryOf returns the entry of a root, and makes it if there is none.
 func (c *Cache) EntryOf(root string) (*Entry, error) {
 	key, err := c.opt.Canon.Canonical(root+"/", "")
 	if err != nil {
@@ -146,9 +145,10 @@ func (c *Cache) EntryOf(root string) (*Entry, error) {
 	return c.Entry(key), nil
 }
 
-// Lookup gives the state of an entry: its rules if Known, its failure if Failed. A caller
-// that gets Unknown must request the robots.txt and then call Learn or Fail; the host is
-// blocked until then. An error means that the scratch file cannot be read.
+// Lookup returns the state of an entry, its rules if the state is Known, and its failure if the
+// state is Failed. If the state is Unknown, the caller must request the robots.txt and then call
+// Learn or Fail. The host is blocked until then. An error means that the scratch file cannot be
+// read.
 func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +176,7 @@ func (c *Cache) Undecided(root string) bool {
 	return e == nil || e.state == Unknown
 }
 
-// Failed gives an entry's failure, if it has one.
+// Failed returns an entry's failure, if there is one.
 func (c *Cache) Failed(e *Entry) (Failure, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +205,8 @@ func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	return e.row()
 }
 
-// settle unblocks the host once none of its entries is being requested. The caller holds mu.
+// settle unblocks the host once none of its robots.txt files is being requested. The caller holds
+// mu.
 func (c *Cache) settle(e *Entry) {
 	if c.pending[e.Host]--; c.pending[e.Host] == 0 {
 		delete(c.pending, e.Host)
@@ -213,7 +214,7 @@ func (c *Cache) settle(e *Entry) {
 	}
 }
 
-// know applies rules. The caller holds mu.
+// know stores the rules of an entry. The caller holds mu.
 func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
 	e.state, e.rules, e.until, e.failed = Known, rules, until, Failure{}
 	if d, ok := rules.Delay(); ok {
@@ -228,8 +229,8 @@ func (c *Cache) forget(e *Entry) {
 	e.state, e.rules, e.failed = Unknown, nil, Failure{}
 }
 
-// row is the entry's state for the next attempt, without the text of the file. The caller
-// holds the cache's mu.
+// row returns the row from which the next attempt can restore the entry, without the text of the
+// file. The caller holds the cache's mu.
 func (e *Entry) row() *schema.RobotsFile {
 	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: e.until.UnixMilli()}
 	if e.state == Failed {
@@ -242,8 +243,8 @@ func (e *Entry) row() *schema.RobotsFile {
 	return r
 }
 
-// Restore takes over a row that an earlier attempt recorded. It reports whether the row's
-// rules still apply. An expired row leaves the entry unknown.
+// Restore takes over a row that an earlier attempt recorded, and reports whether the row's rules
+// still apply. After an expired row the entry is unknown.
 func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	e, err := c.EntryOf(row.Origin)
 	if err != nil {
@@ -253,8 +254,8 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opt.Clock.Now()
-	// The earlier machine's clock may be wrong, so the row applies no longer than a new
-	// robots.txt would.
+	// The clock of the earlier attempt's machine may be wrong, so the row applies no longer than a
+	// new robots.txt would.
 	until := earlier(time.UnixMilli(row.Until), now.Add(c.ttl))
 	if row.FetchedAt > 0 {
 		until = earlier(until, rules.Record.At.Add(c.ttl))

@@ -9,29 +9,29 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// lru bounds the memory for the rules of entries. The least recently used rules are kept in
-// a scratch file. The cache's lock guards it.
+// lru bounds the memory for the rules of entries. It keeps the least recently used rules in a
+// scratch file. The cache's lock guards lru.
 type lru struct {
 	dir    string
-	max    int // bytes
-	held   int // bytes
+	max    int // limit of the memory for rules, in bytes
+	held   int // memory that rules take now, in bytes
 	recent list.List
-	file   *os.File // unlinked; nil until it is needed
+	file   *os.File // scratch file, already unlinked; nil until it is needed
 	end    int64
 	buf    []byte
 }
 
-// page is where the rules of an entry are.
+// page says where the rules of an entry are.
 type page struct {
 	elem   *list.Element // in lru.recent; nil if the rules are not in memory or take no memory
-	size   int           // bytes in memory
-	offset int64         // in the scratch file
-	length int           // in the scratch file; 0 if they are not written yet
+	size   int           // memory that the rules take, in bytes
+	offset int64         // offset of the rules in the scratch file
+	length int           // length of the rules in the scratch file; 0 if they are not written yet
 }
 
 var errDamaged = errors.New("a scratch file is damaged")
 
-// put takes the new rules of an entry.
+// put stores the new rules of an entry.
 func (l *lru) put(e *Entry) error {
 	l.drop(e)
 	e.page = page{size: e.rules.Group.Size()}
@@ -41,7 +41,7 @@ func (l *lru) put(e *Entry) error {
 	return l.keep(e)
 }
 
-// drop forgets the rules of an entry.
+// drop removes the rules of an entry.
 func (l *lru) drop(e *Entry) {
 	if e.page.elem != nil {
 		l.recent.Remove(e.page.elem)
@@ -50,7 +50,7 @@ func (l *lru) drop(e *Entry) {
 	e.page = page{}
 }
 
-// get gives the rules of an entry and keeps them in memory.
+// get returns the rules of an entry and loads them into memory.
 func (l *lru) get(e *Entry) (*Rules, error) {
 	if e.page.elem != nil {
 		l.recent.MoveToFront(e.page.elem)
@@ -67,13 +67,14 @@ func (l *lru) get(e *Entry) (*Rules, error) {
 	if err := rules.UnmarshalBinary(l.buf); err != nil {
 		return nil, fmt.Errorf("read rules of robots.txt from scratch: %w: %w", errDamaged, err)
 	}
-	known := *e.rules // Rules do not change
+	known := *e.rules // a copy, because Rules are immutable
 	known.Group = rules
 	e.rules = &known
 	return e.rules, l.keep(e)
 }
 
-// keep notes that the rules of an entry are in memory, and makes room.
+// keep notes that the rules of an entry are in memory, and moves other rules out if the limit is
+// exceeded.
 func (l *lru) keep(e *Entry) error {
 	e.page.elem = l.recent.PushFront(e)
 	l.held += e.page.size
@@ -106,7 +107,7 @@ func (l *lru) evict(e *Entry) (err error) {
 	return nil
 }
 
-// write appends buf to the file.
+// write appends buf to the scratch file.
 func (l *lru) write() error {
 	if l.file == nil {
 		f, err := os.CreateTemp(l.dir, "rules-")
@@ -114,7 +115,7 @@ func (l *lru) write() error {
 			return err
 		}
 		l.file = f
-		if err := os.Remove(f.Name()); err != nil { // the file disappears when the process ends
+		if err := os.Remove(f.Name()); err != nil { // the unlinked file disappears when it is closed
 			return err
 		}
 	}
@@ -122,10 +123,10 @@ func (l *lru) write() error {
 	return err
 }
 
-// close closes the file.
+// close closes the scratch file.
 func (l *lru) close() {
 	if l.file != nil {
-		_ = l.file.Close() // nothing is read from it any more
+		_ = l.file.Close() // no more rules are read, so the error does not matter
 		l.file = nil
 	}
 }

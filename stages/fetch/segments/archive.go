@@ -24,29 +24,29 @@ const maxPooled = 1 << 20
 
 var memberBuffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// ErrUnarchivable means that WARC cannot represent the response.
+// ErrUnarchivable means that a response cannot be represented as WARC.
 var ErrUnarchivable = errors.New("it cannot be written as WARC")
 
 // Response is a response to archive.
 type Response struct {
 	Exchange    *wire.Exchange
-	At          time.Time // when its request was written
-	Known       *Payload  // the URL's last known payload; nil: none
-	NotModified bool      // the server answered that the URL still has Known
+	At          time.Time // when the request was written
+	Known       *Payload  // last known payload of the URL; nil if there is none
+	NotModified bool      // whether the server answered that the URL still has the payload Known
 }
 
-// Archiver writes exchanges to a Sink as WARC records. A response whose payload it knows
-// becomes a revisit record. It is safe for concurrent use.
+// Archiver writes exchanges to a Sink as WARC records. A response with a payload that is already
+// stored becomes a revisit record. Archiver is safe for concurrent use.
 type Archiver struct {
 	sink     Sink
 	payloads payloads
 }
 
-// NewArchiver makes an archiver that knows no payloads.
+// NewArchiver makes an archiver that remembers no payloads yet.
 func NewArchiver(sink Sink) *Archiver { return &Archiver{sink: sink} }
 
-// Archive writes a response and its request, and fills the columns of cp that locate them.
-// The error wraps ErrUnarchivable or is the sink's.
+// Archive writes a response and its request, and fills the columns of cp that locate them. The
+// error wraps ErrUnarchivable or comes from the sink.
 func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	buf := memberBuffers.Get().(*bytes.Buffer)
 	buf.Reset()
@@ -91,11 +91,11 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		Protocols: protocols(x), CipherSuite: cipherSuite(x),
 	}
 	if x.Route == dial.RouteProxy {
-		response.IPAddress = netip.Addr{} // the known address is the proxy's
+		response.IPAddress = netip.Addr{} // the known address is that of the proxy
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {
-		// The record holds only the head. If it had the digest of the missing payload, readers
-		// would call it damaged. So only the row and the index have the digest.
+		// The record holds only the head. If it named the digest of the missing payload, readers
+		// would call the record damaged. So only the row and the index have the digest.
 		response.Truncated, response.Block, response.PayloadDigest = warc.TruncatedUnspecified, [][]byte{x.RawHead}, ""
 	} else {
 		for part := range x.RawParts {
@@ -137,7 +137,7 @@ func protocols(x *wire.Exchange) []string {
 	return p
 }
 
-// cipherSuite returns the cipher suite's IANA name; "" if it has none.
+// cipherSuite returns the IANA name of a cipher suite, or "" if it has none.
 func cipherSuite(x *wire.Exchange) string {
 	for _, s := range tls.CipherSuites() {
 		if s.Name == x.TLSCipher {
@@ -147,7 +147,7 @@ func cipherSuite(x *wire.Exchange) string {
 	return ""
 }
 
-// warcinfo makes the first record of a WARC file.
+// warcinfo returns the first record of a WARC file.
 func warcinfo(key, software, userAgent, task string, follows manifest.Position, at time.Time) *warc.Record {
 	return &warc.Record{
 		Type: warc.Warcinfo, Date: at, Filename: path.Base(key),

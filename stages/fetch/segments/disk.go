@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Disk watches the free space of the scratch directory, so that the fetcher starts nothing
-// that it could not record. It is safe for concurrent use.
+// Disk watches the free space of the scratch directory, so that the fetcher starts no request that
+// it could not record. Disk is safe for concurrent use.
 type Disk struct {
-	free    func() (int64, error) // bytes
-	reserve int64                 // bytes
+	free    func() (int64, error) // returns the free space, in bytes
+	reserve int64                 // free space below which the directory is short, in bytes
 
 	mu      sync.Mutex
 	looked  time.Time
 	short   bool
 	since   time.Time // when short last changed
-	unknown bool      // whether the file system does not report free space, so only a failed write shows that it is full
+	unknown bool      // whether the file system does not report free space; a full disk then shows only by a failed write
 }
 
-// NewDisk watches a directory. The directory is short of space if it has less than reserve
-// bytes free. If free is not nil, it replaces the call to the file system.
+// NewDisk watches a directory. The directory is short of space if fewer than reserve bytes are
+// free. If free is not nil, it is called instead of the file system.
 func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *Disk {
 	if free == nil {
 		free = freeSpace
@@ -29,8 +29,8 @@ func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *D
 	return &Disk{free: func() (int64, error) { return free(dir) }, reserve: reserve}
 }
 
-// Short reports whether the directory is short of space, and since when. It asks the file
-// system at most once a second.
+// Short reports whether the directory is short of space, and since when. The file system is asked
+// at most once a second.
 func (d *Disk) Short(now time.Time) (short bool, since time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

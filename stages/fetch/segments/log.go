@@ -1,26 +1,25 @@
 // Package segments is the log of a fetch task: it appends rows and WARC records to
 // segments in scratch space, uploads them, and lists them in a checkpoint.
 //
-// In: records of URLs, requests and robots.txt files, and their exchanges. Out: tables
-// and WARC files in the store, which become part of the task once a checkpoint lists
-// their segment. A cut ends the current segment between two records, so no record is split
-// between segments. It imports packages stages, formats, wire and response.
+// In: records of URLs, requests and robots.txt files, and their exchanges. Out: tables and WARC
+// files in the store. They become part of the task once a checkpoint lists their segment. A cut
+// ends the current segment between two records, so no record is split between segments. Package
+// segments imports packages stages, formats, wire and response.
 //
 // # Where payloads are stored
 //
-// Each response is one WARC record, and its row of captures names that record. The record
-// is a revisit, with only the head, if its payload is already stored:
+// Each response is one WARC record, and its row of captures names that record. The record is a
+// revisit with only the head if its payload is already stored. This is so in two cases:
 //
-//   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A
-//     request is conditional only if the plan locates that content and it is at most 180
-//     days old. So no row refers to a much older archive, and archives may be deleted after
-//     a year.
+//   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A request is
+//     conditional only if the plan locates that content and the content is at most 180 days old. So
+//     no row refers to a much older archive, and archives may be deleted after a year.
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //
-// Then payload_warc_* of captures names the record with the payload, as
-// WARC-Refers-To-Target-URI and -Date do in the archive, and the row of pages points to
-// that record. Truncated bodies, responses without a head and robots.txt are always stored.
+// For a revisit, payload_warc_* of captures names the record with the payload, as
+// WARC-Refers-To-Target-URI and -Date do in the archive, and the row of pages points to that
+// record. Truncated bodies, responses without a head and robots.txt are always stored.
 package segments
 
 import (
@@ -42,11 +41,11 @@ type Capture struct {
 	schema.Capture
 }
 
-// Record is the unit that the log appends. It has a URL with its outcome, or requests after
-// which no URL ended.
+// Record is the unit that the log appends. It has a URL with its outcome, or requests that ended no
+// URL.
 type Record struct {
-	Row      int64         // planned row of Fetch
-	Fetch    *schema.Fetch // nil: no outcome
+	Row      int64         // number of the planned row of Fetch
+	Fetch    *schema.Fetch // row of the URL with its outcome; nil if the URL has none yet
 	Requests []schema.Request
 	Captures []Capture
 	Page     *schema.Page
@@ -54,9 +53,9 @@ type Record struct {
 	Text     *schema.Text
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
-	// OnRecorded, if set, runs under the log's lock after the rows are appended, so that a cut
-	// includes both the rows and the state that it changes, or neither. It must not call the
-	// log.
+	// OnRecorded, if set, runs under the log's lock after the rows are appended. So a cut includes
+	// either both the rows and the state that OnRecorded changes, or neither. OnRecorded must not
+	// call the log.
 	OnRecorded func()
 }
 
@@ -75,20 +74,20 @@ type Sink interface {
 	Emit(r *Record) error
 }
 
-// maxWARC bounds a WARC file, in bytes. It is far below the limit of INT32 offsets, because
-// the last record may add many MiB.
+// maxWARC bounds a WARC file, in bytes. It is far below the limit of INT32 offsets, because the
+// last record may add many MiB.
 const maxWARC = 1 << 30
 
-// Options are the options of NewLog.
+// Options are the arguments of NewLog.
 type Options struct {
 	Task      stages.Task
 	Plan      string
 	Epoch     int
 	Scratch   string // local directory
 	Version   string // version of crawlbatch, for warcinfo records
-	UserAgent string // for warcinfo records
+	UserAgent string // User-Agent of the crawl, for warcinfo records
 	Clock     stages.Clock
-	Follows   func() manifest.Position // position of the last acknowledged checkpoint
+	Follows   func() manifest.Position // returns the position of the last acknowledged checkpoint
 }
 
 // Log appends records to the current segment. It implements Sink.
@@ -100,7 +99,7 @@ type Log struct {
 	segments int // number of segments begun in this epoch
 	warcs    int
 	waiting  int64 // bytes of segments that are cut but not uploaded
-	lost     error // first failed write; nothing more is recorded, since rows may point into the lost files
+	lost     error // first failed write; later records are refused, because rows may point into the lost files
 }
 
 // NewLog makes a log without a segment. The caller calls Abort at the end.
@@ -145,8 +144,8 @@ func (l *Log) Emit(r *Record) error {
 	return nil
 }
 
-// lose drops the current segment because one of its files could not be written. The
-// caller holds mu.
+// lose drops the current segment, because one of its files could not be written. The caller holds
+// mu.
 func (l *Log) lose(err error) error {
 	if l.lost == nil {
 		l.lost = err
@@ -158,7 +157,7 @@ func (l *Log) lose(err error) error {
 	return err
 }
 
-// segment returns the current segment, or begins one. The caller holds mu.
+// segment returns the current segment, and begins one if there is none. The caller holds mu.
 func (l *Log) segment() (*Segment, error) {
 	if l.lost != nil {
 		return nil, l.lost
@@ -174,7 +173,7 @@ func (l *Log) segment() (*Segment, error) {
 	return l.cur, nil
 }
 
-// warc returns the WARC file for the next n bytes. The caller holds mu.
+// warc returns the WARC file that will hold the next n bytes. The caller holds mu.
 func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	if k := len(g.warcs); k > 0 && g.warcs[k-1].offset+n <= maxWARC {
 		return g.warcs[k-1], nil
@@ -190,8 +189,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the URLs and bytes of the current segment. waiting is the bytes of all
-// segments that are not uploaded, including the current one.
+// Size returns the number of URLs and bytes of the current segment. waiting is the number of bytes
+// of all segments that are not uploaded, including the current one.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,14 +200,14 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 	return l.cur.counts["urls"], l.cur.bytes, l.waiting + l.cur.bytes
 }
 
-// Cut ends the current segment and returns it with its files closed; nil if it has no
-// rows. It calls state under the log's lock at the cut; state returns the URLs and
-// robots.txt files that wait for another try.
+// Cut ends the current segment, closes its files and returns it. It returns nil if the segment has
+// no rows. At the cut it calls state under the log's lock; state returns the URLs and robots.txt
+// files that wait for another try.
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur
-	// WARC records without rows belong to unfinished redirect chains. They stay, so that the
-	// segment with their later rows has them.
+	// WARC records without rows belong to unfinished redirect chains. They stay in the segment,
+	// because their rows follow later in the same segment.
 	if g == nil || g.empty() {
 		l.mu.Unlock()
 		return nil, nil
@@ -234,7 +233,7 @@ func (l *Log) Uploaded(g *Segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting -= g.bytes
-	_ = os.RemoveAll(g.dir) // what is left is removed with the scratch directory
+	_ = os.RemoveAll(g.dir) // remaining files are removed with the scratch directory
 }
 
 // Abort drops the current segment.

@@ -15,28 +15,29 @@ const (
 	// minPayload is the shortest payload, in bytes, that a task stores only once for all its
 	// URLs. A revisit record itself takes a few hundred bytes.
 	minPayload = 1 << 10
-	// maxPayloads bounds the payloads that a task remembers by digest; they take a few MiB.
+	// maxPayloads bounds the number of payloads that a task remembers by digest. They take a few
+	// MiB.
 	maxPayloads = 1 << 14
 	// maxPayloadURL bounds the URLs of remembered payloads, in bytes.
 	maxPayloadURL = 512
-	// MaxPayloadAge is how old a payload may be that a revisit refers to. Older payloads are
+	// MaxPayloadAge bounds the age of a payload to which a revisit refers. Older payloads are
 	// stored again, so that archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
 // Payload is a response's payload and the WARC record that holds it.
 type Payload struct {
-	digest string // in the form of cc-index
-	url    string // WARC-Target-URI of the record
-	at     int64  // WARC-Date, in milliseconds
-	id     string // WARC-Record-ID; "" if unknown
+	digest string // digest of the payload, in the form of cc-index
+	url    string // WARC-Target-URI of the payload's record
+	at     int64  // WARC-Date of the payload's record, in milliseconds
+	id     string // WARC-Record-ID of the payload's record; "" if unknown
 
 	file           string
 	offset, length int32
 }
 
 // KnownPayload returns the planned URL's earlier payload if a revisit may refer to it. If
-// it returns nil, the request is unconditional and the response is stored whole.
+// KnownPayload returns nil, the request is unconditional and the response is stored whole.
 func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > MaxPayloadAge {
 		return nil
@@ -47,7 +48,7 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	}
 }
 
-// revisits returns which kind of revisit a response becomes, and the payload to refer to.
+// revisits returns which kind of revisit a response becomes, and the payload to which it refers.
 // The payload is nil if the response is stored whole.
 func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload) {
 	x := r.Exchange
@@ -67,9 +68,9 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether a response may be a revisit or the target of revisits. It must
-// have a head and a complete payload that may be stored. A robots.txt is not referable,
-// because each is stored whole, as evidence.
+// referable reports whether a response may be a revisit or the target of revisits. Such a response
+// has a head and a complete payload that may be stored. A robots.txt is not referable, because each
+// robots.txt is stored whole, as evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
@@ -93,7 +94,7 @@ func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) 
 type payloads struct {
 	mu       sync.Mutex
 	byDigest map[string]Payload
-	ring     []string // digests in the order of adding, as a ring
+	ring     []string // digests in the order in which they were added, as a ring
 	next     int      // index of the oldest digest once the ring is full
 }
 

@@ -26,25 +26,25 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Segment holds the records between two checkpoints, in scratch files. Add creates a file
-// for the first row of each table.
+// Segment holds the records between two checkpoints, in scratch files. Each table gets its file
+// with its first row.
 type Segment struct {
 	dir           string
-	format        int         // format of its tables; 0: the newest
-	tables        []tableFile // in the order of their first rows
+	format        int         // schema.FormatVersion of the tables; 0 means the newest
+	tables        []tableFile // tables in the order of their first rows
 	warcs         []*warcFile
 	rows          *roaring.Bitmap // planned rows whose outcome is recorded
 	counts        map[string]int64
 	bytes         int64
-	follows       string                 // the position of the last checkpoint at the cut; "" for a reparse
+	follows       string                 // position of the last acknowledged checkpoint at the cut; "" for a reparse
 	retries       []manifest.URLRetry    // URLs that wait for another try at the cut
 	robotsRetries []manifest.OriginRetry // robots.txt files that wait for another try at the cut
-	closed        []closedFile           // after Close: files that are not uploaded yet
-	files         []manifest.File        // uploaded
+	closed        []closedFile           // files that are closed but not uploaded yet
+	files         []manifest.File        // uploaded files
 
 	fetches  *table.Writer[schema.Fetch]
 	requests *table.Writer[schema.Request]
-	captures map[string]*table.Writer[schema.Capture] // by subset
+	captures map[string]*table.Writer[schema.Capture] // writers of captures, by subset
 	pages    *table.Writer[schema.WorkingPage]
 	text     *table.Writer[schema.Text]
 	links    *table.Writer[schema.Link]
@@ -65,8 +65,8 @@ type closedFile struct {
 	dataset, subset, key string
 }
 
-// New makes a segment in a directory. Its tables have the given schema.FormatVersion; 0
-// means the newest.
+// New makes a segment in a directory. Its tables have the given schema.FormatVersion, or the newest
+// if format is 0.
 func New(dir string, format int) *Segment {
 	return &Segment{dir: dir, format: format, rows: roaring.New(), counts: map[string]int64{}, captures: map[string]*table.Writer[schema.Capture]{}}
 }
@@ -74,7 +74,7 @@ func New(dir string, format int) *Segment {
 // empty reports whether the segment has no rows.
 func (g *Segment) empty() bool { return len(g.tables) == 0 }
 
-// open returns a table of the segment, and creates it if *w is nil.
+// open returns a table of the segment. It creates the table if *w is nil.
 func open[T any](g *Segment, w **table.Writer[T], dataset, subset string) (*table.Writer[T], error) {
 	if *w != nil {
 		return *w, nil
@@ -168,7 +168,7 @@ func appendAll[T any](g *Segment, w **table.Writer[T], dataset string, rows []T)
 	return t.Write(rows)
 }
 
-// Close finishes the files and sets their keys, which contain task, plan, epoch and number.
+// Close finishes the files and sets their keys. A key contains task, plan, epoch and number.
 func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	for i, w := range g.warcs {
 		files, err := w.close(g.dir)
@@ -196,8 +196,8 @@ func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	return nil
 }
 
-// Upload creates the segment's files in the store. After an error, call it again to upload
-// the remaining files.
+// Upload creates the segment's files in the store. After an error, another call uploads the
+// remaining files.
 func (g *Segment) Upload(ctx context.Context, b store.Bucket) error {
 	for len(g.closed) > 0 {
 		f := g.closed[0]
@@ -223,20 +223,20 @@ func (g *Segment) Abort() {
 		}
 	}
 	for _, f := range g.closed {
-		_ = os.Remove(f.local.Path) // what is left is removed with the scratch directory
+		_ = os.Remove(f.local.Path) // remaining files are removed with the scratch directory
 	}
 }
 
 // discard removes the segment's files and its directory.
 func (g *Segment) discard() {
 	g.Abort()
-	_ = os.RemoveAll(g.dir) // what is left is removed with the scratch directory
+	_ = os.RemoveAll(g.dir) // remaining files are removed with the scratch directory
 }
 
 // List adds the uploaded segment to a checkpoint: its files, rows and counts.
 func (g *Segment) List(d *manifest.Checkpoint) error {
 	if len(g.files) > 0 && slices.ContainsFunc(d.Files, func(f manifest.File) bool { return f.Key == g.files[0].Key }) {
-		return nil // an earlier swap listed it, but its response was lost
+		return nil // an earlier swap listed the segment, but the store's response was lost
 	}
 	d.Files = slices.Concat(d.Files, g.files)
 	slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
@@ -295,7 +295,7 @@ func newWARC(dir, key string, info *warc.Record) (*warcFile, error) {
 	return w, nil
 }
 
-// Write appends to the file.
+// Write appends to the WARC file.
 func (w *warcFile) Write(p []byte) (int, error) {
 	n, err := w.file.Write(p)
 	w.hash.Write(p[:n])
@@ -306,7 +306,7 @@ func (w *warcFile) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// close finishes the file and its index.
+// close finishes the WARC file and its index.
 func (w *warcFile) close(dir string) ([]closedFile, error) {
 	if err := w.file.Close(); err != nil {
 		return nil, fmt.Errorf("write %q to scratch: %w", w.key, err)
@@ -336,7 +336,7 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 
 func (w *warcFile) abort() {
 	_ = w.file.Close()
-	_ = os.Remove(w.file.Name()) // what is left is removed with the scratch directory
+	_ = os.Remove(w.file.Name()) // remaining files are removed with the scratch directory
 }
 
 // NoRoom reports whether an error means that a file system or quota is full.
@@ -344,8 +344,8 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// ScratchError makes an error of a full scratch directory wrap stages.ErrInterrupted and
-// say what to do. It returns other errors unchanged.
+// ScratchError handles an error of a full scratch directory. It makes the error wrap
+// stages.ErrInterrupted and say what to do. It returns other errors unchanged.
 func ScratchError(err error, scratch string) error {
 	if !NoRoom(err) {
 		return err

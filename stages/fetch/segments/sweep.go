@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Sweep deletes the files of a task that its result does not list. Nothing reads them. An
-// attempt that lost its lease may still add more later.
+// Sweep deletes the files of a task that the task's result does not list. No stage reads these
+// files. An attempt that lost its lease may still write more of them later.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
 	SweepBelow(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
@@ -24,7 +24,7 @@ func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task,
 // numbered matches epoch and number in the key of a segment or WARC file.
 var numbered = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
 
-// numbersOf returns the epoch and the number in the key of a segment or WARC file; false
+// numbersOf returns the epoch and the number in the key of a segment or WARC file. It returns false
 // for any other key.
 func numbersOf(key string) (epoch, number int, ok bool) {
 	m := numbered.FindStringSubmatch(key)
@@ -39,16 +39,16 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 	return epoch, number, err == nil
 }
 
-// InOrderWritten compares keys of one partition by the order in which their files were
-// written. The order of the keys differs, because keys contain unpadded epochs.
+// InOrderWritten compares keys of one partition by the order in which their files were written.
+// This order differs from the order of the keys, because keys contain unpadded epochs.
 func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// SweepBelow deletes the task's files that are not in files and have an epoch less than
-// below. It calls before ahead of each deletion, and stops when before returns an error.
+// SweepBelow deletes the task's files that are not in files and have an epoch less than below. It
+// calls before ahead of each deletion, and stops when before returns an error.
 func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {

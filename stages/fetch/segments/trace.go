@@ -17,21 +17,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A partition's files show which checkpoints it has had. Each segment file and WARC file
-// names the checkpoint that it follows: the last one acknowledged at the segment's cut, or
-// at the WARC file's begin. If an attempt dies before it lists an uploaded file, that file
-// follows the last checkpoint or an earlier one.
+// A partition's files show which checkpoints the partition has had. Each segment file and WARC file
+// names the checkpoint that it follows: the last checkpoint that was acknowledged when the segment
+// was cut, or when the WARC file was begun. If an attempt dies before it lists an uploaded file,
+// that file follows the last checkpoint or an earlier one.
 
-// followsKey names the metadata of a Parquet file and the field of a warcinfo record. They
-// hold the position of the checkpoint that the file follows.
+// followsKey names the metadata of a Parquet file, and the field of a warcinfo record, that hold
+// the position of the checkpoint that the file follows.
 const followsKey = "crawlbatch-follows"
 
 // maxInfo bounds the warcinfo record that Follows reads, in bytes.
 const maxInfo = 64 << 10
 
-// Follows returns the position of the checkpoint that a segment file or WARC file follows.
-// ok is false for files that name no checkpoint, such as files of formats 1 and 2, and CDXJ
-// indexes. The error is the store's, or wraps table.ErrCorrupt.
+// Follows returns the position of the checkpoint that a segment file or WARC file follows. ok is
+// false for files that name no checkpoint, such as CDXJ indexes and files of formats 1 and 2. The
+// error comes from the store or wraps table.ErrCorrupt.
 func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	switch {
 	case strings.HasSuffix(key, ".parquet"):
@@ -45,7 +45,7 @@ func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Posit
 // tableFollows reads the footer of a segment's table.
 func tableFollows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	r, err := table.Open[struct {
-		URL string `parquet:"url,optional"` // a row type needs a column; no column is read
+		URL string `parquet:"url,optional"` // a row type must have a column; this column is not read
 	}](ctx, b, key)
 	if err != nil {
 		return at, false, err
@@ -79,12 +79,13 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 	return at, ok, nil
 }
 
-// PutBack looks for objects that prove that c is not the partition's last checkpoint, so an
-// older one was put back. It returns the proof; "" if there is none. An attempt that died
-// leaves at most one segment whose files follow its last checkpoint; these files prove
-// nothing. PutBack costs LISTs, and reads of unlisted files of the last epoch.
+// PutBack looks for objects which prove that c is not the partition's last checkpoint, because an
+// older checkpoint was put back. It returns the proof, or "" if there is none. An attempt that died
+// leaves at most one segment whose files follow its last checkpoint. Such files prove nothing.
+// PutBack costs LISTs, and reads of unlisted files of the last epoch.
 //
-// The caller makes sure that no attempt swaps meanwhile, or looks again if one did.
+// The caller makes sure that no attempt swaps the checkpoint during PutBack, or calls PutBack again
+// if an attempt did.
 func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {
 	listed := map[string]bool{}
 	last := map[int]int{} // number of the last listed segment, by epoch
@@ -97,7 +98,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		}
 	}
 	var unlisted []string
-	read := map[int]bool{} // segments of which one table was read, which is enough
+	read := map[int]bool{} // segments of which a table was read; one table is enough
 	for _, prefix := range traces(t, c.Plan) {
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
@@ -128,7 +129,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		at, ok, err := Follows(ctx, b, key)
 		switch {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, table.ErrCorrupt):
-			continue // deleted meanwhile, or damaged: it proves nothing
+			continue // the file was deleted since the LIST, or is damaged, so it proves nothing
 		case err != nil:
 			return "", err
 		case ok && at.Compare(c.Position()) > 0:
@@ -138,8 +139,8 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 	return "", nil
 }
 
-// Witness returns the key of an object that proves that a partition has had a checkpoint;
-// "" if there is none. Attempts create such objects only after the first checkpoint.
+// Witness returns the key of an object that proves that a partition has had a checkpoint, or "" if
+// there is none. Attempts create such objects only after the first checkpoint.
 func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (key string, err error) {
 	taken := layout.Taken(t.Crawl, t.Round, t.Partition)
 	if there, err := manifest.Exists(ctx, b, taken); err != nil || there {
@@ -162,5 +163,5 @@ func traces(t stages.Task, plan string) []string {
 	return append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+plan+"-")
 }
 
-// isSegment reports whether a key is that of a segment's table.
+// isSegment reports whether a key names a segment's table.
 func isSegment(key string) bool { return strings.HasSuffix(key, ".parquet") }

@@ -1,9 +1,9 @@
 // Package status describes for people what a fetch task does: which hosts it waits for and
 // why, and which requests failed last.
 //
-// In: the state of the scheduler's hosts and the failures of requests. Out: the activity,
-// which progress displays and checkpoints show. No decision of the program depends on it.
-// It imports packages stages, formats and polite.
+// In: the state of the scheduler's hosts and the failures of requests. Out: the activity, which
+// progress displays and checkpoints show. No decision of the program depends on the activity.
+// Package status imports packages stages, formats and polite.
 package status
 
 import (
@@ -25,7 +25,7 @@ import (
 // ShownWaits is the number of waits that are shown in detail.
 const ShownWaits = 5
 
-// brief is how long a wait for a delay may be without being shown in detail.
+// brief is the longest wait for a delay that is not shown in detail.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now.
@@ -44,15 +44,15 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	return a
 }
 
-// worthNaming is the least remaining time with which the slowest host is shown although it
-// waits only for its delay.
+// worthNaming is the least remaining time for which the slowest host is shown even if it waits only
+// for its delay.
 const worthNaming = time.Minute
 
 // every describes the delay of a host.
 func every(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
-// pace describes the delay of a host. It adds the cause unless the delay comes from the
-// config.
+// pace describes the delay of a host. It adds the cause of the delay, unless the delay comes from
+// the config.
 func pace(w polite.Wait) string {
 	d := w.Delay.Round(100 * time.Millisecond).String()
 	switch w.Reason {
@@ -66,7 +66,7 @@ func pace(w polite.Wait) string {
 	return d
 }
 
-// Why describes the reason of a wait. Displays append the time at which it ends.
+// Why describes the reason of a wait. Displays append the time at which the wait ends.
 func Why(w polite.Wait) string {
 	if w.Item.Why != "" {
 		what := "a page"
@@ -95,8 +95,8 @@ func Why(w polite.Wait) string {
 	return every(w) + ", the next"
 }
 
-// How describes how a request failed, as a verb phrase after "a page" or "robots.txt".
-// status is 0 if there was no complete response.
+// How describes how a request failed, as a verb phrase after "a page" or "robots.txt". status is 0
+// if the response was not complete.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:
@@ -113,7 +113,7 @@ func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	return "could not be fetched (" + string(outcome) + ")"
 }
 
-// Failures counts failed requests by class. The zero value is ready. It is safe for
+// Failures counts failed requests by class. The zero value is ready for use. Failures is safe for
 // concurrent use.
 type Failures struct {
 	mu sync.Mutex
@@ -142,7 +142,7 @@ func (f *Failures) Note(outcome schema.Outcome, host, text string, now time.Time
 	n.Host, n.Text, n.At = host, text, now
 }
 
-// NoteOutcome counts the outcome of a URL of a host, if it is a failure.
+// NoteOutcome counts the outcome of a URL of a host, if the outcome is a failure.
 func (f *Failures) NoteOutcome(u *schema.Fetch, host string, now time.Time) {
 	if slices.Contains(calm, u.Outcome) {
 		return
@@ -168,8 +168,8 @@ func (f *Failures) list() []stages.Failure {
 	return out
 }
 
-// StoreAway describes an error of a store that does not answer or is full. Displays append
-// the time at which the fetcher gives up.
+// StoreAway describes the error of a store that does not answer or is full. Displays append the
+// time at which the fetcher gives up.
 func StoreAway(err error) string {
 	what := "the store does not answer"
 	if errors.Is(err, store.ErrFull) {
@@ -178,10 +178,10 @@ func StoreAway(err error) string {
 	return what + "; tried again all the time, given up"
 }
 
-// shownFailures bounds the classes of failures in a checkpoint.
+// shownFailures bounds the number of failure classes in a checkpoint.
 const shownFailures = 5
 
-// Stored converts an activity to the form in checkpoints.
+// Stored converts an activity to the form that checkpoints hold.
 func Stored(now stages.Activity, at time.Time) *manifest.Activity {
 	out := &manifest.Activity{
 		At: at.UnixMilli(), InFlight: now.InFlight, Ready: now.Ready, Delayed: now.Delayed, More: now.More, RemainingMS: now.Remaining.Milliseconds(), Closes: unixMilli(now.Closes),

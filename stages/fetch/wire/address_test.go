@@ -43,8 +43,8 @@ func TestAddressFamiliesAlternate(t *testing.T) {
 	}
 }
 
-// If a host's first address does not answer, the client tries the next after a quarter of a
-// second. A refusal costs no time.
+// If a host's first address does not answer, the client also tries the next address after a quarter
+// of a second. If the first address refuses the connection, the client does so at once.
 func TestNextAddressIsTriedBeforeTheFirstGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent bool

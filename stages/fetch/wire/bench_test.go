@@ -47,7 +47,7 @@ func BenchmarkDo(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
 				for b.Loop() {
-					// net/http does less: it keeps no payload and computes no digest.
+					// net/http does less work, because it keeps no payload and computes no digest.
 					resp, err := c.Get(srv.URL)
 					if err != nil {
 						b.Fatal(err)

@@ -14,17 +14,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Timeouts bound every wait of an exchange.
+// Timeouts bounds every wait of an exchange.
 type Timeouts struct {
-	Connect   time.Duration // DNS, TCP, proxy and TLS together
-	FirstByte time.Duration // from the request's first byte written to the response's first byte read
-	Total     time.Duration // from the call of Do to the end of the body
+	Connect   time.Duration // limit of DNS, TCP, proxy and TLS together
+	FirstByte time.Duration // limit from the write of the request's first byte to the read of the response's first byte
+	Total     time.Duration // limit from the call of Do to the end of the body
 }
 
 const (
 	// defaultMaxBody is the default of Config.MaxBody and Limits.MaxBody in bytes.
 	defaultMaxBody = 5 << 20
-	// maxHeader bounds a response head in bytes, including interim heads before it.
+	// maxHeader bounds a response head in bytes, including the interim heads before it.
 	maxHeader = 256 << 10
 	// idleTimeout is the longest time for which an idle connection is kept.
 	idleTimeout = 30 * time.Second
@@ -33,38 +33,38 @@ const (
 // Config configures a Client. The zero value of a field means the default in its
 // comment.
 type Config struct {
-	UserAgent string   // sent with every request; none if empty
-	Timeouts  Timeouts // 10s, 15s, 30s
+	UserAgent string   // value of the field User-Agent; "" means no such field
+	Timeouts  Timeouts // default 10s, 15s, 30s
 
-	MaxBody int64 // bytes of a payload, and of a decoded body; 5 MiB
+	MaxBody int64 // limit in bytes of a payload, and of a decoded body; default 5 MiB
 
-	Guard     *guard.Guard     // guard.New(false)
-	ConnectTo []dial.ConnectTo // the first match wins; its target is exempt from the guard
+	Guard     *guard.Guard     // default guard.New(false)
+	ConnectTo []dial.ConnectTo // the first rule that matches applies; its target is exempt from the guard
 	// Proxy is "http://[user:password@]host:port", or "" for no proxy. The client looks up and
-	// checks the host's address and sends that address in CONNECT, for http too. The guard
-	// does not check the proxy's own address. If private networks are allowed, only the proxy
-	// looks up hosts.
+	// checks the host's address and sends that address in CONNECT, even for http. The guard does
+	// not check the proxy's own address. If private networks are allowed, only the proxy looks up
+	// hosts.
 	Proxy string
 	// ProxyFilters declares that the proxy itself refuses private addresses. The client
 	// then sends plain http in absolute form, and the proxy looks up the host again.
 	ProxyFilters bool
 
-	TLS      *tls.Config  // a copy is used; nil means TLS 1.2 or later and the system's roots
-	Resolver dns.Resolver // dns.SystemResolver(); the client caches the answers of any resolver
+	TLS      *tls.Config  // the client uses a copy; nil means TLS 1.2 or later and the system's roots
+	Resolver dns.Resolver // default dns.SystemResolver(); the client caches the answers of any resolver
 	// Dial opens a TCP connection to an address that passed the guard or is exempt. The
 	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	MaxIdle        int // most idle connections in total; zero means 256
-	MaxIdlePerHost int // most idle connections of one scheme, host and port; zero means 1
+	MaxIdle        int // limit of idle connections in total; zero means 256
+	MaxIdlePerHost int // limit of idle connections to one scheme, host and port; zero means 1
 
 	// Memory bounds the bytes that the payloads and bodies of all unreleased exchanges hold
-	// together; 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a
-	// time may exceed the bound. An exchange that gets no memory stops reading and waits; at
-	// its time limit it ends with ErrAborted. While others wait, a body slower than 32 KiB/s
-	// is cut (TruncTime).
+	// together. The default is 64 MiB. The first 256 KiB of each exchange do not count, and one
+	// exchange at a time may exceed the bound. An exchange that gets no memory stops reading and
+	// waits. If its time limit passes during this wait, it ends with ErrAborted. While other
+	// exchanges wait, a body slower than 32 KiB/s is cut (TruncTime).
 	Memory int64
-	Now    func() time.Time // time.Now
+	Now    func() time.Time // default time.Now
 }
 
 func (c Config) withDefaults() Config {
@@ -93,13 +93,13 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	}
 }
 
-// Client makes requests. Any number of goroutines may use it. Close it once.
+// Client makes requests. Any number of goroutines may use it. It is closed once.
 type Client struct {
 	cfg    Config
 	dialer *dial.Dialer
 	idle   *dial.Pool
 	decode chan struct{} // holds one token for each decoding in progress
-	memory *memory       // memory for bodies
+	memory *memory       // limits the memory of payloads and bodies
 }
 
 // New checks the configuration and returns a client. It opens no connection.
@@ -125,10 +125,9 @@ func New(cfg Config) (*Client, error) {
 // connections are then closed too.
 func (c *Client) Close() { c.idle.Close() }
 
-// Locate returns where a request for rawURL would go, without sending anything: the
-// addresses of its host in the order to try, and the route. It returns only addresses that
-// the guard permits, and none if a proxy resolves the name. dns is the time that
-// Timing.DNS would report.
+// Locate returns where a request for rawURL would go, without sending a request: the addresses of
+// its host in the order to try, and the route. It returns only addresses that the guard permits,
+// and none if a proxy resolves the name. dns is the time that Timing.DNS would report.
 func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route dial.Route, dns time.Duration, err error) {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {

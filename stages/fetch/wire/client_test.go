@@ -54,7 +54,7 @@ func TestExchangeTellsWhatHappened(t *testing.T) {
 	if x.Protocol != "HTTP/1.1" || x.Status != 200 || x.StatusText != "Fine" || string(x.Body) != wiretest.Page || string(x.Payload) != wiretest.Page {
 		t.Errorf("got %s %d %q, body %q", x.Protocol, x.Status, x.StatusText, x.Body)
 	}
-	// printf … | openssl sha1 -binary | base32
+	// The digest equals that of: printf … | openssl sha1 -binary | base32
 	if want := digest([]byte(wiretest.Page)); x.PayloadDigest != want || !strings.HasPrefix(want, "sha1:") || len(want) != 37 {
 		t.Errorf("digest %q, want %q", x.PayloadDigest, want)
 	}
@@ -124,7 +124,7 @@ func TestConnectionIsKeptWhenBothAgree(t *testing.T) {
 	}
 }
 
-// If a kept connection dies before an answer, the request gets a new connection.
+// If a kept connection ends before a response, the request gets a new connection.
 func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 	for _, how := range []string{"close", "reset", "speak"} {
 		t.Run(how, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 					readRequest(r)
 					return
 				}
-				// The server reads the next request and does not answer it.
+				// The server reads the next request and does not answer this request.
 				if readRequest(r); how == "reset" {
 					reset(c)
 				}
@@ -184,7 +184,7 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 		t.Fatal(err, x.KeptAlive)
 	}
 	<-closed
-	// The FIN takes a moment to arrive over loopback. Only then does alive see it.
+	// The FIN takes a moment to arrive over loopback. The method alive sees it only then.
 	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
 		c.idle.Put(k, time.Minute)
 	}
@@ -218,7 +218,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 		phrase string
 	}{
 		{"refused", refused, "http://host.test/", ErrConnect, "refused", "connection refused"},
-		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // or a reset; the operating system decides
+		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // a reset is also possible; the operating system decides
 		{"closed after the request", reading(func(net.Conn) {}), "http://host.test/", ErrDisconnect, "", "connection closed before a response"},
 		{"reset after the request", reading(reset), "http://host.test/", ErrDisconnect, "reset", "connection reset before a response"},
 		{"reset in the head", reading(func(c net.Conn) {
@@ -250,7 +250,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 			}
 		})
 	}
-	// The operating system decides whether connecting succeeds before the RST comes.
+	// The operating system decides whether the connect succeeds before the RST comes.
 	c := clientTo(t, rawServer(t, func(c net.Conn, _ *bufio.Reader, _ int) { reset(c) }), nil)
 	if _, err := get(t, c, "http://host.test/"); !errors.Is(err, ErrDisconnect) && !errors.Is(err, ErrConnect) {
 		t.Errorf("reset at accept: %v", err)
@@ -302,7 +302,7 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	if x, err := get(t, clientTo(t, addr, nil), "http://anything.test:25/"); err != nil || x.Route != dial.RouteConnectTo {
 		t.Errorf("by connect-to: %v", err)
 	}
-	// A rule that only changes the port contains no address.
+	// This rule changes only the port and contains no address.
 	portOnly, err := New(Config{Resolver: resolver, ConnectTo: []dial.ConnectTo{{Host: "rebound.test", ToPort: addr.Port()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -313,8 +313,8 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	}
 }
 
-// The resolver's first answer has a public address; its later answers have only a private
-// one. The client must check and dial the same answer.
+// The resolver's first answer has a public address, and its later answers have only a private
+// address. The client must check and dial the same answer.
 func TestRebindingGainsNothing(t *testing.T) {
 	calls := 0
 	resolver := resolverFunc(func(context.Context, string) (dns.Answer, error) {
@@ -450,7 +450,7 @@ func TestBodyIsCutAtTheLimit(t *testing.T) {
 	}
 }
 
-// An endless body costs at most the limit, in pieces of any size.
+// An endless body takes no more memory than the limit, whatever the size of its pieces.
 func TestEndlessBodies(t *testing.T) {
 	for name, piece := range map[string]string{"to the end": "xxxxxxxx", "chunked": "8\r\nxxxxxxxx\r\n", "in chunks of one byte": "1\r\nx\r\n"} {
 		t.Run(name, func(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Do makes one request and reads its response to the end or to a limit. The Exchange is
-// never nil; the caller releases it. The error is nil or an *Error. A body that breaks off
-// is not an error: it sets Truncated. Any number of goroutines may call Do.
+// Do makes one request and reads its response to the end or to a limit. The Exchange is never nil,
+// and the caller releases it. The error is nil or an *Error. If a body breaks off, Do sets
+// Truncated and returns no error. Any number of goroutines may call Do.
 func (c *Client) Do(ctx context.Context, req *Request) (*Exchange, error) {
 	begin := c.cfg.Now()
 	x := &Exchange{}
@@ -42,7 +42,8 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 		if !errors.Is(err, errStale) {
 			return err
 		}
-		// The server closed the connection while the request was on its way. It may do so at any
+		// The server closed the connection while the request was on its way, without a response. A
+		// server may close a kept connection at any time (RFC 9112, 9.3.1).
 		// time (RFC 9112, 9.3.1). It has sent no response.
 		e.retry = true
 	}
@@ -56,15 +57,15 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 // errStale means that a kept connection ended before a response.
 var errStale = errors.New("kept connection closed by the server")
 
-// exchanger is one call of Do.
+// exchanger holds the state of one call of Do.
 type exchanger struct {
 	client   *Client
 	req      *Request
 	target   http1.Target
 	x        *Exchange
 	deadline time.Time // deadline of the exchange, by the system's clock
-	maxBody  int64     // bytes; Request.Allow may raise it
-	retry    bool      // the kept connection was stale
+	maxBody  int64     // limit of the body in bytes; Request.Allow may raise it
+	retry    bool      // whether the kept connection ended before a response
 }
 
 // connect makes a new connection within the time that remains.
@@ -100,8 +101,8 @@ func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	return nil
 }
 
-// exchange writes the request on k and reads the response. keep reports whether k may
-// serve another exchange.
+// exchange writes the request on k and reads the response. keep tells whether k may serve another
+// exchange.
 func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
 		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))
@@ -115,8 +116,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 		e.x.BytesIn += r.BytesRead()
 		r.Release()
 	}()
-	// A server may respond and close before it has read a request that it does not want.
-	// So the client reads the response even if writing failed.
+	// A server may respond and close before it has read a request that it does not want. So the
+	// client reads the response even if the write failed.
 	rerr := r.Await()
 	if rerr != nil {
 		if k.Reused && ctx.Err() == nil && !http1.IsTimeout(rerr) {
@@ -132,8 +133,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 	return e.receive(ctx, k, r)
 }
 
-// send writes the request. err ends the exchange. If only failed is set, the write failed,
-// but a response may still arrive.
+// send writes the request. err ends the exchange. If only failed is set, the write failed, but a
+// response may still arrive.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
@@ -159,7 +160,7 @@ func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) 
 	return failed, nil
 }
 
-// receive reads the response into the exchange. Its first byte has arrived.
+// receive reads the response into the exchange. The first byte of the response has already arrived.
 func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) (keep bool, err error) {
 	x := e.x
 	x.share = &share{memory: e.client.memory}
@@ -203,7 +204,7 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 	return err == nil && r.Persistent(), nil
 }
 
-// testPrefix asks the request's hooks about the beginning of the body.
+// testPrefix passes the beginning of the body to the request's hooks.
 func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	e.client.decode <- struct{}{}
 	b, pooled := coding.Prefix(&e.x.Response)
@@ -219,8 +220,8 @@ func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	return ok
 }
 
-// checkBody decides whether the exchange fails. err is the error that ended the reading of
-// the body. It marks a body that was cut to free memory.
+// checkBody decides whether the exchange fails. err is the error that ended the reading of the
+// body. checkBody marks a body that was cut to free memory.
 func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
 	x := e.x
 	if ctx.Err() != nil {
@@ -231,15 +232,15 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 	}
 	switch wasCut, waited := x.share.state(); {
 	case wasCut && !r.Definite() && x.Truncated == http1.Complete:
-		x.Truncated = http1.TruncTime // the client itself ended the reading, though it looks like the end of the connection
+		x.Truncated = http1.TruncTime // the client cut the body to free memory, which looks like the end of the connection
 	case !wasCut && waited > maxUnblamedWait && x.Truncated == http1.TruncTime:
-		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // part of the time went by while the exchange waited for memory
+		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // the wait for memory took part of the time limit
 	}
 	return nil
 }
 
-// decode undoes the codings of the body. It first waits for the memory that the body
-// probably needs. The error means that there was not enough memory.
+// decode undoes the codings of the body. It first waits for the memory that the body probably
+// needs. An error means that there was not enough memory.
 func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	x := e.x
 	held := x.BodyMemory()
@@ -249,7 +250,7 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 			return err
 		}
 		x.Warnings = x.Warnings[:warnings]
-		e.client.decode <- struct{}{} // bounds the decoders in memory; the holder of a token never waits
+		e.client.decode <- struct{}{} // limits the decoders in memory; a goroutine with a token never waits
 		cut := x.Decode(&x.Response, tried)
 		<-e.client.decode
 		if !cut || tried == maxBody {
@@ -263,8 +264,8 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	return nil
 }
 
-// grow waits until the response may take bytes in total, at most until the exchange's
-// deadline.
+// grow waits until the response may take the given number of bytes in total. It waits at most until
+// the exchange's deadline.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	if bytes <= http1.OwnMemory {
 		return nil
@@ -272,7 +273,7 @@ func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	return e.client.memory.grow(ctx, e.x.share, bytes, e.deadline)
 }
 
-// within returns the time d from now, or the exchange's deadline if that is sooner.
+// within returns the time d from now, or the exchange's deadline if that comes sooner.
 func (e *exchanger) within(d time.Duration) time.Time {
 	if t := time.Now().Add(d); t.Before(e.deadline) {
 		return t
@@ -280,7 +281,7 @@ func (e *exchanger) within(d time.Duration) time.Time {
 	return e.deadline
 }
 
-// ioError classifies a failure between connecting and the end of the head.
+// ioError classifies a failure between the connect and the end of the head.
 func (e *exchanger) ioError(ctx context.Context, phase Phase, err error) error {
 	if ctx.Err() != nil {
 		return e.fail(ErrAborted, phase, context.Cause(ctx))
@@ -301,7 +302,7 @@ func (e *exchanger) fail(kind error, phase Phase, err error) error {
 	return &Error{Kind: kind, Phase: phase, Host: e.target.Origin(), Addr: e.x.Addr, Err: err}
 }
 
-// idleTime returns how long the connection may be kept: one second less than the server
+// idleTime returns how long the connection may be kept. This is one second less than the server
 // says, but not longer than configured.
 func (e *exchanger) idleTime() time.Duration {
 	d := idleTimeout

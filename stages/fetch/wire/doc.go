@@ -1,26 +1,25 @@
 // Package wire makes HTTP/1.1 requests and keeps the responses as they were on the
 // wire.
 //
-// In: one Request (method, URL, header fields) and a context. Out: one Exchange:
-// the bytes sent, the response head and body exactly as received (chunk framing
-// included), their meaning (status, header, payload, decoded body, digest), the
-// connection (address, TLS, timings), what was malformed and salvaged (Warnings),
-// and whether bytes are missing (Truncated). It does not follow redirects or keep
-// cookies. It sends a request again only if a kept connection dies before the server
-// responds.
+// In: one Request (method, URL, header fields) and a context. Out: one Exchange. It holds the bytes
+// sent, the response head and body exactly as received (including chunk framing), their meaning
+// (status, header, payload, decoded body, digest), the connection (address, TLS, timings), the
+// malformed parts that were salvaged (Warnings), and whether bytes are missing (Truncated). Package
+// wire does not follow redirects or keep cookies. It sends a request again only if a kept
+// connection ends before the server responds.
 //
 // # Promises
 //
-//   - Every byte count is bounded: the head by 256 KiB, the payload and the decoded body by
-//     MaxBody each. The ratio of decoding and the memory of all exchanges (Memory) are
-//     bounded too. Timeouts bound every wait.
-//   - Do always returns an Exchange that is not nil. Even after an error it holds
-//     everything known (address, timings, bytes). The caller releases it once.
+//   - Every byte count is bounded: the head by 256 KiB, the payload and the decoded body by MaxBody
+//     each. The ratio of decoding and the memory of all exchanges (Memory) are bounded too.
+//     Timeouts bound every wait.
+//   - Do always returns an Exchange that is not nil. Even after an error the Exchange holds all
+//     known facts (address, timings, bytes). The caller releases it once.
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from
 //     the web never cause a panic.
-//   - It accepts whatever browsers accept. It salvages responses that net/http drops (two
-//     Content-Lengths, "ICY 200 OK", no status line, header lines without a colon, NUL in
-//     the head, chunk lines ending in a bare LF, …) and reports the fault in Warnings.
+//   - The client accepts the responses that browsers accept. It salvages responses that net/http
+//     drops (two Content-Lengths, "ICY 200 OK", no status line, header lines without a colon, NUL
+//     in the head, chunk lines ending in a bare LF, …) and reports the fault in Warnings.
 //     ErrProtocol says why a response is unusable.
 //   - Every address that is dialled, or sent to the proxy in CONNECT, has passed the guard
 //     after DNS, except targets named by ConnectTo and the configured proxy. With
@@ -31,7 +30,7 @@
 //
 // # Packages
 //
-// wire makes the exchange. It uses dial (connections), coding (content codings), http1 (the
-// syntax of requests and responses), dns (look-ups) and buffers (pooled memory). It imports
-// these, package guard and the standard library. It must not import other stages.
+// wire makes the exchange. It uses dial (connections), coding (content codings), http1 (the syntax
+// of requests and responses), dns (look-ups) and buffers (pooled memory). Package wire imports
+// these packages, package guard and the standard library. It must not import other stages.
 package wire

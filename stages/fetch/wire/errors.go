@@ -13,45 +13,45 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// These are the kinds of failure. errors.Is(err, ErrX) tells them apart. *Error holds the
+// These errors are the kinds of failure. errors.Is(err, ErrX) tells them apart. *Error holds the
 // details and the cause.
 var (
-	// ErrDNS: the name has no address, or no name server answered.
+	// ErrDNS means that the name has no address, or that no name server answered.
 	ErrDNS = errors.New("dns error")
-	// ErrNXDomain is the ErrDNS of a name that certainly does not exist or has no address.
-	// Any other ErrDNS may be temporary.
+	// ErrNXDomain means that the name certainly does not exist or has no address. Any other ErrDNS
+	// may be temporary.
 	ErrNXDomain = fmt.Errorf("%w: no such name", ErrDNS)
-	// ErrConnect: there is no TCP connection (refused, reset, unreachable), or the proxy
-	// refused to make one.
+	// ErrConnect means that there is no TCP connection (refused, reset, unreachable), or that the
+	// proxy refused to make one.
 	ErrConnect = errors.New("connect error")
-	// ErrTLS: the handshake failed, or the certificate has expired, is for another name or
-	// is not trusted.
+	// ErrTLS means that the handshake failed, or that the certificate has expired, is for another
+	// name or is not trusted.
 	ErrTLS = errors.New("tls error")
-	// ErrTimeout: a limit of Timeouts passed before the response head was complete.
+	// ErrTimeout means that a limit of Timeouts passed before the response head was complete.
 	// Error.Phase names the phase.
 	ErrTimeout = errors.New("timeout")
-	// ErrProtocol: the bytes that arrived are not an HTTP response.
+	// ErrProtocol means that the bytes that arrived are not an HTTP response.
 	ErrProtocol = errors.New("protocol error")
-	// ErrDisconnect: the connection ended before any byte of a response.
+	// ErrDisconnect means that the connection ended before any byte of a response.
 	ErrDisconnect = errors.New("disconnected before a response")
-	// ErrAddressBlocked: the guard refused the address or port.
+	// ErrAddressBlocked means that the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked
-	// ErrAborted: the context ended, OnWrite returned an error (which ErrAborted then
-	// wraps), or there was no memory for the body. The server is not to blame.
+	// ErrAborted means that the context ended, that OnWrite returned an error (which ErrAborted
+	// then wraps), or that there was no memory for the body. The server is not the cause.
 	ErrAborted = errors.New("request aborted")
-	// ErrInvalid: the request cannot be written (no http URL, a bad method).
+	// ErrInvalid means that the request cannot be written (no http URL, a bad method).
 	ErrInvalid = errors.New("invalid request")
 )
 
 // Phase is the part of an exchange in which an error happened.
 type Phase string
 
-// The phases, in their order.
+// The phases, in the order in which they happen.
 const (
-	PhaseRequest   Phase = "request" // before anything was sent or looked up
+	PhaseRequest   Phase = "request" // before any byte was sent and any name was looked up
 	PhaseDNS       Phase = Phase(dial.StepDNS)
 	PhaseConnect   Phase = Phase(dial.StepConnect)
-	PhaseProxy     Phase = Phase(dial.StepProxy) // CONNECT
+	PhaseProxy     Phase = Phase(dial.StepProxy) // CONNECT to the proxy
 	PhaseTLS       Phase = Phase(dial.StepTLS)
 	PhaseWrite     Phase = "write"
 	PhaseFirstByte Phase = "first_byte"
@@ -59,16 +59,16 @@ const (
 	PhaseBody      Phase = "body"
 )
 
-// Error is what Do returns: "connect http://host:port: connect error: cause".
+// Error is the error of Do: "connect http://host:port: connect error: cause".
 type Error struct {
-	Kind  error          // one of the sentinels above
-	Phase Phase          // where it happened
+	Kind  error          // one of the errors above, such as ErrConnect
+	Phase Phase          // phase in which the error happened
 	Host  string         // scheme://host:port of the URL, without credentials
-	Addr  netip.AddrPort // the address concerned, if any
-	Err   error          // the cause; may be nil
+	Addr  netip.AddrPort // address concerned, if any
+	Err   error          // cause; may be nil
 }
 
-// Error returns the path from the phase down to the cause.
+// Error returns the phase, the host, the kind and the cause.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", e.Phase, e.Host)
@@ -116,7 +116,7 @@ func connectError(ctx context.Context, t http1.Target, failed error) error {
 		e.Kind = ErrNXDomain
 	case e.Phase == PhaseDNS:
 		e.Kind = ErrDNS
-	case http1.IsTimeout(e.Err): // the system's own limit on connecting
+	case http1.IsTimeout(e.Err): // the system's own time limit for a connect
 		e.Kind = ErrTimeout
 	case e.Phase == PhaseTLS:
 		e.Kind = ErrTLS

@@ -18,7 +18,7 @@ const (
 	fuzzMaxHeader = 2 << 10
 )
 
-// receive reads one response from r as Do would.
+// receive reads one response from r, as Do would.
 func receive(r io.Reader, method string) (*Exchange, *http1.Reader, error) {
 	x := &Exchange{}
 	m := http1.NewReader(r, &x.Response)
@@ -31,9 +31,8 @@ func receive(r io.Reader, method string) (*Exchange, *http1.Reader, error) {
 	return x, m, nil
 }
 
-// FuzzResponse checks that no bytes cause a panic and that every bound holds. The raw
-// response must be a part of the input, and the result must not depend on how the bytes
-// arrive.
+// FuzzResponse checks that no input causes a panic and that every bound is kept. The raw response
+// must be a part of the input. The result must not depend on how the bytes are split into reads.
 func FuzzResponse(f *testing.F) {
 	for _, r := range badResponses {
 		if len(r.raw) < 8<<10 {
@@ -78,8 +77,8 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzReplay checks that a kept response reads the same again, because a reparse reads
-// responses from the archive.
+// FuzzReplay checks that a stored response reads the same again, because a reparse reads responses
+// from the archive.
 func FuzzReplay(f *testing.F) {
 	for _, r := range badResponses {
 		if r.kind == nil && len(r.raw) < 4<<10 {

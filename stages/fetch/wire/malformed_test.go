@@ -11,29 +11,29 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// gzCRC is a gzip stream with a wrong checksum.
+// gzCRC returns s as a gzip stream with a wrong checksum.
 func gzCRC(s string) string {
 	b := []byte(wiretest.Encode("gzip", s))
 	b[len(b)-8] ^= 0xff
 	return string(b)
 }
 
-// badResponse is one named fault with the expected result.
+// badResponse is a malformed response and the expected result.
 type badResponse struct {
 	name     string
 	raw      string
 	status   int
 	body     string
 	warnings []string
-	trunc    http1.Truncation // why bytes of the body are missing
-	wireCut  http1.Truncation // why bytes of the payload are missing
+	trunc    http1.Truncation // expected reason why bytes of the body are missing
+	wireCut  http1.Truncation // expected reason why bytes of the payload are missing
 	kind     error
 	reason   string // text that the error must contain
-	rawBody  string // the raw body, if it differs from the bytes after the head
+	rawBody  string // expected raw body, if it differs from the bytes after the head
 }
 
 var badResponses = []badResponse{
-	// net/http loses these responses completely.
+	// net/http drops these responses completely.
 	{name: "content length is a word", raw: "HTTP/1.1 200 OK\r\nContent-Length: thousand\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnLengthInvalid}},
 	{name: "two content lengths, the larger true", raw: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 37\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnLengthConflict}},
 	{name: "two content lengths, the smaller true", raw: "HTTP/1.1 200 OK\r\nContent-Length: 37\r\nContent-Length: 9999\r\n\r\n" + wiretest.Page, status: 200, body: wiretest.Page, warnings: []string{http1.WarnLengthConflict}},
@@ -180,7 +180,7 @@ func checkRaw(t *testing.T, x *Exchange, tt badResponse) {
 	}
 	switch tt.rawBody {
 	case "":
-		// All bytes to the end must be there, unless the rest is unreadable.
+		// All bytes up to the end must be kept, unless the rest is unreadable.
 		if !strings.HasSuffix(tt.raw, got) && x.Truncated == http1.Complete {
 			t.Errorf("raw response %.200q does not end as sent", got)
 		}

@@ -9,60 +9,59 @@ import (
 )
 
 const (
-	// When others wait, a body is cut if it has held memory for slowAfter and is slower
-	// than slowest. slowest is in bytes per second, counted since the body first took memory.
+	// While other exchanges wait, a body is cut if it has held memory for slowAfter and is slower
+	// than slowest. slowest is in bytes per second, measured since the body first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before it looks for a slow body to cut.
 	hurryAfter = 2 * time.Second
-	// If an exchange waited for memory longer than maxUnblamedWait, a passed time limit does
+	// If an exchange waited for memory longer than maxUnblamedWait, the end of its time limit does
 	// not count as slowness of the peer.
 	maxUnblamedWait = time.Second
 )
 
-// ErrNoRoom is an ErrAborted. Other exchanges held the memory until the time limit of this
-// one passed.
+// ErrNoRoom is an ErrAborted. It means that the exchange waited for memory until its time limit,
+// because other exchanges held the memory.
 var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
-// memory is shared by all exchanges of a client. It covers the part of their responses
-// beyond http1.OwnMemory. Each exchange takes memory as its body grows. An exchange that
-// finds no memory waits in a queue and stops reading; TCP then slows the peer down. If all
-// exchanges hold memory and want more, they would deadlock. So the first in the queue may
-// overdraw: it gets all that it wants, even beyond the total, but only one exchange at a
-// time.
+// memory is the memory that all exchanges of a client share. It covers the part of their responses
+// beyond http1.OwnMemory. Each exchange takes memory as its body grows. An exchange that finds no
+// memory waits in a queue and stops reading, so TCP slows the peer down. If all exchanges hold
+// memory and want more, they would deadlock. So the first in the queue may overdraw: it gets all
+// the memory that it wants, even beyond the total. Only one exchange at a time may overdraw.
 type memory struct {
 	mu        sync.Mutex
-	free      int64  // bytes
-	overdrawn *share // the share that may overdraw, or nil
-	cutting   *share // the share that was cut and has not released its memory yet, or nil
+	free      int64  // memory that no share holds, in bytes
+	overdrawn *share // share that may overdraw, or nil
+	cutting   *share // share that was cut and has not released its memory yet, or nil
 	queue     []*claim
-	shares    map[*share]struct{} // the shares that hold memory
+	shares    map[*share]struct{} // shares that hold memory
 }
 
-// share is one exchange's part of a memory. Only that exchange's goroutine changes it,
-// while it holds the memory's mutex.
+// share is the part of a memory that one exchange holds. Only that exchange's goroutine changes the
+// share, while it holds the memory's mutex.
 type share struct {
 	memory    *memory
 	bytes     int64
 	overdrawn bool
-	reached   int64         // the most bytes that it was granted, including overdrawn bytes
-	since     time.Time     // when it took its first byte
-	waiting   time.Time     // when it joined the queue; zero if it is not in the queue
-	waited    time.Duration // time that it spent in the queue earlier
-	cut       func()        // ends the reading of its body; nil while it does not read
+	reached   int64         // largest number of bytes that the share was granted, including overdrawn bytes
+	since     time.Time     // when the share took its first byte
+	waiting   time.Time     // when the share joined the queue; zero if it is not in the queue
+	waited    time.Duration // time that the share spent in the queue earlier
+	cut       func()        // ends the reading of the share's body; nil while the body is not read
 	wasCut    bool
 }
 
 // claim is a share's place in the queue.
 type claim struct {
 	share   *share
-	bytes   int64         // bytes that the share would then have in total
+	bytes   int64         // bytes that the share would have in total once the claim is granted
 	granted chan struct{} // closed when the claim is granted
 }
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// grow raises s to bytes in total. It waits for the memory until the deadline.
+// grow raises s to the given number of bytes in total. It waits for the memory until the deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {
@@ -137,9 +136,8 @@ func (m *memory) leave(w *claim, err error) error {
 	return err
 }
 
-// cutSlow cuts the slow body that holds the most memory. Only the first claim in the queue
-// calls it, and only one body is cut at a time, because one body may release more than w
-// needs.
+// cutSlow cuts the slow body that holds the most memory. Only the first claim in the queue calls
+// cutSlow. Only one body is cut at a time, because one body may release more than w needs.
 func (m *memory) cutSlow(w *claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -163,7 +161,7 @@ func (m *memory) cutSlow(w *claim) {
 	}
 }
 
-// endWait ends s's time in the queue. That time does not count as slowness of the peer.
+// endWait ends s's time in the queue. This time does not count as slowness of the peer.
 func (s *share) endWait() {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -178,15 +176,15 @@ func (s *share) state() (wasCut bool, waited time.Duration) {
 	return s.wasCut, s.waited
 }
 
-// reads sets the function that ends the reading of s. It is nil after the reading has
-// ended.
+// reads sets the function that ends the reading of s's body. The caller sets nil after the reading
+// has ended.
 func (s *share) reads(cut func()) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	s.cut = cut
 }
 
-// shrink returns the memory that s has beyond bytes.
+// shrink returns the memory that s holds in excess of the given bytes.
 func (s *share) shrink(bytes int64) {
 	m := s.memory
 	m.mu.Lock()
@@ -198,7 +196,7 @@ func (s *share) shrink(bytes int64) {
 	}
 }
 
-// release returns all memory. A second call does nothing.
+// release returns all memory of the share. A second call does nothing.
 func (s *share) release() {
 	m := s.memory
 	m.mu.Lock()

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// A body that waits for memory is not read, so its peer is not slow.
+// A body that waits for memory is not read, so its peer does not count as slow.
 func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(512 << 10)
@@ -36,7 +36,7 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The speed of a body that has got memory is that of all its bytes, not only of the first
+// The speed of a body that has waited for memory is measured over all its bytes, not only the first
 // ones.
 func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	const blocks, block = 64, 64 << 10
@@ -48,7 +48,7 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 				if _, err := io.WriteString(c, text); err != nil {
 					return
 				}
-				time.Sleep(150 * time.Millisecond) // about 430 KiB a second
+				time.Sleep(150 * time.Millisecond) // the body arrives at about 430 KiB a second
 			}
 		})
 		done := make(chan error, 2)
@@ -71,7 +71,7 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The client cuts only as many bodies as the others need, not one for each body that waits.
+// The client cuts only as many bodies as are needed, and not one body for each body that waits.
 func TestOneBodyIsCutAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(10 << 20)

@@ -13,9 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Words describes the failure for people who group failures. phrase is one of a few texts
-// without host, port, address or number. detail distinguishes failures with the same
-// phrase; it may be "".
+// Words describes the failure for people who group failures. phrase is one of a few texts without
+// host, port, address or number. detail distinguishes failures with the same phrase, and may be "".
 func (e *Error) Words() (phrase, detail string) {
 	phrase = e.phrase()
 	parts := []string{e.Host}
@@ -28,10 +27,10 @@ func (e *Error) Words() (phrase, detail string) {
 	return phrase, strings.Join(parts, ": ")
 }
 
-// cause returns the text of the cause. It leaves out the words of the kind.
+// cause returns the text of the cause without the words of the kind.
 func (e *Error) cause() string {
 	if e.Err == nil || e.Err == errTimedOut {
-		return "" // the phrase already says all that is known
+		return "" // the phrase already gives all known facts
 	}
 	if p, ok := errors.AsType[http1.ProtocolError](e.Err); ok {
 		return p.Detail
@@ -131,8 +130,8 @@ func certificatePhrase(err *x509.CertificateInvalidError) string {
 	return "certificate is not valid"
 }
 
-// socketPhrase returns the phrase for a system error of a connection, or other if there is
-// none.
+// socketPhrase returns the phrase for a system error of a connection. If err holds no system error,
+// it returns other.
 func socketPhrase(err error, other string) string {
 	var errno syscall.Errno
 	switch {
@@ -143,7 +142,7 @@ func socketPhrase(err error, other string) string {
 	case errors.Is(err, syscall.ECONNRESET):
 		return "connection reset"
 	case errors.As(err, &errno):
-		return errno.Error() // "no route to host", "network is unreachable" …
+		return errno.Error() // such as "no route to host" or "network is unreachable"
 	}
 	return other
 }

@@ -10,31 +10,30 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Limits bound a replayed response as they bounded the fetched one.
+// Limits bounds a replayed response by the limits of its fetch.
 type Limits struct {
-	MaxBody int64     // bytes of payload and of decoded body; 0 means 5 MiB
-	Allow   Allowance // if nil, MaxBody bounds every body
+	MaxBody int64     // limit in bytes of payload and of decoded body; 0 means 5 MiB
+	Allow   Allowance // raises the limit; if nil, MaxBody bounds every body
 }
 
-// Replay reads the response to a GET again from its archived bytes. These are the bytes
-// that RawParts returns and a WARC record holds. It is as lenient as on the wire. With the
-// same limits, Status, Header, Payload, PayloadDigest and Body equal those of the archived
-// exchange. Truncated may differ, because the bytes do not show how the connection ended.
-// The exchange is never nil; the caller releases it. The error says why the bytes are not a
-// response.
+// Replay reads the response to a GET again from its stored bytes: those that RawParts returns and a
+// WARC record holds. It accepts the malformed responses that Do accepts. With the same limits,
+// Status, Header, Payload, PayloadDigest and Body equal those of the stored exchange. Truncated may
+// differ, because the bytes do not show how the connection ended. The exchange is never nil, and
+// the caller releases it. The error says why the bytes are not a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()
 	if err == nil {
-		_ = p.ReadBody() // its only error is a cut body, which was cut on the wire too
+		_ = p.ReadBody() // the only error is a cut body, which was cut at its fetch too
 	}
 	return p.finish(err)
 }
 
-// ReplayPayload replays a response whose head and payload were archived separately, as in
-// a revisit record and the record that it refers to. It copies the payload.
+// ReplayPayload replays a response whose head and payload were stored separately. A revisit record
+// has the head, and the record that it refers to has the payload. ReplayPayload copies the payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
-	// If the head has no end, the document shows where it ends.
+	// If the head has no end, the first tag of the document shows where it ends.
 	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)
 	err := p.ReadHead()
 	if err == nil {
@@ -44,7 +43,7 @@ func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error
 	return p.finish(err)
 }
 
-// replay is one call of Replay or ReplayPayload.
+// replay holds the state of one call of Replay or ReplayPayload.
 type replay struct {
 	*http1.Reader
 	x *Exchange
@@ -68,7 +67,7 @@ func newReplay(from io.Reader, https bool, l Limits) *replay {
 	return &replay{r, x}
 }
 
-// finish decodes the body. err is the error of reading the head.
+// finish decodes the body. err is the error with which reading the head ended, or nil.
 func (p *replay) finish(err error) (*Exchange, error) {
 	p.Release()
 	if err != nil {

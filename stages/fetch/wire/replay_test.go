@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every response that the
-// client can read.
+// TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every response in badResponses that
+// the client can read. The replay must give the same result as the fetch.
 func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 	type told struct {
 		Status                      int
@@ -90,8 +90,8 @@ func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 	}
 }
 
-// If a document begins inside the head, the replay finds it there too, whatever part of it
-// was kept.
+// If a document begins inside the head, the replay finds its beginning in the same place, however
+// much of the response was stored.
 func TestAHeadThatADocumentEndsReadsAgainAsItWas(t *testing.T) {
 	for _, in := range []string{
 		"Content-Length:1,0\n<html", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n<html>x", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n<!doctype html>",

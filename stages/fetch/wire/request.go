@@ -12,58 +12,57 @@ import (
 
 // Request is one request without a body.
 type Request struct {
-	Method string // GET or HEAD, because only these may be sent twice; "" means GET
-	// URL is absolute, http or https, in WHATWG serialisation. Its credentials
-	// and fragment are neither sent nor stored. Bytes that a request line cannot
-	// have are percent-encoded.
+	Method string // GET or HEAD, because other methods must not be sent twice; "" means GET
+	// URL is an absolute http or https URL in WHATWG serialisation. Its credentials and fragment
+	// are neither sent nor stored. Bytes that a request line cannot have are percent-encoded.
 	URL string
-	// Header fields follow Host, User-Agent, Accept and Accept-Encoding, in this order. If
-	// Header has one of these four, the default is omitted. Control characters in values
+	// The fields in Header follow Host, User-Agent, Accept and Accept-Encoding, in this order. If
+	// Header has one of these four, the default value is omitted. Control characters in values
 	// become spaces.
 	Header http1.Header
-	// Timeout bounds the whole exchange if it is shorter than Config.Timeouts.Total. 0
-	// means no such bound.
+	// Timeout bounds the whole exchange if it is shorter than Config.Timeouts.Total. 0 means that
+	// only the client's limit applies.
 	Timeout time.Duration
-	// MaxBody bounds payload and decoded body, in bytes, if it is less than
-	// Config.MaxBody. 0 means no such bound.
+	// MaxBody bounds payload and decoded body, in bytes, if it is less than Config.MaxBody. 0 means
+	// that only the client's limit applies.
 	MaxBody int64
 
-	// OnWrite, if not nil, is called right before the first byte of the request is
-	// written. It is called again only if a kept connection died without a response and
-	// the request goes out on a new one (Write.Retry). It should return at once, because
-	// Write.At becomes Exchange.Start and the connected server may time out. If it returns an
-	// error, nothing is written, and Do returns an ErrAborted that wraps it.
+	// OnWrite, if not nil, is called right before the first byte of the request is written. It is
+	// called again only if a kept connection ended without a response and the request goes out on a
+	// new connection (Write.Retry). OnWrite should return at once, because Write.At becomes
+	// Exchange.Start and the connected server may time out. If OnWrite returns an error, the
+	// request is not written, and Do returns an ErrAborted that wraps this error.
 	OnWrite func(Write) error
 
-	// OnWritten, if not nil, is called with the time at which the operating system had taken
-	// the request's last byte. On a busy machine this may be long after Write.At.
+	// OnWritten, if not nil, is called with the time at which the operating system had taken the
+	// request's last byte. On a busy machine this may be long after Write.At.
 	OnWritten func(time.Time)
 	// OnHead, if not nil, is called after the final head and before the body. If it
 	// returns false, the body is not read and Filtered is set.
 	OnHead func(x *Exchange) bool
 	// OnPrefix, if not nil, is called once with up to http1.PrefixLen bytes of the body's
-	// beginning, decoded as far as possible. If it returns false, the rest is not read and
-	// Filtered is set. The slice is valid during the call.
+	// beginning, decoded as far as possible. If it returns false, the rest of the body is not read
+	// and Filtered is set. The slice prefix is valid during the call.
 	OnPrefix func(x *Exchange, prefix []byte) bool
-	// Allow, if not nil, is called with the same bytes after OnPrefix returned true. It
-	// may raise MaxBody for this response.
+	// Allow, if not nil, is called with the body's prefix after OnPrefix returned true. It may
+	// raise MaxBody for this response.
 	Allow Allowance
 }
 
-// Allowance returns how many bytes payload and decoded body of a response may have. prefix
-// is the beginning of the decoded body. Allowance cannot lower MaxBody.
+// Allowance returns how many bytes payload and decoded body of a response may have. prefix is the
+// beginning of the decoded body. Allowance cannot lower MaxBody.
 type Allowance func(x *Exchange, prefix []byte) int64
 
 // Write describes a request that is about to be written.
 type Write struct {
 	At     time.Time      // time by Config.Now
-	Addr   netip.AddrPort // the peer
+	Addr   netip.AddrPort // address of the server, or of the proxy
 	Route  dial.Route
-	Reused bool // whether the connection was kept
-	Retry  bool // a kept connection died without a response, so this is the second write
+	Reused bool // whether the connection was kept from an earlier exchange
+	Retry  bool // whether this is the second write, because a kept connection ended without a response
 }
 
-// method returns the request's method, by default GET.
+// method returns the request's method; the default is GET.
 func (r *Request) method() string {
 	if r.Method == "" {
 		return http.MethodGet
@@ -71,8 +70,7 @@ func (r *Request) method() string {
 	return r.Method
 }
 
-// within returns the limits that apply. A limit of the request counts if it is lower than
-// the client's.
+// within returns the limits that apply: for each, the lower of the request's and the client's.
 func (r *Request) within(c *Config) (timeout time.Duration, maxBody int64) {
 	timeout, maxBody = c.Timeouts.Total, c.MaxBody
 	if r.Timeout > 0 {

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// rawServer answers each request on each connection by calling handle. It closes the
+// rawServer starts a server that calls handle for each request on each connection. It closes the
 // connection when handle returns.
 func rawServer(t testing.TB, handle func(c net.Conn, r *bufio.Reader, nth int)) netip.AddrPort {
 	t.Helper()
@@ -52,7 +52,7 @@ func rawServer(t testing.TB, handle func(c net.Conn, r *bufio.Reader, nth int)) 
 	return netip.MustParseAddrPort(ln.Addr().String())
 }
 
-// readRequest reads one request head and returns it, or "" at the end.
+// readRequest reads one request head and returns it, or "" at the end of the connection.
 func readRequest(r *bufio.Reader) string {
 	var b strings.Builder
 	for {
@@ -67,7 +67,8 @@ func readRequest(r *bufio.Reader) string {
 	}
 }
 
-// answer sends raw as the answer to the first request and closes.
+// answer returns a handler that sends raw as the response to the first request and closes the
+// connection.
 func answer(raw string) func(net.Conn, *bufio.Reader, int) {
 	return func(c net.Conn, r *bufio.Reader, _ int) {
 		if readRequest(r) != "" {
@@ -76,7 +77,7 @@ func answer(raw string) func(net.Conn, *bufio.Reader, int) {
 	}
 }
 
-// reset makes c's Close send an RST.
+// reset makes c send an RST when it is closed.
 func reset(c net.Conn) {
 	c.(*net.TCPConn).SetLinger(0)
 	c.Close()
@@ -100,7 +101,7 @@ func clientTo(t testing.TB, addr netip.AddrPort, change func(*Config)) *Client {
 	return c
 }
 
-// get does a GET of http://host.test/ with a client of addr.
+// get makes a GET request for url.
 func get(t testing.TB, c *Client, url string) (*Exchange, error) {
 	t.Helper()
 	x, err := c.Do(context.Background(), &Request{Method: http.MethodGet, URL: url})
@@ -111,7 +112,7 @@ func get(t testing.TB, c *Client, url string) (*Exchange, error) {
 	return x, err
 }
 
-// raw is the response as received.
+// raw returns the response as received.
 func raw(t testing.TB, x *Exchange) string {
 	t.Helper()
 	var b strings.Builder

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// pipeServer returns the client's end of an in-memory connection. The other end answers
-// every request with raw.
+// pipeServer returns the client's end of an in-memory connection. The server's end answers every
+// request with raw.
 func pipeServer(raw string) net.Conn {
 	return pipeHandler(func(c net.Conn, r *bufio.Reader) {
 		for readRequest(r) != "" {
@@ -39,7 +39,7 @@ func pipeHandler(handle func(net.Conn, *bufio.Reader)) net.Conn {
 	return client
 }
 
-// hold writes raw and then waits until the client goes away.
+// hold returns a handler that writes raw and then waits until the client closes the connection.
 func hold(raw string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		readRequest(r)
@@ -49,10 +49,11 @@ func hold(raw string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// dripEvery does not divide the limits, so that no byte arrives exactly at a limit.
+// dripEvery is the time between two bytes. It does not divide the limits, so no byte arrives
+// exactly at a limit.
 const dripEvery = 700 * time.Millisecond
 
-// drip writes head and then a byte every dripEvery.
+// drip returns a handler that writes head and then one byte every dripEvery.
 func drip(head string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		readRequest(r)
@@ -78,8 +79,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 		dns   func(context.Context) error
 		dial  func(context.Context) (net.Conn, error)
 		after time.Duration
-		phase Phase            // phase of the error; empty if there is no error
-		trunc http1.Truncation // truncation of the body if there is no error
+		phase Phase            // expected phase of the error; "" if there is no error
+		trunc http1.Truncation // expected truncation of the body if there is no error
 		body  string
 	}{
 		{name: "DNS", url: "http://h.test/", dns: never, after: 10 * time.Second, phase: PhaseDNS},
@@ -114,7 +115,7 @@ func TestEveryWaitIsBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				defer time.Sleep(time.Hour) // so that background work ends by its own time limits
+				defer time.Sleep(time.Hour) // lets background work end by its own time limits
 				begin := time.Now()
 				x, err := c.Do(t.Context(), &Request{URL: tt.url})
 				defer x.Release()
@@ -139,8 +140,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 	}
 }
 
-// The caller's context can end an exchange in any phase. The error differs from that of a
-// slow server.
+// The caller's context can end an exchange in any phase. The error of such an end differs from the
+// error of a slow server.
 func TestContextAborts(t *testing.T) {
 	for name, handle := range map[string]func(net.Conn, *bufio.Reader){
 		"before the first byte": hold(""),
@@ -221,7 +222,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		step("http://b.test/", 3, 2)
 		step("http://a.test/", 4, 2) // now the connection to c is the oldest
 		time.Sleep(time.Minute)
-		step("http://b.test/", 5, 1) // all have expired
+		step("http://b.test/", 5, 1) // all connections have expired
 		c.Close()
 		if open.Load() != 0 {
 			t.Error("connections are kept after Close")

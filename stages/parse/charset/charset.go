@@ -1,5 +1,5 @@
-// Package charset finds the character encoding of a document, declared or not, and
-// decodes it to UTF-8.
+// Package charset finds the character encoding of a document, declared or not, and decodes the
+// document to UTF-8.
 package charset
 
 import (
@@ -16,13 +16,13 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxDecoded bounds a decoded body, in bytes of UTF-8. The rest is dropped. The bound is far above
-// the text that is kept of a page.
+// maxDecoded bounds a decoded body, in bytes of UTF-8. The rest is dropped. A page's stored text is
+// much shorter than this bound.
 const maxDecoded = 64 << 20
 
-// Decode returns body as UTF-8, and the name of its character set as Common Crawl's index
-// writes it (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). It does not change body, and
-// returns body itself if it is valid UTF-8.
+// Decode returns body as UTF-8, and the name of its character set in the spelling of Common Crawl's
+// index (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). Decode does not change body. If body is valid
+// UTF-8, Decode returns body itself.
 func Decode(body []byte, contentType string) ([]byte, string) {
 	u := undecoded{body: body}
 	e, name := u.encoding(contentType)
@@ -47,14 +47,14 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 		n, read, err := decoder.Transform(out[len(out):cap(out)], body[done:], true)
 		out, done = out[:len(out)+n], done+read
 		if err != transform.ErrShortDst || cap(out) == maxDecoded {
-			break // the end; decoders of the Encoding Standard do not fail
+			break // body is at its end; decoders of the Encoding Standard do not fail
 		}
 		// The rest of the body is assumed to grow at the same rate.
 		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
 		out = slices.Grow(out, min(more, maxDecoded-len(out)))
 		out = out[:len(out):min(cap(out), maxDecoded)]
 	}
-	if !utf8.Valid(out) { // the last character is cut
+	if !utf8.Valid(out) { // the bound cuts the last character
 		out = bytes.ToValidUTF8(out, []byte("\uFFFD"))
 	}
 	return out
@@ -81,7 +81,7 @@ type undecoded struct {
 	checked, valid bool // whether the body is UTF-8
 }
 
-// utf8 reports whether the body is well-formed UTF-8; it checks once.
+// utf8 reports whether the body is well-formed UTF-8. It checks the body only once.
 func (u *undecoded) utf8() bool {
 	if !u.checked {
 		u.checked, u.valid = true, utf8.Valid(u.body)
@@ -89,10 +89,11 @@ func (u *undecoded) utf8() bool {
 	return u.valid
 }
 
-// encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). It tries the byte order mark, the
-// Content-Type, and a meta element or XML declaration. Then it guesses from the bytes.
+// encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). It tries the byte order mark,
+// then the Content-Type, then a meta element or XML declaration. If none names an encoding, it
+// guesses from the bytes.
 //
-// Beyond the standard, it ignores a declaration that the bytes contradict:
+// Unlike the standard, encoding ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
 //   - windows-1252 (which the defaults of servers, such as iso-8859-1 and ascii, also mean), if all
 //     bytes are well-formed UTF-8;
@@ -113,8 +114,8 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 		return e, name
 	}
 	if label := prescan(u.body); label != "" {
-		// The prescan could read this meta element, so the document is not UTF-16. Only scripts use
-		// x-user-defined.
+		// A prescan of ASCII found this meta element, so the document is not UTF-16. Only scripts
+		// use x-user-defined.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
 			e, name = unicode.UTF8, "utf-8"
@@ -145,7 +146,7 @@ func (u *undecoded) contradicts(name string) bool {
 			return seen != name
 		}
 		return bytes.Count(head, []byte{0})*zeroShare < len(head)
-	case "x-user-defined", "replacement": // nobody declares those by mistake
+	case "x-user-defined", "replacement": // these labels are never declared by mistake
 		return false
 	}
 	if !u.utf8() {
@@ -155,11 +156,12 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= proof
 }
 
-// proof is the number of well-formed multi-byte characters that prove UTF-8, even if an encoding
-// with one or two bytes per character is declared.
+// proof is the number of well-formed multi-byte characters that prove UTF-8, even if the declared
+// encoding has one or two bytes per character.
 const proof = 16
 
-// In UTF-16, at least one byte in zeroShare is zero, because of spaces, digits and markup.
+// zeroShare is the number of bytes of UTF-16 among which at least one is zero, because of spaces,
+// digits and markup.
 const zeroShare = 64
 
 // fromFirst returns at most guessed bytes of the body. They begin just before the first byte that
@@ -192,7 +194,7 @@ func ascii(p []byte) bool {
 	return true
 }
 
-// countUTF8 counts the multi-byte characters (well) and the malformed bytes (ill).
+// countUTF8 counts the multi-byte characters (well) and the malformed bytes (ill) of p.
 func countUTF8(p []byte) (well, ill int) {
 	for i := 0; i < len(p); {
 		if p[i] < utf8.RuneSelf {
@@ -204,7 +206,7 @@ func countUTF8(p []byte) (well, ill int) {
 		case n > 1:
 			well++
 		case r == utf8.RuneError && !utf8.FullRune(p[i:]):
-			return well, ill // the end of p cuts the character
+			return well, ill // the end of p cuts the last character
 		default:
 			ill++
 		}

@@ -14,7 +14,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// TestTheHeaderDeclaresACharset parses every page without its own declaration.
+// TestTheHeaderDeclaresACharset parses every page with a declaration in the header and none in the
+// page.
 func TestTheHeaderDeclaresACharset(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -45,17 +46,17 @@ func TestGuessedCharsets(t *testing.T) {
 	}
 }
 
-// TestDeclaredEncodings runs the project's own cases, in html5lib's form.
+// TestDeclaredEncodings runs the repository's own cases, which have html5lib's form.
 func TestDeclaredEncodings(t *testing.T) {
 	if passed, _, all := encodings(t, []string{filepath.Join("testdata", "encodings.dat")}); passed < all || all < 30 {
 		t.Errorf("passed %d of %d", passed, all)
 	}
 }
 
-// TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests. decode must pass every test
-// that x/net/html/charset passes. ASCII without a declaration is UTF-8 here instead of
-// windows-1252, with the same result. Two tests fail on purpose: a declaration written by a
-// script, and UTF-8 text that declares EUC-JP.
+// TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests. decode must pass every test that
+// x/net/html/charset passes. For ASCII without a declaration, decode returns UTF-8 where the tests
+// expect windows-1252, with the same text. Two tests fail on purpose: a declaration that a script
+// writes, and UTF-8 text that declares EUC-JP.
 func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "html5lib")
 	if !ok {
@@ -78,8 +79,8 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// encodings runs files of tests. passed counts those that decode passes, theirs those that
-// x/net/html/charset passes.
+// encodings runs files of tests. passed is the number of tests that decode passes, and theirs is
+// the number that x/net/html/charset passes.
 func encodings(t *testing.T, files []string) (passed, theirs, all int) {
 	t.Helper()
 	for _, f := range files {
@@ -115,7 +116,7 @@ func encodings(t *testing.T, files []string) (passed, theirs, all int) {
 	return passed, theirs, all
 }
 
-// FuzzDecode checks decode's promises for any bytes and any declaration.
+// FuzzDecode checks the promises of decode for any bytes and any declaration.
 func FuzzDecode(f *testing.F) {
 	for _, c := range parsetest.Corpus(f) {
 		f.Add("text/html", parsetest.Mute(c.Body)[:min(len(c.Body)-2, 2000)])

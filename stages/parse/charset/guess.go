@@ -15,10 +15,10 @@ import (
 // guessed bounds the bytes of a document that are read to guess its encoding.
 const guessed = 64 << 10
 
-// guess returns the likely encoding of a document that declares none. It recognizes UTF-16 by its
-// zero bytes, ISO-2022-JP by its escape sequences, and UTF-8 if it is well-formed. It recognizes
-// East Asian encodings by their share of frequent characters. It recognizes single-byte encodings
-// by how well the letters fit a language. It returns windows-1252 if nothing fits better.
+// guess returns the likely encoding of a document that declares none. It recognises UTF-16 by its
+// zero bytes, ISO-2022-JP by its escape sequences, and UTF-8 by being well-formed. It recognises
+// East Asian encodings by their share of frequent characters. It recognises single-byte encodings
+// by how well the letters fit a language. guess returns windows-1252 if no encoding fits better.
 func (u *undecoded) guess() string {
 	head := u.body[:min(len(u.body), guessed)]
 	if name := guessUTF16(head); name != "" {
@@ -40,8 +40,8 @@ func (u *undecoded) guess() string {
 	return guessLetters(sample)
 }
 
-// guessUTF16 recognizes UTF-16 without a byte order mark by the zero bytes of ASCII characters.
-// Markup has many of these.
+// guessUTF16 recognises UTF-16 without a byte order mark by the zero bytes of ASCII characters.
+// Markup has many ASCII characters.
 func guessUTF16(p []byte) string {
 	var zeros [2]int
 	for i, c := range p {
@@ -60,7 +60,8 @@ func guessUTF16(p []byte) string {
 	return ""
 }
 
-// isISO2022JP reports whether the bytes are ASCII and shift to JIS X 0208 and back.
+// isISO2022JP reports whether the bytes are ASCII and have escape sequences that shift to JIS X
+// 0208 and back.
 func isISO2022JP(p []byte) bool {
 	if bytes.IndexByte(p, 0x1B) < 0 || !ascii(p) {
 		return false
@@ -90,10 +91,10 @@ func within(c, from, to byte) bool { return c >= from && c <= to }
 
 func noneAlone(byte) bool { return false }
 
-// pairedEncodings are in the order of preference. Korean text often looks like frequent Chinese
-// characters; the reverse is rare.
+// pairedEncodings lists the encodings in the order of preference. The bytes of Korean text often
+// look like frequent Chinese characters. The reverse is rare.
 var pairedEncodings = []paired{
-	{"euc-jp", func(a, b byte) (bool, bool) { // kana and JIS level 1 are frequent
+	{"euc-jp", func(a, b byte) (bool, bool) { // kana and the characters of JIS level 1 are frequent
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
 	}, noneAlone, true},
 	{"shift_jis", func(a, b byte) (bool, bool) {
@@ -103,10 +104,10 @@ var pairedEncodings = []paired{
 		return within(a, 0x81, 0xFE) && (b >= 0xA1 && b < 0xFF || within(b|0x20, 'a', 'z') || within(b, 0x81, 0xA0)),
 			within(a, 0xB0, 0xC8) && b >= 0xA1 || a == 0xA1 && b >= 0xA1
 	}, noneAlone, false},
-	{"gbk", func(a, b byte) (bool, bool) { // GB 2312 level 1 is frequent
+	{"gbk", func(a, b byte) (bool, bool) { // the characters of GB 2312 level 1 are frequent
 		return within(a, 0x81, 0xFE) && within(b, 0x40, 0xFE) && b != 0x7F, (within(a, 0xB0, 0xD7) || a == 0xA1 || a == 0xA3) && b >= 0xA1
 	}, noneAlone, false},
-	{"big5", func(a, b byte) (bool, bool) { // Big5 level 1 is frequent
+	{"big5", func(a, b byte) (bool, bool) { // the characters of Big5 level 1 are frequent
 		return within(a, 0x81, 0xFE) && (within(b, 0x40, 0x7E) || within(b, 0xA1, 0xFE)), within(a, 0xA4, 0xC6) || a == 0xA1
 	}, noneAlone, false},
 }
@@ -116,7 +117,7 @@ func guessPairs(p []byte) string {
 	best, bestScore := "", 0
 	for i := range pairedEncodings {
 		e := &pairedEncodings[i]
-		// A later encoding must fit clearly better than an earlier one.
+		// A later encoding replaces an earlier one only if it fits clearly better.
 		if score := e.count(p).score(e.kana); score > bestScore+20 {
 			best, bestScore = e.name, score
 		}
@@ -131,8 +132,8 @@ func guessPairs(p []byte) string {
 type pairCount struct{ pairs, frequent, single, kana, bad int }
 
 // count counts the characters of a text in the encoding. Bytes below 0x40 are never part of a pair,
-// except in the rarest characters of GB 18030. So a count that took the wrong byte as the first of
-// a pair recovers at such a byte.
+// except in the rarest characters of GB 18030. If count takes the wrong byte as the first of a
+// pair, it recovers at such a byte.
 func (e *paired) count(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
@@ -174,11 +175,11 @@ func (n pairCount) score(kana bool) int {
 // fit is a single-byte encoding, with the languages that are written in it.
 type fit struct {
 	encoding  string
-	prior     int // how unlikely it is before the text is read, in bits
+	prior     int // cost of the encoding before the text is read, in bits; rare encodings cost more
 	languages string
 }
 
-// fits lists the encodings. Of encodings that fit equally well, the first wins.
+// fits lists the single-byte encodings. Of encodings that fit equally well, the first wins.
 var fits = []fit{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
@@ -216,7 +217,7 @@ var letterOrder = map[string]string{
 	"tha": "านรกอเง่วมยลดสต้ทบปห์ีใคะพชัไิแจผถืุซณูขศธโฟญภษฐฏฒฉฎฆฬฝฑฤๆ็๋๊ึ",
 }
 
-// place is the position of a character in a word.
+// place is the position of a character among the characters beside it.
 type place uint8
 
 const (
@@ -242,7 +243,7 @@ const (
 	costNothing  = 240 // a control character, or a byte without a character
 )
 
-// byteCosts are the costs of the high bytes of an encoding in a language.
+// byteCosts holds the costs of the high bytes of an encoding in a language.
 type byteCosts struct {
 	encoding string
 	prior    int
@@ -269,7 +270,7 @@ var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	return all
 })
 
-// costOf returns the cost of a character at a place in a language with these letters.
+// costOf returns the cost of a character at a place, in a language whose letters are order.
 func costOf(r rune, at place, order []rune) int {
 	switch {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
@@ -300,8 +301,8 @@ func costOfSign(r rune, at place) int {
 func costOfLetter(r rune, at place, order []rune) int {
 	cost := costStranger
 	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
-		// Frequency falls about exponentially with rank. The last letter is a hundred times as rare as
-		// the first.
+		// The frequency of letters falls about exponentially with their rank. The last letter is a
+		// hundred times as rare as the first.
 		cost = 16 + 56*rank/max(len(order), 8)
 	}
 	upper, latin := unicode.IsUpper(r), unicode.Is(unicode.Latin, r)

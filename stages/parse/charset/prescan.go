@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// prescanned bounds the bytes that are searched for a charset declaration. The standard asks for
-// 1,024, but some pages put scripts before the declaration.
+// prescanned bounds the bytes that are searched for a charset declaration. The standard says 1,024,
+// but some pages have scripts before the declaration.
 const prescanned = 16 << 10
 
 // prescan returns the label of the known encoding that a document declares, or "" if it declares
@@ -19,7 +19,7 @@ const prescanned = 16 << 10
 func prescan(body []byte) string {
 	head := body[:min(len(body), prescanned)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
-		return "" // UTF-16 without a byte order mark, which guess finds
+		return "" // the bytes are UTF-16 without a byte order mark, which guess recognises
 	}
 	for z := (lexer.Lexer{Src: head}); ; {
 		switch z.Next() {

@@ -1,5 +1,4 @@
-// Package fold folds white space and cuts texts to the bounds of the columns that they
-// are stored in.
+// Package fold folds white space, and cuts texts to the bounds of their columns.
 package fold
 
 import (
@@ -9,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// These are the bounds of a page's texts, in bytes. Longer texts are cut.
+// These are the bounds of the texts of a page, in bytes. Longer texts are cut.
 const (
 	MaxTitle       = 1 << 10
 	MaxDescription = 4 << 10
@@ -18,11 +17,11 @@ const (
 	MaxRel         = 128
 )
 
-// Bytes returns p with its white space folded and trimmed, cut between runes to at most
-// max bytes. Control characters count as white space; malformed UTF-8 becomes U+FFFD.
+// Bytes returns p with its white space folded and trimmed, cut between runes to at most max bytes.
+// Control characters count as white space. Malformed UTF-8 becomes U+FFFD.
 func Bytes(p []byte, max int) string {
 	if len(p) > 4*max {
-		p = p[:runeStart(p, 4*max)] // this part has max bytes of text, unless most of it is white space
+		p = p[:runeStart(p, 4*max)] // the kept part gives max bytes of text, unless most of it is white space
 	}
 	s := string(bytes.Join(bytes.FieldsFunc(p, IsSpace), space))
 	if !utf8.ValidString(s) {
@@ -31,7 +30,8 @@ func Bytes(p []byte, max int) string {
 	return Cut(s, max)
 }
 
-// runeStart returns the start of the rune that byte n of p belongs to. n is less than p's length.
+// runeStart returns the start of the rune to which byte n of p belongs. The caller passes an n less
+// than the length of p.
 func runeStart(p []byte, n int) int {
 	for i := n; i > n-utf8.UTFMax && i > 0; i-- {
 		if utf8.RuneStart(p[i]) {
@@ -41,7 +41,7 @@ func runeStart(p []byte, n int) int {
 	return n
 }
 
-// Prefix returns the whole runes among the first max bytes of p.
+// Prefix returns those runes that lie completely within the first max bytes of p.
 func Prefix(p []byte, max int) []byte {
 	if len(p) <= max {
 		return p
@@ -49,7 +49,7 @@ func Prefix(p []byte, max int) []byte {
 	return p[:runeStart(p, max)]
 }
 
-// String is Bytes for a string. It does not copy a string that is folded already.
+// String does the work of Bytes for a string. It does not copy a string that is already folded.
 func String(s string, max int) string {
 	if len(s) > 4*max {
 		s = Cut(s, 4*max)
@@ -85,8 +85,8 @@ func Cut(s string, max int) string {
 	return strings.TrimRightFunc(s[:max], IsSpace)
 }
 
-// Lower returns p with its ASCII letters in lower case. It returns p itself if it has no upper-case
-// letters.
+// Lower returns p with its ASCII letters in lower case. If p has no upper-case letters, Lower
+// returns p itself.
 func Lower(p []byte) []byte {
 	for i, c := range p {
 		if c >= 'A' && c <= 'Z' {

@@ -8,19 +8,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxByline is the largest length, in bytes, of a text that is read as names. A longer text
+// maxByline is the largest length of a text that is read as names, in bytes. A longer text
 // describes the author.
 const maxByline = 128
 
-// byline is the text of the first element with itemprop=author, or of the itemprop=name
-// within it.
+// byline is the text of the first element with itemprop=author, or of the element with
+// itemprop=name within it.
 type byline struct {
-	from, to uint32 // range of the outline's text
-	depth    int    // 1 + the number of open elements when it began; 0 if it is not open
-	inName   bool   // whether the open element is the itemprop=name
+	from, to uint32 // range of the text in the outline
+	depth    int    // number of open elements when the byline began, plus 1; 0 if the byline is not open
+	inName   bool   // whether the open element has itemprop=name
 }
 
-// begin reads the itemprop of an element that is about to be opened.
+// begin reads the itemprop of an element that the reader is about to open.
 func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	switch {
 	case b.depth == 0 && b.to == 0 && string(prop) == "author", b.depth > 0 && !b.inName && string(prop) == "name":
@@ -28,7 +28,7 @@ func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	}
 }
 
-// end handles the end of all elements from this index of the stack on.
+// end handles the end of all elements from index stack of the stack on.
 func (b *byline) end(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
@@ -43,9 +43,9 @@ func (b *byline) text(all string) string {
 	return all[b.from:b.to]
 }
 
-// pickAuthor returns the authors from the first source that has names. The order of sources is meta
-// author, JSON-LD, other meta elements, a meta itemprop=author, the byline, the first link with
-// rel=author.
+// pickAuthor returns the authors from the first source that has names. The sources are, in order:
+// meta author, JSON-LD, other meta elements, a meta itemprop=author, the byline, the first link
+// with rel=author.
 func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	for _, s := range [...]string{m.author, m.ldAuthor(), m.otherAuthor, m.itempropAuthor, itemprop, relAuthor} {
 		if s = cleanName(strings.ReplaceAll(s, nameBreak, ", ")); s != "" {
@@ -55,7 +55,7 @@ func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	return ""
 }
 
-// ldAuthor returns the authors in JSON-LD, or "" if there are none.
+// ldAuthor returns the authors in JSON-LD, or "" if it names none.
 func (m *meta) ldAuthor() string {
 	for names := range m.ld.Authors {
 		if s := joinNames(names); s != "" {
@@ -65,8 +65,8 @@ func (m *meta) ldAuthor() string {
 	return ""
 }
 
-// cleanName removes words and signs that often surround a name. It returns "" if the text is not a
-// name.
+// cleanName removes words and signs that often surround a name. If the text is not a name,
+// cleanName returns "".
 func cleanName(s string) string {
 	s = fold.String(s, fold.MaxShort)
 	for _, prefix := range [...]string{"By ", "by ", "BY ", "By: ", "by: ", "@"} {

@@ -40,24 +40,24 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed records what a feed says of itself. updated is in milliseconds; 0 means unknown.
+// Feed records the statements of a feed about itself. updated is in milliseconds; 0 means unknown.
 func (h *Reader) Feed(title, description, author string, updated int64) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)
 	m.modified.ms = updated
 }
 
-// Notes are results of reading that are not columns.
+// Notes holds results of the reading that are not columns.
 type Notes struct {
-	Refresh   string // canonical target of a Refresh field or meta refresh, "" if there is none
+	Refresh   string // canonical target of a Refresh field or meta refresh; "" if there is none
 	Nofollow  bool   // whether the page asks that none of its links be followed
-	BadLinks  int    // number of links without a canonical target (another scheme, or no URL)
+	BadLinks  int    // number of links without a canonical target (because of another scheme, or because they are not URLs)
 	OverLinks int    // number of links beyond Config.MaxLinks
 }
 
 // Fill writes the columns and links that the document states. p already has the URL's columns. list
-// says that the document lists pages (a sitemap or a feed); a date in its URL is then not its own
-// date.
+// tells that the document lists pages, as sitemaps and feeds do. A date in the URL of a list is not
+// the list's own date.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
@@ -109,8 +109,9 @@ func (r *resolver) first(refs ...string) string {
 	return ""
 }
 
-// DeclaredLanguage returns the language that the document declares (ISO-639-3) and the source. It
-// looks in the html element, then in Content-Language, then in meta elements.
+// DeclaredLanguage returns the language that the document declares (ISO-639-3), and where it
+// declares the language. It looks in the html element, then in Content-Language, then in meta
+// elements.
 func (h *Reader) DeclaredLanguage() (code, source string) {
 	m := &h.meta
 	for _, d := range [...]struct{ tag, source string }{{m.lang, "html"}, {m.headerLang, "header"}, {m.metaLang, "meta"}} {

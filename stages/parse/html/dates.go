@@ -13,10 +13,11 @@ type dated struct {
 	rank uint8
 }
 
-// These are the ranks of the sources of dates, the most reliable first. Last-Modified is not among
-// them, because most servers generate the file for each response. It has its own column.
+// These are the ranks of the sources of dates, the most reliable first. Last-Modified is not a
+// source, because most servers generate the file for each response. A column of its own holds
+// Last-Modified.
 const (
-	byFeed     uint8 = iota // the feed's own date
+	byFeed     uint8 = iota // the own date of the feed
 	byArticle               // Open Graph: article:published_time
 	byJSONLD                // JSON-LD: datePublished
 	byItemprop              // microdata: itemprop=datePublished
@@ -38,8 +39,8 @@ func (d dated) source() string {
 	return dateSources[d.rank]
 }
 
-// set keeps the date of the best source. Of equally good sources, the first wins. It ignores
-// malformed dates.
+// set keeps the date of the best source. Of equally good sources, the first wins. Malformed dates
+// are ignored.
 func (d *dated) set(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
@@ -56,7 +57,7 @@ func (d *dated) setBytes(value []byte, rank uint8) {
 	}
 }
 
-// ldDates reads the dates of JSON-LD.
+// ldDates sets the dates that JSON-LD states.
 func (m *meta) ldDates() {
 	for d := range m.ld.Dates {
 		m.published.set(d.Published, byJSONLD)
@@ -65,8 +66,8 @@ func (m *meta) ldDates() {
 	}
 }
 
-// dateOfPath returns the date in a URL's path, in the form 2026-11-21. It reads a folder
-// /2026/11/21/ that the page is below, and a name that starts with 2026-11-21-. The URL of such a
+// dateOfPath returns the date in a URL's path, in the form 2026-11-21. The date may be a folder
+// /2026/11/21/ in which the page lies, or the beginning 2026-11-21- of a name. The URL of such a
 // folder itself has no date.
 func dateOfPath(path string) string {
 	segments := strings.Split(path, "/")

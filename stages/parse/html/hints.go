@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// hintOfAttrs derives a hint from class, id, role, hidden and style.
+// hintOfAttrs derives a hint from the attributes class, id, role, hidden and style.
 func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
 	var hint text.Hint
 	t := &h.lex.Attrs
@@ -25,7 +25,7 @@ func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
 		hint |= text.Hidden
 	}
 	if a == atom.Body || a == atom.Html {
-		hint &= text.InMain // their classes describe the page, not their content
+		hint &= text.InMain // the classes of these elements describe the page, not their content
 	}
 	return hint
 }

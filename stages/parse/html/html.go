@@ -1,5 +1,5 @@
-// Package html reads an HTML document, and the response header that came with it, in
-// one pass into the columns, the links and the text outline of a page.
+// Package html reads an HTML document and its response header. One pass gives the columns, the
+// links and the text outline of a page.
 package html
 
 import (
@@ -14,22 +14,22 @@ import (
 )
 
 // maxOpen bounds the stack of open elements. The reader ignores deeper elements but keeps their
-// content. Browsers also stop at 512.
+// content. Browsers have the same limit.
 const maxOpen = 512
 
-// openElement is an entry of the stack.
+// openElement is an entry of the stack of open elements.
 type openElement struct {
 	atom   atom.Atom
 	flags  uint16
 	id     uint8
-	elem   bool // whether the outline has an element for it
-	breaks bool // whether it is inline and its text is of another kind than the text around it
-	hides  bool // whether it is inline and hidden, so that the line continues after it
-	part   part // the part of the page that its content belongs to
-	skip   bool // whether its content is not text of the document
+	elem   bool // whether the outline has an element for the open element
+	breaks bool // whether the element is inline and its text is of another kind than the text around it
+	hides  bool // whether the element is inline and hidden, so that the line continues after it
+	part   part // part of the page to which the element's content belongs
+	skip   bool // whether the element's content is not text of the document
 }
 
-// part is a part of the page, as the column links.position names it.
+// part is a part of the page, as a value of the column links.position.
 type part uint8
 
 const (
@@ -45,10 +45,11 @@ var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
 
 // Reader reads an HTML document in one pass over its tokens.
 //
-// It builds no tree. The tree builder of x/net/html refuses more than 512 open elements, and a page
-// can make it clone formatting elements without bound. The stack holds only structural elements and
-// follows the implied end tags of HTML, 13.2.6. Formatting elements never break text, so the reader
-// does not need the adoption agency algorithm. Time and memory grow linearly with the document.
+// The reader builds no tree. The tree builder of x/net/html refuses more than 512 open elements,
+// and a page can make it clone formatting elements without bound. The reader's stack holds only
+// structural elements and follows the implied end tags of HTML, 13.2.6. Formatting elements never
+// break text, so the reader does not need the adoption agency algorithm. Time and memory grow
+// linearly with the document.
 type Reader struct {
 	out       text.Outline
 	links     linkList
@@ -58,16 +59,16 @@ type Reader struct {
 	unescaped []byte // buffer for text with resolved references
 	all       string // the outline's text, after Read
 	stack     []openElement
-	count     [maxIDs]int32 // open elements by id
-	top       openElement   // the innermost open element; zero if the stack is empty
+	count     [maxIDs]int32 // number of open elements by id
+	top       openElement   // innermost open element; zero if the stack is empty
 
-	pushed    bool      // whether the last start tag's element is on the stack
+	pushed    bool      // whether the element of the last start tag is on the stack
 	xml       bool      // whether the document is XHTML, in which "/>" ends any element
-	collect   collector // what happens to the text of the open raw text element
-	linkDepth int       // number of open elements when the open <a> element began
+	collect   collector // where the text of the open raw text element goes
+	linkDepth int       // number of open elements when the open element a began
 }
 
-// collector says what happens to the text of the open raw text element.
+// collector says where the text of the open raw text element goes.
 type collector uint8
 
 const (
@@ -79,9 +80,9 @@ const (
 
 // Config configures a Reader.
 type Config struct {
-	Agent    string // the crawler's product token in lower case; directives may name it
-	MaxText  int    // bound of the text that is kept, in bytes
-	MaxLinks int    // bound of the links that are kept
+	Agent    string // product token of the crawler in lower case; directives may name it
+	MaxText  int    // largest length of the kept text, in bytes
+	MaxLinks int    // largest number of kept links
 }
 
 // Reset makes the reader ready for the next document.
@@ -98,8 +99,8 @@ func (h *Reader) Reset(cfg Config) {
 	h.all = ""
 }
 
-// Small reports whether each of the reader's buffers has at most max bytes. If so, the reader is
-// worth keeping for other documents.
+// Small reports whether each of the reader's buffers has at most max bytes. A small reader is worth
+// keeping for other documents.
 func (h *Reader) Small(max int) bool {
 	return h.out.Len() <= max && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= max && cap(h.unescaped) <= max
 }
@@ -107,7 +108,8 @@ func (h *Reader) Small(max int) bool {
 // Outline returns the document's text, structured by its elements.
 func (h *Reader) Outline() *text.Outline { return &h.out }
 
-// Read reads an HTML document in UTF-8 and returns all its text. xml marks XHTML.
+// Read reads an HTML document in UTF-8 and returns all its text. xml says that the document is
+// XHTML.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	h.xml = xml
 	h.run(doc)
@@ -137,7 +139,7 @@ func (h *Reader) run(doc []byte) {
 			foreign := z.CDATA || z.Name == atom.Svg || z.Name == atom.Math
 			h.startTag(z.Name)
 			if z.Name == atom.Noscript {
-				z.Raw = 0 // scripts do not run here, so its content is markup
+				z.Raw = 0 // scripts do not run here, so the content of noscript is markup
 			}
 			if z.Empty && (h.xml || foreign) {
 				h.endEmpty(z.Name)
@@ -149,10 +151,10 @@ func (h *Reader) run(doc []byte) {
 	}
 }
 
-// endEmpty ends the element of a start tag that ends in "/>" and so has no content.
+// endEmpty ends the element of a start tag that ends in "/>". Such an element has no content.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
-		return // a void element, or an HTML element within svg, for which the slash means nothing
+		return // this is a void element, or an HTML element within svg, for which the slash has no meaning
 	}
 	h.lex.Raw, h.collect = 0, toText
 	switch {
@@ -190,7 +192,7 @@ var idPre, idListing, idP = elements[atom.Pre].id, elements[atom.Listing].id, el
 
 func (h *Reader) startTag(a atom.Atom) {
 	h.collect, h.pushed = toText, false
-	if h.count[idTemplate] > 0 { // a template's content is not part of the document
+	if h.count[idTemplate] > 0 { // the content of a template is not part of the document
 		h.lex.Attrs.Clear()
 	}
 	switch a {
@@ -257,7 +259,8 @@ func isJSONLD(t []byte) bool {
 	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
 }
 
-// embed adds the source of an element's content, and the source that a script loads later.
+// embed adds a link to the source of an element's content, and to the source that a script loads
+// later.
 func (h *Reader) embed(kind schema.LinkKind) {
 	src, later := h.lex.Attrs.Get(lexer.AttrSrc), h.lex.Attrs.Get(lexer.AttrDataSrc)
 	h.links.add(kind, src, h.top.part)
@@ -319,7 +322,7 @@ func (h *Reader) outermost() bool {
 	return true
 }
 
-// partOf returns the part of the page that an element's content belongs to.
+// partOf returns the part of the page to which an element's content belongs.
 func (h *Reader) partOf(a atom.Atom) part {
 	in := h.top.part
 	switch {
@@ -362,13 +365,13 @@ func (h *Reader) endTag(a atom.Atom) {
 	case e.flags&heading != 0:
 		h.endHeading()
 	case a == atom.Body || a == atom.Html:
-		// Content after the end tags of html and body still belongs to the body.
+		// Content after the end tags of html and body belongs to the body too.
 	default:
 		h.endWithin(a, boundary)
 	}
 }
 
-// tagNow is the tag of text in the innermost element.
+// tagNow returns the tag of text in the innermost element.
 func (h *Reader) tagNow() text.Tag { return tagOf(h.top.atom) }
 
 func tagOf(a atom.Atom) text.Tag {

@@ -6,12 +6,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
-// maxIcons bounds the icons of each rank that are read.
+// maxIcons bounds the number of icons of each rank that are read.
 const maxIcons = 8
 
 // icons holds the page's icons by rank: rel=icon (shortcut or not), apple-touch-icon,
-// apple-touch-icon-precomposed. It leaves out mask-icon, which has no colours, and /favicon.ico,
-// which browsers request without a link.
+// apple-touch-icon-precomposed. It leaves out mask-icon, because it has no colours, and
+// /favicon.ico, because browsers request it without a link.
 type icons [3][]span
 
 func (c *icons) reset() {
@@ -20,7 +20,7 @@ func (c *icons) reset() {
 	}
 }
 
-// iconRels are the keywords of links to icons, the best first.
+// iconRels are the rel keywords of links to icons, the best first.
 var iconRels = [...]string{"icon", "apple-touch-icon", "apple-touch-icon-precomposed"}
 
 // addIcon keeps the reference of an icon, even if its link is dropped.
@@ -31,7 +31,7 @@ func (l *linkList) addIcon(rank int, href []byte) {
 	}
 }
 
-// favicon returns the canonical URL of the best icon that has one.
+// favicon returns the first canonical URL among the icons, the best first.
 func (l *linkList) favicon(r *resolver) string {
 	for _, refs := range l.icons {
 		for _, ref := range refs {

@@ -2,13 +2,13 @@ package html
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// class is the priority of a link. If a page has more links than are kept, the least important are
-// dropped, so that ten thousand images do not displace the canonical URL.
+// class is the priority of a link. If a page has more links than may be kept, the least important
+// links are dropped. So ten thousand images cannot displace the canonical URL.
 type class uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
-// collects the first maxOwn canonical and the first maxOwn refresh links, however many links are
-// kept.
+// collects the first maxOwn canonical and the first maxOwn refresh links, even if fewer links are
+// kept in total.
 const (
 	classCanonical class = iota
 	classRefresh
@@ -18,7 +18,7 @@ const (
 	classes
 )
 
-// maxOwn bounds the canonical links and the refresh links that are read.
+// maxOwn bounds the number of canonical links, and of refresh links, that are read.
 const maxOwn = 16
 
 func classOf(k schema.LinkKind) class {
@@ -44,9 +44,9 @@ func (c class) most(max int) int {
 	return max
 }
 
-// allowed returns how many links of each class are kept. It keeps all links if there are at most
-// max. Otherwise it fills max in this order: canonical and refresh links, declared links up to a
-// tenth of max, hyperlinks, the other declared links, embedded links.
+// allowed returns how many links of each class are kept. If there are at most max links, all are
+// kept. If there are more, max is filled in this order: canonical and refresh links, declared links
+// up to a tenth of max, hyperlinks, the other declared links, embedded links.
 func allowed(met [classes]int, max int) (n [classes]int) {
 	give := func(c class, most int) {
 		g := min(met[c]-n[c], most, max)

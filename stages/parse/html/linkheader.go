@@ -10,13 +10,13 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// linkParams holds the parameters of a link in a Link field that the reader uses (RFC 8288, 3.4).
+// linkParams holds those parameters of a link in a Link field that the reader uses (RFC 8288, 3.4).
 type linkParams struct {
 	rel, anchor, hreflang, mediaType, title, extTitle string
 }
 
-// addHeader adds the links of a Link field (RFC 8288, B.2). A link whose context is another
-// resource (anchor=) does not describe this document, so its kind is KindHeader.
+// addHeader adds the links of a Link field (RFC 8288, B.2). If the context of a link is another
+// resource (anchor=), the link does not describe this document and has the kind KindHeader.
 func (l *linkList) addHeader(field string) {
 	if len(field) > maxHref {
 		field = field[:maxHref]
@@ -47,7 +47,7 @@ func (l *linkList) addHeader(field string) {
 	}
 }
 
-// kind returns the kind that a link element with the same rel would have.
+// kind returns the kind of a link element with the same rel.
 func (p *linkParams) kind() schema.LinkKind {
 	if a := strings.TrimSpace(p.anchor); a != "" && a[0] != '#' { // a fragment is part of this document
 		return schema.KindHeader
@@ -69,7 +69,7 @@ func (p *linkParams) kind() schema.LinkKind {
 	return schema.KindHeader
 }
 
-// text returns the link's title. It is title* if that can be read, else title.
+// text returns the link's title: title* if its value can be decoded, else title.
 func (p *linkParams) text() string {
 	if s, ok := extValue(p.extTitle); ok {
 		return fold.String(s, fold.MaxAnchor)
@@ -77,8 +77,8 @@ func (p *linkParams) text() string {
 	return fold.String(strings.ToValidUTF8(p.title, "\uFFFD"), fold.MaxAnchor)
 }
 
-// read reads the parameters of a link up to the comma that ends it, and returns the rest.
-// The first parameter of each name counts (RFC 8288, 3.3 and 3.4.1).
+// read reads the parameters of a link up to the comma that ends the link, and returns the rest. If
+// a name is repeated, its first parameter counts (RFC 8288, 3.3 and 3.4.1).
 func (p *linkParams) read(s string) (rest string) {
 	for {
 		s = strings.TrimLeft(s, " \t;")
@@ -102,7 +102,7 @@ func (p *linkParams) read(s string) (rest string) {
 	}
 }
 
-// byName returns the field for a parameter, or nil if the parameter is not read.
+// byName returns the field for a parameter, or nil if the reader does not use the parameter.
 func (p *linkParams) byName(name string) *string {
 	for _, f := range [...]struct {
 		name string
@@ -139,8 +139,8 @@ func paramValue(s string) (value, rest string) {
 	return b.String(), ""
 }
 
-// extValue decodes a value with its charset, as UTF-8”%e2%82%ac (RFC 8187, 3.2.1).
-// ISO-8859-1 comes from an older version of that RFC.
+// extValue decodes a value with its charset, as UTF-8”%e2%82%ac (RFC 8187, 3.2.1). An older version
+// of that RFC also allows ISO-8859-1.
 func extValue(s string) (text string, ok bool) {
 	charset, s, ok := strings.Cut(s, "'")
 	if !ok {
@@ -162,7 +162,7 @@ func extValue(s string) (text string, ok bool) {
 	return "", false
 }
 
-// addRefresh adds the URL that the page refreshes to.
+// addRefresh adds the URL to which the page refreshes.
 func (l *linkList) addRefresh(target string, header bool) {
 	if r := l.add(schema.KindRefresh, []byte(target), partNone); r != nil {
 		r.header = header

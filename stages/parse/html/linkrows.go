@@ -19,10 +19,10 @@ type resolver struct {
 }
 
 // spelt is a resolved reference. url is the canonical URL, or "" if there is none. spelling is the
-// URL as the reference spells it, or "" if that is the same.
+// URL in the reference's spelling, or "" if both are the same.
 type spelt struct{ url, spelling string }
 
-// baseURL returns the base URL of references. It is the URL of the base element if that is an http
+// baseURL returns the base URL of references. This is the URL of the base element if it is an http
 // URL, else the URL of the document.
 func (l *linkList) baseURL(docURL string) string {
 	if l.base == (span{}) {
@@ -58,8 +58,8 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
 	return t
 }
 
-// rows returns the links as rows, at most l.max. It counts the other links in l.over. all is the
-// text of the outline. bad is the number of links without a canonical target.
+// rows returns at most l.max links as rows. It counts the other links in l.over. all is the text of
+// the outline. bad is the number of links without a canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad
@@ -67,7 +67,7 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 	bad = l.bad
 	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
 	left := allowed(l.met, l.max)
-	inHeader := "" // the canonical URL of the Link field; a canonical link in the page overrides it
+	inHeader := "" // canonical URL in the Link field; a canonical link in the page overrides it
 	for i := range l.raw {
 		raw := &l.raw[i]
 		if left[raw.class] == 0 && raw.class > classRefresh {
@@ -103,8 +103,8 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 	return rows, bad
 }
 
-// anchor returns the text of a link. If there is none, it returns the title or the alternative
-// text.
+// anchor returns the text of a link. If the link has no text, it returns the title or the
+// alternative text.
 func (l *linkList) anchor(raw *rawLink, all string) (anchor string) {
 	if raw.to > raw.from {
 		anchor = fold.String(all[raw.from:min(int(raw.to), len(all))], fold.MaxAnchor)
@@ -115,7 +115,7 @@ func (l *linkList) anchor(raw *rawLink, all string) (anchor string) {
 	return anchor
 }
 
-// noteAuthor keeps the text of the first link with rel=author that may be a name.
+// noteAuthor keeps the text of the first link with rel=author whose text may be a name.
 func (l *linkList) noteAuthor(row *schema.Link) {
 	if l.relAuthor == "" && row.Kind == schema.KindA && row.Anchor != "" && len(row.Anchor) <= maxByline &&
 		strings.Contains(row.Rel, "author") && slices.Contains(strings.Split(row.Rel, " "), "author") {
@@ -123,7 +123,7 @@ func (l *linkList) noteAuthor(row *schema.Link) {
 	}
 }
 
-// commonRels are the rels of most links.
+// commonRels holds the rels of most links.
 var commonRels = func() map[string]string {
 	m := map[string]string{}
 	for _, rel := range [...]string{"", "nofollow", "noopener", "noopener noreferrer", "stylesheet", "tag", "category tag", "bookmark",

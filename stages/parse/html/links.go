@@ -10,44 +10,44 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxHref bounds a reference that is read, in bytes. Canonical URLs are shorter, but a data: URL
-// may have megabytes.
+// maxHref bounds the length of a reference that is read, in bytes. Canonical URLs are shorter, but
+// a data: URL may have megabytes.
 const maxHref = 16 << 10
 
 // span is a range of a linkList's bytes.
 type span struct{ start, end uint32 }
 
-// rawLink is a link as the page writes it. It is resolved after the page is read, because a base
-// element also applies to the links before it.
+// rawLink is a link in the form in which the page states it. Links are resolved after the page is
+// read, because a base element also applies to the links before it.
 type rawLink struct {
 	kind      schema.LinkKind
 	href, rel span
-	alt       span   // the anchor text if the link has no text of its own
-	hreflang  span   // as written
-	from, to  uint32 // the anchor text, as a range of the outline's text
+	alt       span   // anchor text of a link without text
+	hreflang  span   // value of hreflang, unchanged
+	from, to  uint32 // range of the anchor text in the outline's text
 	class     class
 	part      part
 	nofollow  bool
-	header    bool // whether the link is in the response's header; it is then relative to the document's URL, not to the base element
+	header    bool // whether the link is in the response header; such a link is relative to the document's URL, not to the base element
 }
 
 // linkList collects the links of a page in document order.
 type linkList struct {
 	raw    []rawLink
-	bytes  []byte // the bytes that spans refer to
+	bytes  []byte // bytes to which spans refer
 	base   span
 	icons  icons
 	max    int
 	met    [classes]int     // number of links in raw, by class
 	over   int              // number of links beyond max
-	bad    int              // number of references that cannot have a target, because they are too long or have another scheme
+	bad    int              // number of references that cannot have a target, because they are too long or have a scheme other than http and https
 	opened int              // index of the open a element, or -1
 	seen   map[string]spelt // resolved targets, by reference
 
-	// Found by rows:
-	canonical string // the page's canonical URL
-	refresh   string // the URL that the page refreshes to
-	relAuthor string // the text of the first link with rel=author
+	// The method rows sets these fields.
+	canonical string // canonical URL of the page
+	refresh   string // URL to which the page refreshes
+	relAuthor string // text of the first link with rel=author whose text may be a name
 }
 
 func (l *linkList) reset(max int) {
@@ -69,11 +69,11 @@ func (l *linkList) keep(p []byte) span {
 
 func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 
-// put adds a link; it returns nil if the link is not kept.
+// put adds a link. It returns nil if the link is not kept.
 func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(href) > maxHref || hasOtherScheme(href) {
-		l.bad++ // such a link does not count against the limit
+		l.bad++ // a link without a target does not count against the limit
 		return nil
 	}
 	c := classOf(kind)
@@ -103,7 +103,7 @@ func hasOtherScheme(href []byte) bool {
 			s := string(scheme[:min(n, len(scheme))])
 			return s != "http" && s != "https"
 		case c == '\t' || c == '\n' || c == '\r':
-			continue // the URL Standard ignores these
+			continue // the URL Standard ignores tabs and line breaks in URLs
 		case lexer.IsLetter(c):
 			c |= 0x20
 		case c >= '0' && c <= '9' || c == '+' || c == '-' || c == '.':
@@ -118,8 +118,8 @@ func hasOtherScheme(href []byte) bool {
 	return false
 }
 
-// add adds a link to something that the page embeds. It returns nil for an empty reference
-// and for data: URLs.
+// add adds a link to a file that the page embeds. It returns nil for an empty reference and for
+// data: URLs.
 func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
 	if len(href) == 0 || bytes.HasPrefix(href, dataScheme) {
 		return nil
@@ -127,7 +127,7 @@ func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
 	return l.put(kind, href, in)
 }
 
-// addTag adds a hyperlink. An empty reference links to the page itself.
+// addTag adds a hyperlink. A link with an empty reference leads to the page itself.
 func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in part) *rawLink {
 	if !t.Has(a) {
 		return nil
@@ -149,8 +149,8 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 }
 
 // keepRel stores a rel attribute, in lower case and folded. It keeps the first words that fit into
-// MaxRel bytes, or the beginning of a longer first word. nofollow reports whether any of the words,
-// kept or not, asks robots not to follow the link.
+// MaxRel bytes, or the beginning of a longer first word. nofollow tells whether a word, kept or
+// not, forbids robots to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false
@@ -176,7 +176,7 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	return s, nofollow
 }
 
-// open starts an a element. The anchor text is the outline's text from here until close.
+// open begins an a element. The anchor text is the outline's text from open to close.
 func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	a := lexer.AttrHref
 	if !t.Has(a) {
@@ -189,7 +189,7 @@ func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	out.SetLink(t.Has(a))
 }
 
-// close ends the open a element, if there is one.
+// close ends the open a element, if there is an open one.
 func (l *linkList) close(out *text.Outline) {
 	out.SetLink(false)
 	if l.opened >= 0 {
@@ -198,8 +198,8 @@ func (l *linkList) close(out *text.Outline) {
 	}
 }
 
-// addImage adds an image, the image that a script loads later, and the variants of both. If a link
-// around the image has no text, the image's alternative text becomes its anchor.
+// addImage adds an image, the image that a script loads later, and the variants of both. If the a
+// element around the image has no text, the image's alternative text becomes the anchor text.
 func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)
 	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
@@ -226,8 +226,8 @@ func (l *linkList) addVariants(t *lexer.Attrs, in part) {
 	}
 }
 
-// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). Its URLs contain no white
-// space and do not end in a comma.
+// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). URLs in such an attribute
+// contain no white space and do not end in a comma.
 func (l *linkList) addSrcset(set []byte, in part) {
 	for len(set) > 0 {
 		set = bytes.TrimLeft(set, " \t\n\f\r,")
@@ -256,8 +256,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element. Its rel decides its kind. own says whether the element may declare
-// the page's canonical URL; see Reader.outermost.
+// addLink adds a link element. The rel of the element decides its kind. own tells whether the
+// element may declare the page's canonical URL (see Reader.outermost).
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return
@@ -272,7 +272,7 @@ func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 			}
 		case "alternate":
 			alternate = true
-		case "feed": // hAtom's keyword, which is older than the media types of feeds
+		case "feed": // keyword of hAtom, which is older than the media types of feeds
 			if kind == schema.KindLink {
 				kind = schema.KindFeed
 			}
@@ -289,7 +289,7 @@ func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	l.addSrcset(t.Get(lexer.AttrSrcset), in)
 }
 
-// alternateKind is the kind of a link to another representation of the page.
+// alternateKind returns the kind of a link to another representation of the page.
 func alternateKind(mediaType []byte, inLanguage bool) schema.LinkKind {
 	switch {
 	case isFeedType(mediaType):
@@ -309,8 +309,8 @@ func isFeedType(t []byte) bool {
 	return false
 }
 
-// addForm adds the target of a form that is sent by GET, because such a form leads to a page as a
-// link does.
+// addForm adds the target of a form that is sent by GET, because such a form leads to a page, like
+// a link.
 func (l *linkList) addForm(t *lexer.Attrs, in part) {
 	if m := t.Get(lexer.AttrMethod); len(m) == 0 || bytes.EqualFold(m, methodGet) {
 		l.add(schema.KindForm, t.Get(lexer.AttrAction), in)

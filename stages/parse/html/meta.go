@@ -13,18 +13,18 @@ import (
 
 // meta is the metadata in a page's head, and in a few places of its body.
 type meta struct {
-	agent string // see Config
+	agent string // see Config.Agent
 
 	title, description, keywords, newsKeywords, generator string
-	author                                                string // names from the meta elements author, separated by nameBreak
-	otherAuthor, otherAuthorBy                            string // names from the first other meta element that has any, and the name of that element
+	author                                                string // names in the meta elements called author, separated by nameBreak
+	otherAuthor, otherAuthorBy                            string // names in the first other kind of meta element that has names, and the name of that kind
 	itempropAuthor                                        string // content of the first meta element with itemprop=author
-	og                                                    card   // Open Graph
-	twitter                                               card   // Twitter
-	lang                                                  string // html lang
-	metaLang                                              string // http-equiv content-language and the like
-	headerLang                                            string // Content-Language field
-	refresh                                               string // content of a meta refresh
+	og                                                    card   // card of Open Graph
+	twitter                                               card   // card of Twitter
+	lang                                                  string // attribute lang of the html element
+	metaLang                                              string // language in http-equiv=content-language and similar meta elements
+	headerLang                                            string // language in the Content-Language field
+	refresh                                               string // content of a meta element with http-equiv=refresh
 	published, modified                                   dated
 	ld                                                    jsonld.Data
 	robots                                                directives.Robots
@@ -32,11 +32,12 @@ type meta struct {
 	tdm                                                   directives.TDM
 }
 
-// card is a summary of the page that other sites show. Some fields belong to only one kind of card.
+// card is a summary of the page for display on other sites. Some fields belong to only one kind of
+// card.
 type card struct {
 	kind, title, description, image, secureImage string
-	url, siteName, locale                        string // Open Graph
-	site, creator                                string // Twitter
+	url, siteName, locale                        string // only in Open Graph
+	site, creator                                string // only in Twitter cards
 }
 
 func (m *meta) reset(agent string) {
@@ -86,7 +87,7 @@ func (m *meta) tag(t *lexer.Attrs) {
 	}
 }
 
-// named reads a meta element by its name or property, in lower case.
+// named reads a meta element. Its name or property is in lower case.
 func (m *meta) named(name, content []byte) {
 	if take, ok := metaNames[string(name)]; ok {
 		take(m, content)
@@ -95,7 +96,7 @@ func (m *meta) named(name, content []byte) {
 	}
 }
 
-// metaNames are the names and properties of meta elements that are read.
+// metaNames holds the names and properties of meta elements that are read.
 var metaNames = map[string]func(m *meta, content []byte){
 	"description":         metaText(func(m *meta) *string { return &m.description }, fold.MaxDescription),
 	"keywords":            metaText(func(m *meta) *string { return &m.keywords }, fold.MaxDescription),
@@ -158,14 +159,15 @@ func init() {
 	}
 }
 
-// metaText returns a function that sets a field to the first text it gets, cut to max bytes.
+// metaText returns a function that sets a field to the first text that the function gets, cut to
+// max bytes.
 func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
 	return func(m *meta, content []byte) { first(field(m), content, max) }
 }
 
-// otherAuthor returns a function that reads an author from a meta element other than author.
-// Several elements of one name give several authors. Only the first name that gives an author
-// counts.
+// otherAuthor returns a function that reads an author from a meta element with a name other than
+// author. Several elements with the same name give several authors. Only the first name that gives
+// an author counts.
 func otherAuthor(name string) func(*meta, []byte) {
 	return func(m *meta, content []byte) {
 		if m.otherAuthor == "" || m.otherAuthorBy == name {
@@ -176,8 +178,8 @@ func otherAuthor(name string) func(*meta, []byte) {
 }
 
 // setAccount reads the name of a Twitter account, with or without @, or the URL of its page at
-// twitter.com or x.com. It writes the name as @example. Names have at most 15 letters, digits and
-// underscores.
+// twitter.com or x.com. It sets s to the name in the form @example. Names have at most 15 letters,
+// digits and underscores.
 func setAccount(s *string, content []byte) {
 	if *s != "" {
 		return
@@ -210,11 +212,12 @@ func setAccount(s *string, content []byte) {
 	}
 }
 
-// nameBreak separates the names of a list while it is built, because names may contain commas but
-// no line breaks.
+// nameBreak separates the names of a list while the list is built, because names may contain commas
+// but no line breaks.
 const nameBreak = "\n"
 
-// appendName adds a name to a list, unless it is not a name or already there.
+// appendName adds a name to a list. It does nothing if the text is not a name or the list has the
+// name.
 func appendName(list *string, content []byte) {
 	name := cleanName(fold.Bytes(content, fold.MaxShort))
 	switch {
@@ -236,8 +239,9 @@ func (m *meta) itemprop(prop, value []byte) {
 	}
 }
 
-// timeTag reads a time element. The element gives the page's date if it has microdata, the
-// attribute pubdate, or a class of microformats or publishing systems that says so.
+// timeTag reads a time element. The element gives the page's date if it has microdata or the
+// attribute pubdate. It also does if it has a class by which microformats or publishing systems
+// mark the page's date.
 func (m *meta) timeTag(t *lexer.Attrs) {
 	when := t.Get(lexer.AttrDatetime)
 	if len(when) == 0 {
@@ -269,7 +273,7 @@ func (m *meta) timeTag(t *lexer.Attrs) {
 }
 
 // parseRefresh returns the URL of a Refresh field or a meta refresh, such as "5; url=next.html"
-// (HTML, 4.2.5.3). It returns false if there is no URL, because the page then reloads itself.
+// (HTML, 4.2.5.3). It returns false if the text has no URL, because the page then reloads itself.
 func parseRefresh(s string) (target string, ok bool) {
 	s = strings.TrimLeft(s, " \t\n\f\r")
 	digits := strings.TrimLeft(s, "0123456789")
@@ -279,7 +283,7 @@ func parseRefresh(s string) (target string, ok bool) {
 	digits = strings.TrimLeft(digits, "0123456789.")
 	s = strings.TrimLeft(digits, " \t\n\f\r;,")
 	if len(s) == len(digits) {
-		return "", false // no separator after the seconds
+		return "", false // there is no separator after the seconds
 	}
 	if len(s) >= 3 && strings.EqualFold(s[:3], "url") {
 		if rest := strings.TrimLeft(s[3:], " \t\n\f\r"); strings.HasPrefix(rest, "=") {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// implyEnds ends the open elements that a start tag implicitly ends (HTML, 13.2.6.4.7 and the table
+// implyEnds ends the open elements whose end a start tag implies (HTML, 13.2.6.4.7 and the table
 // modes).
 func (h *Reader) implyEnds(a atom.Atom, e element) {
 	if e.flags&closesP != 0 && h.count[idP] > 0 {
@@ -55,7 +55,7 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 		h.embed(schema.KindMedia)
 		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrPoster), h.top.part)
 	case atom.Body, atom.Table, atom.Thead, atom.Tbody, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
-		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrBackground), h.top.part) // obsolete, but shown (HTML, 15.3)
+		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrBackground), h.top.part) // the attribute is obsolete, but browsers show the image (HTML, 15.3)
 	case atom.Html:
 		h.meta.htmlLang(&h.lex.Attrs)
 	}
@@ -79,13 +79,13 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 	if e.flags&block != 0 {
 		o.elem = true
 	} else if e.flags&opaque == 0 {
-		// For an inline element, only hidden text, controls and captions matter.
+		// For an inline element, only hidden text, controls and captions make a difference.
 		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
 		o.hides = o.elem && hint&text.Hidden != 0
 		if o.breaks = o.elem; o.breaks {
 			if o.hides {
-				h.out.Suspend() // the line continues after it
+				h.out.Suspend() // the line continues after the hidden element
 			} else {
 				h.out.Break(h.tagNow())
 			}
@@ -101,7 +101,7 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 }
 
 // endWithin ends the innermost open element a and all elements within it. It does nothing if an
-// element with the flag edge is in between.
+// element with the flag edge lies between.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return
@@ -150,7 +150,7 @@ func (h *Reader) pop() {
 		h.top = openElement{}
 	}
 	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
-		h.links.close(&h.out) // an a element ends with its cell, object … (13.2.4.3, markers)
+		h.links.close(&h.out) // an open a element ends with its cell, object … (13.2.4.3, markers)
 	}
 	if o.flags&block != 0 {
 		h.out.Break(text.TagNone)

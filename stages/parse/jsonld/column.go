@@ -9,11 +9,11 @@ import (
 
 // These are the bounds of the column json_ld.
 const (
-	maxRow     = 16 << 10 // bytes
+	maxRow     = 16 << 10 // bytes of the column
 	maxObjects = 16
 )
 
-// object is a node in the form of the column.
+// object is a node as the column stores it.
 type object struct {
 	Type       []string `json:"type,omitempty"`
 	Headline   string   `json:"headline,omitempty"`
@@ -24,14 +24,14 @@ type object struct {
 	Breadcrumb []step   `json:"breadcrumb,omitempty"`
 }
 
-// step is a step of a breadcrumb in the form of the column.
+// step is a step of a breadcrumb as the column stores it.
 type step struct {
 	Name string `json:"name,omitempty"`
 	URL  string `json:"url,omitempty"`
 }
 
-// Column writes the nodes as a JSON list of objects, or "" if they say nothing. It writes equal
-// objects once. target makes a reference absolute, or returns "" if it cannot.
+// Column returns the nodes as a JSON list of objects, or "" if no node says anything. It writes
+// equal objects only once. target makes a reference absolute, or returns "" if it cannot.
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)
@@ -53,7 +53,7 @@ func (l *Data) Column(target func(ref string) string) string {
 		one.Reset()
 		_ = encoder.Encode(&o) // it cannot fail, because the object has only strings
 		text := bytes.TrimSpace(one.Bytes())
-		length := len(text) + 1 // includes the bracket or comma before it
+		length := len(text) + 1 // the text, and the bracket or comma before it
 		if size+length >= maxRow || slices.ContainsFunc(objects, func(o []byte) bool { return bytes.Equal(o, text) }) {
 			continue
 		}
@@ -66,8 +66,8 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// says reports whether a node says something about the page. Questions and answers that a page
-// lists, pictures without a name, and references to other nodes do not.
+// says reports whether a node says something about the page. Pictures without a name do not, and
+// neither do references to other nodes, or questions and answers that a page lists.
 func (n *node) says() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
@@ -95,17 +95,17 @@ func (l *Data) authorsOf(n *node) (names []string) {
 	return names
 }
 
-// aboutness ranks how likely it is that the dates and authors of a node are the page's.
+// aboutness ranks how likely it is that the dates and authors of a node are those of the page.
 type aboutness uint8
 
 const (
-	ofArticle aboutness = iota // a document of its own: Article, NewsArticle, BlogPosting, Report …
+	ofArticle aboutness = iota // a document by itself: Article, NewsArticle, BlogPosting, Report …
 	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
-	ofUntyped                  // no type, or a type that says only that it was created
-	ofOther                    // the page's subject, such as a film, which is older than a page about it
+	ofUntyped                  // no type, or a type that says only that somebody created the thing
+	ofOther                    // the page's subject, such as a film, which is older than the page
 )
 
-// aboutness is the best rank of the node's types (schema.org).
+// aboutness returns the best rank among the node's types (schema.org).
 func (n *node) aboutness() aboutness {
 	if len(n.types) == 0 {
 		return ofUntyped
@@ -117,15 +117,15 @@ func (n *node) aboutness() aboutness {
 			return ofArticle
 		case strings.HasSuffix(t, "Page"):
 			best = ofWebPage
-		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // authors write these where they publish them
+		case t == "CreativeWork", t == "Recipe", t == "HowTo", t == "ClaimReview": // authors write these on the page that publishes them
 			best = min(best, ofUntyped)
 		}
 	}
 	return best
 }
 
-// ofPage yields the nodes whose dates and authors are also the page's: first articles, then pages,
-// then nodes without a type.
+// ofPage yields the nodes whose dates and authors are also those of the page: first articles, then
+// pages, then nodes without a type.
 func (l *Data) ofPage(yield func(*node) bool) {
 	for about := ofArticle; about < ofOther; about++ {
 		for i := range l.nodes {
@@ -136,11 +136,11 @@ func (l *Data) ofPage(yield func(*node) bool) {
 	}
 }
 
-// Dates holds the dates of a node as written. A missing date is "".
+// Dates holds the dates of a node, as the page writes them. A missing date is "".
 type Dates struct{ Published, Modified, Created string }
 
-// Dates yields the dates of the page's nodes, best first. Creation dates of videos and sounds come
-// last. A page is published when they are uploaded, or soon after.
+// Dates yields the dates of the page's nodes, the best first. Creation dates of videos and sounds
+// come last. A page is published when its video or sound is uploaded, or soon after.
 func (l *Data) Dates(yield func(Dates) bool) {
 	for n := range l.ofPage {
 		if !yield(Dates{n.published, n.changed, n.created}) {
@@ -154,7 +154,7 @@ func (l *Data) Dates(yield func(Dates) bool) {
 	}
 }
 
-// Authors yields the names of the authors of each of the page's nodes, best first.
+// Authors yields the names of the authors of each of the page's nodes, the best node first.
 func (l *Data) Authors(yield func(names []string) bool) {
 	for n := range l.ofPage {
 		if names := l.authorsOf(n); names != nil && !yield(names) {

@@ -1,5 +1,5 @@
-// Package jsonld reads what a page's JSON-LD scripts say of the page, however malformed
-// they are.
+// Package jsonld reads the statements about a page in the page's JSON-LD scripts, however malformed
+// the scripts are.
 package jsonld
 
 import (
@@ -14,39 +14,39 @@ import (
 
 // These are the bounds of a page's JSON-LD.
 const (
-	maxScript = 1 << 20  // bytes of a script that are read
-	maxDepth  = 8        // depth of nodes within nodes
-	maxNodes  = 64       // nodes that are read
-	maxKept   = 64 << 10 // bytes of the texts of nodes
+	maxScript = 1 << 20  // largest number of bytes of a script that are read
+	maxDepth  = 8        // largest depth of nodes within nodes
+	maxNodes  = 64       // largest number of nodes that are read
+	maxKept   = 64 << 10 // largest number of bytes of the texts of all nodes
 	maxItems  = 16       // largest number of types, of authors, and of steps of a breadcrumb of a node
-	maxName   = 256      // bytes of a name or an @id
+	maxName   = 256      // largest number of bytes of a name or an @id
 	maxURL    = 1 << 10
 	maxDate   = 64
 )
 
-// Data is what the scripts say about the page, in page order. It keeps objects at the top, in a
-// list or in a @graph. It also keeps the subject of the page (mainEntity, mainEntityOfPage) and its
-// place (breadcrumb). Objects within those (publishers, images, comments, items of lists) do not
-// describe the page and are skipped.
+// Data holds the statements of the scripts about the page, in page order. It keeps objects at the
+// top, in a list or in a @graph. It also keeps the subject of the page (mainEntity,
+// mainEntityOfPage) and the place of the page (breadcrumb). Objects within these objects
+// (publishers, images, comments, items of lists) do not describe the page and are skipped.
 type Data struct {
 	nodes []node
-	kept  int // bytes of the texts of nodes
+	kept  int // number of bytes of the texts of nodes
 }
 
-// node holds the parts of a JSON-LD object that are kept.
+// node holds the kept parts of a JSON-LD object.
 type node struct {
-	nested             bool // whether it is within another node; its type alone then says nothing
+	nested             bool // whether the node is within another node; the type alone of such a node says nothing
 	id                 string
 	types              []string
 	headline, name     string
-	published, changed string // datePublished and dateModified as written
+	published, changed string // datePublished and dateModified, unchanged
 	created            string // dateCreated, else uploadDate
 	authors            []author
 	creators           []author // used if the node has no author
 	crumbs             []crumb
 }
 
-// author is a person's name, or the @id of the node that has it.
+// author is a person's name, or the @id of the node that has the name.
 type author struct{ name, id string }
 
 // crumb is a step of a breadcrumb.
@@ -55,7 +55,7 @@ type crumb struct {
 	position  int
 }
 
-// Reset forgets all scripts.
+// Reset removes the data of all scripts.
 func (l *Data) Reset() {
 	clear(l.nodes)
 	l.nodes, l.kept = l.nodes[:0], 0
@@ -65,7 +65,7 @@ func (l *Data) Reset() {
 func (l *Data) Read(script []byte) {
 	script = script[:min(len(script), maxScript)]
 	if trimmed := bytes.TrimLeft(script, " \t\r\n"); bytes.HasPrefix(trimmed, []byte("{&quot;")) || bytes.HasPrefix(trimmed, []byte("[{&quot;")) {
-		script = lexer.Unescape(make([]byte, 0, len(script)), script, false) // the script was escaped like text
+		script = lexer.Unescape(make([]byte, 0, len(script)), script, false) // the script is escaped like text
 	}
 	z := &scanner{src: script}
 	for len(l.nodes) < maxNodes {
@@ -93,7 +93,7 @@ func (l *Data) value(z *scanner, depth int, nested bool) {
 	}
 }
 
-// node reads the object at the scanner's position. Nested nodes come after it.
+// node reads the object at the scanner's position. It appends nested nodes after this node.
 func (l *Data) node(z *scanner, depth int, nested bool) {
 	at := len(l.nodes)
 	l.nodes = append(l.nodes, node{})
@@ -129,7 +129,7 @@ func (l *Data) node(z *scanner, depth int, nested bool) {
 		}
 	})
 	if !slices.Contains(n.types, "BreadcrumbList") {
-		n.crumbs = nil // items of a list that is no breadcrumb are other pages
+		n.crumbs = nil // the items of a list other than a breadcrumb are other pages
 	}
 	if n.authors == nil {
 		n.authors = n.creators
@@ -149,7 +149,8 @@ func localName(term []byte) []byte {
 	return term
 }
 
-// keep counts the bytes of a text. It returns "" if the text exceeds the bound.
+// keep counts the bytes of a text and returns the text. It returns "" if the text exceeds the
+// bound.
 func (l *Data) keep(s string) string {
 	if l.kept+len(s) > maxKept {
 		return ""
@@ -158,7 +159,7 @@ func (l *Data) keep(s string) string {
 	return s
 }
 
-// first reads a text into s, unless s already has one.
+// first reads a text into s. If s already has a text, first skips the text.
 func (l *Data) first(s *string, z *scanner, max int) {
 	if *s != "" {
 		z.skip()
@@ -167,7 +168,7 @@ func (l *Data) first(s *string, z *scanner, max int) {
 	*s = l.keep(z.text(max))
 }
 
-// date reads a date into s, unless s already has one. It drops a text that is not a date.
+// date reads a date into s. It drops the text if s already has a date or the text is not a date.
 func (l *Data) date(s *string, z *scanner) {
 	if *s != "" {
 		z.skip()
@@ -191,7 +192,7 @@ func (l *Data) addType(z *scanner, types *[]string) {
 	}
 }
 
-// addAuthor reads an author, which is a name, an object with a name, or a reference to such an
+// addAuthor reads an author. An author is a name, an object with a name, or a reference to such an
 // object.
 func (l *Data) addAuthor(z *scanner, authors *[]author) {
 	var p author
@@ -226,8 +227,8 @@ func (l *Data) addAuthor(z *scanner, authors *[]author) {
 	}
 }
 
-// addCrumb reads an item of a breadcrumb. The item is a name or a ListItem. Either the ListItem
-// itself has a name and url, or its item has them.
+// addCrumb reads an item of a breadcrumb. The item is a name or a ListItem. A ListItem has a name
+// and url, or its item has them.
 func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	var c crumb
 	switch b := z.peek(); {
@@ -245,7 +246,7 @@ func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	}
 }
 
-// crumbMember reads a member of a ListItem, or of its item.
+// crumbMember reads a member of a ListItem (outer), or of its item.
 func (l *Data) crumbMember(z *scanner, c *crumb, key []byte, outer bool) {
 	switch k := string(key); {
 	case k == "name":

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// ldSays reads valid JSON with encoding/json and collects headline and name of each object
-// that json_ld may describe.
+// ldSays collects headline and name of each object of valid JSON, as encoding/json reads it, that
+// json_ld may describe.
 func ldSays(v any, nested bool, says map[string]bool) {
 	switch v := v.(type) {
 	case []any:
@@ -81,8 +81,8 @@ func TestJSONLDOfRealPagesIsWhatEncodingJSONReads(t *testing.T) {
 	}
 }
 
-// FuzzJSONLD checks the promises of json_ld. For valid JSON, the scanner must find the same
-// end as encoding/json.
+// FuzzJSONLD checks the promises of json_ld. In valid JSON, the scanner must find the same end as
+// encoding/json.
 func FuzzJSONLD(f *testing.F) {
 	for _, s := range []string{`{"@type":"Article","headline":"H","author":[{"name":"A"}]}`, `[{"@graph":[{"@type":"BreadcrumbList","itemListElement":[{"position":1,"item":{"@id":"/","name":"n"}}]}]}]`,
 		`<!-- //<![CDATA[` + "\n" + `{"a":"b" "c",} //]]>`, `{'type':'x',name:"\ud83d\u00e9\q"}`, `{"x":[1e-5,true,"\\",{}],"datePublished":"2024-01-02"}`, `{"a":"b"c","d":[}`} {
@@ -95,7 +95,7 @@ func FuzzJSONLD(f *testing.F) {
 				t.Errorf("skip stops at %d of %q", z.pos, script)
 			}
 		}
-		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // as in a decoded document
+		script = bytes.ToValidUTF8(script, []byte("\uFFFD")) // a decoded document is valid UTF-8 too
 		var l Data
 		l.Read(script)
 		if len(l.nodes) > maxNodes || l.kept > maxKept {
@@ -116,7 +116,7 @@ func FuzzJSONLD(f *testing.F) {
 	})
 }
 
-// BenchmarkJSONLD measures JSON-LD alone: the scripts of a page, from bytes to the column.
+// BenchmarkJSONLD measures JSON-LD alone: it turns the scripts of a page into the column.
 func BenchmarkJSONLD(b *testing.B) {
 	docs := parsetest.Documents(b)
 	var pages [][][]byte

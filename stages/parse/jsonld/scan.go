@@ -10,12 +10,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// scanner reads JSON (RFC 8259) with the errors that are usual in pages. It skips comments and
-// CDATA marks. Commas and colons may be missing or repeated. Strings may contain line feeds and
-// quotes. Keys may lack quotes, and the end may be missing.
+// scanner reads JSON (RFC 8259), including JSON with the errors that are usual in pages. It skips
+// comments and CDATA marks. Commas and colons may be missing or repeated. Strings may contain line
+// feeds and quotes. Keys may lack quotes, and the end may be missing.
 //
-// Each method leaves pos after the text that it read. Time is linear in src, and nothing is
-// allocated.
+// Each method moves pos to the end of the text that it read. The time is linear in src, and no
+// method allocates memory.
 type scanner struct {
 	src []byte
 	pos int
@@ -45,7 +45,7 @@ func (z *scanner) blank(i int) (end int, lines bool) {
 	return i, lines
 }
 
-// gap skips everything between tokens.
+// gap skips all bytes between two tokens.
 func (z *scanner) gap() {
 	for {
 		z.pos, _ = z.blank(z.pos)
@@ -95,8 +95,8 @@ func (z *scanner) peek() byte {
 	return 0
 }
 
-// member moves to the value of the object's next member and returns its key. At the object's end it
-// skips the end and returns false.
+// member moves to the value of the object's next member and returns the member's key. At the
+// object's end it skips the end and returns false.
 func (z *scanner) member() (key []byte, ok bool) {
 	for {
 		c := z.peek()
@@ -128,7 +128,7 @@ func (z *scanner) member() (key []byte, ok bool) {
 			return key, true
 		}
 		if c == '"' || c == '\'' {
-			z.pos = start + 1 // the quote does not begin a key, but a key may follow it
+			z.pos = start + 1 // this quote does not begin a key, but a key may follow the quote
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (z *scanner) element() bool {
 		case ']':
 			z.pos++
 			return false
-		case '}': // this ends the object around the list, so the list's own end is missing
+		case '}': // this is the end of the object around the list, so the list's own end is missing
 			return false
 		case ',', ';', ':':
 			z.pos++
@@ -160,7 +160,7 @@ func (z *scanner) element() bool {
 }
 
 // members calls read with the key of each member of the object at pos, without the prefix of
-// schema.org. read must read or skip the value.
+// schema.org. The function read must read or skip the value.
 func (z *scanner) members(read func(key []byte)) {
 	z.pos++
 	for {
@@ -172,7 +172,8 @@ func (z *scanner) members(read func(key []byte)) {
 	}
 }
 
-// each calls read for each element of the list at pos. If the value is no list, it calls read once.
+// each calls read for each element of the list at pos. If the value is not a list, it calls read
+// once.
 func (z *scanner) each(read func()) {
 	if z.peek() != '[' {
 		read()
@@ -190,8 +191,8 @@ func (z *scanner) quoted() bool {
 	return c == '"' || c == '\''
 }
 
-// str reads the string at pos and returns its raw content. A quote ends the string if the
-// next token can follow a string (see ends).
+// str reads the string at pos and returns its content without resolving escapes. A quote ends the
+// string if the next token can follow a string (see ends).
 func (z *scanner) str(colon bool) []byte {
 	quote, start := z.src[z.pos], z.pos+1
 	for i := start; ; i++ {
@@ -212,7 +213,7 @@ func (z *scanner) str(colon bool) []byte {
 	}
 }
 
-// ends reports whether the token at i can follow a string. It distinguishes the closing quote from
+// ends reports whether the token at i can follow a string. This tells the closing quote from
 // unescaped quotes within the string. colon says that the string may be a key.
 func (z *scanner) ends(i int, colon bool) bool {
 	i, lines := z.blank(i)
@@ -225,7 +226,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	case ':':
 		return colon
 	case '"', '\'':
-		return lines // a comma is missing
+		return lines // a token on the next line may follow, because a comma is missing
 	case ',':
 		if i, _ = z.blank(i + 1); i >= len(z.src) {
 			return true
@@ -252,7 +253,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	return false
 }
 
-// skip skips a value of any kind. It does not move if there is no value.
+// skip skips a value of any kind. If there is no value, pos does not move.
 func (z *scanner) skip() {
 	depth := 0
 	for {
@@ -287,7 +288,7 @@ func (z *scanner) skip() {
 }
 
 // text reads a text of at most max bytes and folds its white space. The text is a string, the first
-// string of a list, or the @value or name of an object. It returns "" for anything else.
+// string of a list, or the @value or name of an object. For any other value, text returns "".
 func (z *scanner) text(max int) (s string) {
 	take := func() {
 		if z.quoted() && s == "" {
@@ -311,7 +312,7 @@ func (z *scanner) text(max int) (s string) {
 }
 
 // foldJSON folds the raw content of a string and resolves its escapes. It also resolves character
-// references, because most authors who write them in JSON mean the character.
+// references, because most authors who write such references in JSON mean the character.
 func foldJSON(raw []byte, max int) string {
 	raw = fold.Prefix(raw, 8*max)
 	if bytes.IndexByte(raw, '\\') >= 0 {
@@ -323,8 +324,8 @@ func foldJSON(raw []byte, max int) string {
 	return fold.Bytes(raw, max)
 }
 
-// unquote appends p to dst with its escapes resolved (RFC 8259, 7). An unknown escape becomes the
-// byte after the backslash.
+// unquote appends p to dst with its escapes resolved (RFC 8259, 7). For an unknown escape, it
+// appends the byte after the backslash.
 func unquote(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '\\')

@@ -2,10 +2,10 @@ package lexer
 
 import "bytes"
 
-// Attr is an attribute that is kept.
+// Attr is an attribute that the lexer keeps.
 type Attr uint8
 
-// The attributes that are kept. AttrDataSrc and AttrDataSrcset each cover all names of attributes
+// The attributes that the lexer keeps. AttrDataSrc and AttrDataSrcset each stand for all attributes
 // from which scripts load images later (see attrNames).
 const (
 	AttrHref Attr = iota
@@ -42,16 +42,17 @@ const (
 	attrCount
 )
 
-// maxAttrs bounds the attributes of a tag that are read. A tag with more is a mistake or an attack.
+// maxAttrs bounds the number of attributes of a tag that are read. A tag with more attributes is a
+// mistake or an attack.
 const maxAttrs = 256
 
-// attrNames are the names of the attributes, lower case.
+// attrNames maps the names of attributes, in lower case, to the attributes.
 var attrNames = map[string]Attr{
 	"href":             AttrHref,
 	"src":              AttrSrc,
 	"srcset":           AttrSrcset,
-	"imagesrcset":      AttrSrcset,  // in a preload link
-	"data-src":         AttrDataSrc, // scripts copy it to src later
+	"imagesrcset":      AttrSrcset,  // attribute of a preload link
+	"data-src":         AttrDataSrc, // scripts copy this attribute to src later
 	"data-lazy-src":    AttrDataSrc,
 	"data-original":    AttrDataSrc,
 	"data-srcset":      AttrDataSrcset,
@@ -84,7 +85,7 @@ var attrNames = map[string]Attr{
 	"background":       AttrBackground,
 }
 
-// Attrs holds the attributes of a tag. Of several with the same name, the first counts (HTML,
+// Attrs holds the attributes of a tag. If several have the same name, the first counts (HTML,
 // 13.2.5.33).
 type Attrs struct {
 	seen uint64
@@ -125,11 +126,11 @@ func (t *Attrs) Get(a Attr) []byte {
 	return t.val[a]
 }
 
-// Has reports whether the tag has an attribute.
+// Has reports whether the tag has the attribute a.
 func (t *Attrs) Has(a Attr) bool { return t.seen&(1<<a) != 0 }
 
 // Clear removes all attributes.
 func (t *Attrs) Clear() { t.seen = 0 }
 
-// Any reports whether the tag has a known attribute.
+// Any reports whether the tag has an attribute with a known name.
 func (t *Attrs) Any() bool { return t.seen != 0 }

@@ -25,13 +25,13 @@ type tokenizerTest struct {
 	DoubleEscaped bool
 }
 
-// contexts maps a start state of the tokenizer to an element whose text begins in it.
+// contexts maps a start state of the tokenizer to an element whose text begins in that state.
 var contexts = map[string]atom.Atom{"Data state": 0, "PLAINTEXT state": atom.Plaintext, "RCDATA state": atom.Title, "RAWTEXT state": atom.Style,
 	"Script data state": atom.Script}
 
 var escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
 
-// unescaped undoes the double escaping of some tests.
+// unescaped undoes the double escaping that some tests have.
 func unescaped(s string) string {
 	return escapes.ReplaceAllStringFunc(s, func(m string) string {
 		n, _ := strconv.ParseUint(m[2:], 16, 16)
@@ -39,8 +39,8 @@ func unescaped(s string) string {
 	})
 }
 
-// expected returns a test's tokens in the form of lexed, without comments, doctypes and
-// unused attributes.
+// expected returns the expected tokens of a test in the form of lexed, without comments, doctypes
+// and unused attributes.
 func (test *tokenizerTest) expected(t *testing.T) (out []string) {
 	t.Helper()
 	for _, raw := range test.Output {
@@ -84,17 +84,16 @@ func (test *tokenizerTest) expected(t *testing.T) (out []string) {
 	return out
 }
 
-// TestTokens runs the project's own cases, which have html5lib's form, with the lexer and with
-// x/net/html's tokenizer.
+// TestTokens runs the lexer and x/net/html's tokenizer on the repository's own cases, which have
+// html5lib's form.
 func TestTokens(t *testing.T) {
 	if passed, all := tokenize(t, []string{filepath.Join("testdata", "tokens.json")}); passed < all || all < 50 {
 		t.Errorf("passed %d of %d cases", passed, all)
 	}
 }
 
-// TestTokenizerTestsOfHTML5Lib runs html5lib's tokenizer tests in each state in which a
-// document's text can begin. The lexer and x/net/html's tokenizer must find the same
-// tokens.
+// TestTokenizerTestsOfHTML5Lib runs html5lib's tokenizer tests in each state in which a document's
+// text can begin. The lexer and x/net/html's tokenizer must find the same tokens.
 func TestTokenizerTestsOfHTML5Lib(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "html5lib")
 	if !ok {
@@ -108,7 +107,8 @@ func TestTokenizerTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// tokenize runs files of tests. passed counts those that x/net/html's tokenizer passes.
+// tokenize runs files of tests. passed is the number of tests that x/net/html's tokenizer passes,
+// and all is the number of tests.
 func tokenize(t *testing.T, files []string) (passed, all int) {
 	t.Helper()
 	for _, f := range files {
@@ -131,7 +131,7 @@ func tokenize(t *testing.T, files []string) (passed, all int) {
 			for _, state := range test.InitialStates {
 				context, ok := contexts[state]
 				if !ok {
-					continue // a CDATA section: the lexer's own tests cover it
+					continue // the lexer's own tests cover CDATA sections
 				}
 				if test.LastStartTag != "" {
 					context = atom.Lookup([]byte(test.LastStartTag))

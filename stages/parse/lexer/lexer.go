@@ -1,5 +1,5 @@
-// Package lexer cuts an HTML document in memory into tokens, as the HTML Standard's
-// tokenizer does (13.2.5), and resolves character references.
+// Package lexer cuts an HTML document in memory into tokens, as the HTML Standard's tokenizer does
+// (13.2.5). It also resolves character references.
 package lexer
 
 import (
@@ -19,24 +19,24 @@ const (
 	EndTag
 )
 
-// Lexer cuts an HTML document into tokens (HTML, 13.2.5). It finds the same tokens as x/net/html's
-// tokenizer; a fuzz test compares them. It costs much less, because texts and values are ranges of
+// Lexer cuts an HTML document into tokens (HTML, 13.2.5). A fuzz test checks that it finds the same
+// tokens as x/net/html's tokenizer. Lexer costs much less, because texts and values are ranges of
 // the document and only known attributes are kept. It never changes the document.
 type Lexer struct {
-	Src   []byte // the document, UTF-8
+	Src   []byte // the document in UTF-8
 	pos   int
-	Raw   atom.Atom // open raw text element, or 0. Clear it to read its content as markup.
-	CDATA bool      // whether CDATA sections are text, as within svg and math
+	Raw   atom.Atom // open raw text element, or 0; set to 0 to read the element's content as markup
+	CDATA bool      // whether CDATA sections are text, as they are within svg and math
 
-	// The token:
+	// These fields describe the token.
 	Name  atom.Atom // name of a tag; 0 if the name is unknown
-	Empty bool      // whether the tag ends in "/>"; in XML, svg and math its element then has no content
+	Empty bool      // whether the tag ends in "/>"; in XML, svg and math such an element has no content
 	Attrs Attrs     // attributes of a start tag
-	Text  []byte    // bytes of a text, with references not resolved
+	Text  []byte    // bytes of a text, with unresolved references
 	Refs  bool      // whether the text may hold character references
 }
 
-// Next reads a token.
+// Next reads a token and returns its kind.
 func (z *Lexer) Next() Kind {
 	if z.Raw != 0 {
 		end := z.rawEnd()
@@ -56,7 +56,7 @@ func (z *Lexer) Next() Kind {
 		at := z.pos + i
 		c := z.Src[at+1]
 		if !IsLetter(c) && c != '/' && c != '!' && c != '?' {
-			z.pos = at + 1 // a less-than sign is text
+			z.pos = at + 1 // this less-than sign is text
 			continue
 		}
 		if at > start {
@@ -116,8 +116,8 @@ var (
 	cdataClose = []byte("]]>")
 )
 
-// declaration skips a comment or declaration, which begins with "<!". It returns true for a CDATA
-// section that is text.
+// declaration skips a comment or declaration, which begins with "<!". If it finds a CDATA section
+// that is text, it returns true.
 func (z *Lexer) declaration() bool {
 	rest := z.Src[z.pos:]
 	switch {
@@ -141,7 +141,7 @@ func (z *Lexer) declaration() bool {
 }
 
 // comment skips the data and the end of a comment. The end is "-->" or "--!>". A ">" also ends a
-// comment if nothing or only dashes precede it.
+// comment if only dashes, or nothing, precede it.
 func (z *Lexer) comment() {
 	from := z.pos
 	for {
@@ -159,7 +159,7 @@ func (z *Lexer) comment() {
 	}
 }
 
-// tag reads a tag from its name on. It drops a tag that the end of the file cuts.
+// tag reads a tag from its name on. If the end of the file cuts the tag, tag drops it.
 func (z *Lexer) tag(kind Kind) Kind {
 	var low [32]byte
 	n, i := 0, z.pos
@@ -179,7 +179,7 @@ func (z *Lexer) tag(kind Kind) Kind {
 	}
 	z.pos = i
 	z.Attrs.seen = 0
-	unquoted := false // whether the last byte read belongs to an unquoted value
+	unquoted := false // whether the byte before belongs to an unquoted value
 	for left := maxAttrs; ; left-- {
 		z.skipGaps()
 		if z.pos >= len(z.Src) {
@@ -212,7 +212,7 @@ func (z *Lexer) skipGaps() {
 	}
 }
 
-// attribute reads a name and its value.
+// attribute reads an attribute's name and value.
 func (z *Lexer) attribute() (key, value []byte) {
 	start := z.pos
 	for z.pos < len(z.Src) {
@@ -272,7 +272,7 @@ func foldEqual(p []byte, lower string) bool {
 	return true
 }
 
-// rawEnd returns the end of the open raw text element's text.
+// rawEnd returns the end of the text of the open raw text element.
 func (z *Lexer) rawEnd() int {
 	switch z.Raw {
 	case atom.Plaintext:
@@ -300,7 +300,7 @@ var (
 // the next </script>.
 func (z *Lexer) scriptEnd() int {
 	hidden, dashes := false, 0
-	inside := false // whether i is within "<!--"
+	inside := false // whether i is between "<!--" and "-->"
 	for i := z.pos; i < len(z.Src); i++ {
 		if !inside {
 			j := bytes.IndexByte(z.Src[i:], '<')
@@ -334,7 +334,7 @@ func (z *Lexer) scriptEnd() int {
 				i += len("</script")
 			case hidden || i+1 >= len(z.Src) || z.Src[i+1] == '/':
 			case !IsLetter(z.Src[i+1]):
-				inside = false // as in x/net/html
+				inside = false // x/net/html does the same
 			case i+7 < len(z.Src) && EndsName(z.Src[i+7]) && foldEqual(z.Src[i+1:i+7], "script"):
 				hidden = true
 				i += len("<script")

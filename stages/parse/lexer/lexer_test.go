@@ -13,14 +13,13 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// even removes differences that do not matter, because x/net/html normalises line ends and some
-// NULs.
+// even removes differences that do not matter: x/net/html normalises line ends and some NULs.
 func even(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(s)
 }
 
-// lexed lists the lexer's tokens; theirs lists the tokens of x/net/html. Both join adjacent texts
-// and omit unused attributes.
+// lexed lists the lexer's tokens. It joins adjacent texts and omits unused attributes, and so does
+// theirs, which lists the tokens of x/net/html.
 func lexed(doc []byte) (out []string) {
 	z := Lexer{Src: doc}
 	for {

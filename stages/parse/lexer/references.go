@@ -9,7 +9,7 @@ import (
 )
 
 // Unescape appends p to dst with its character references resolved (HTML, 13.2.5.72). In an
-// attribute, a reference without a semicolon stays as it is before "=" and inside a longer name.
+// attribute, a reference without a semicolon is not resolved before "=" or inside a longer name.
 func Unescape(dst, p []byte, attribute bool) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -36,8 +36,8 @@ func Unescape(dst, p []byte, attribute bool) []byte {
 	}
 }
 
-// reference returns the text at the beginning of p that may be a reference, and whether a semicolon
-// ends it.
+// reference returns the text at the beginning of p that may be a reference, and whether this text
+// ends in a semicolon.
 func reference(p []byte) (ref []byte, ended bool) {
 	n := 1
 	if n < len(p) && p[n] == '#' {
@@ -54,11 +54,11 @@ func reference(p []byte) (ref []byte, ended bool) {
 
 func isAlphanumeric(c byte) bool { return IsLetter(c) || c >= '0' && c <= '9' }
 
-// commonNames holds the few named references that pages nearly always use.
+// commonNames holds the few named references that nearly all pages use.
 var commonNames = map[string]rune{"&amp;": '&', "&lt;": '<', "&gt;": '>', "&quot;": '"', "&apos;": '\'', "&nbsp;": '\u00A0'}
 
-// commonReference resolves the most common references without allocation. It returns 0 for other
-// references.
+// commonReference resolves the most common references without allocation. For other references it
+// returns 0.
 func commonReference(ref []byte, ended bool) rune {
 	switch {
 	case !ended:
@@ -73,14 +73,14 @@ func commonReference(ref []byte, ended bool) rune {
 		digits, base = digits[1:], 16
 	}
 	n, err := strconv.ParseUint(string(digits), base, 31)
-	// Controls have replacements (HTML, 13.2.5.80).
+	// Control characters have replacements (HTML, 13.2.5.80).
 	if r := rune(n); err == nil && r >= ' ' && (r < 0x7F || r >= 0xA0) && utf8.ValidRune(r) {
 		return r
 	}
 	return 0
 }
 
-// partial reports whether only the beginning of a name was resolved. Then s still has the end of
+// partial reports whether only the beginning of a name was resolved, so that s still has the end of
 // the name.
 func partial(s string, ended bool) bool {
 	last := s[len(s)-1]

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// These bounds apply to a page that may have a hint: words of the main text, and bytes of all
-// visible text. Longer pages have content.
+// These bounds apply to a page that may have a hint: the number of words of the main text, and the
+// number of bytes of all visible text. Pages beyond them have content.
 const (
 	fewWords   = 120
 	veryFew    = 40
@@ -22,14 +22,13 @@ const (
 // Of returns the first hint that fits a parsed page, or "" if none fits. heading is the page's
 // headline.
 //
-//   - default_page: the title or headline is that of a server's default page.
-//   - blocked: the title or headline is that of an access wall.
-//   - soft_404: the title or headline says only, in a known language, that there is no such
-//     page. A part of the title between dashes and bars, or a text of very few words, may
-//     say so too.
-//   - parked: the text offers the domain for sale, or a service that sells domains fills
-//     the page (see filledByParking).
-//   - under_construction: the title or headline says only that.
+//   - default_page: the title or headline is the title of a server's default page.
+//   - blocked: the title or headline is the title of an access wall.
+//   - soft_404: the title or headline says only, in a known language, that the page does not exist.
+//     A part of the title between dashes and bars, or a text of very few words, may also say this.
+//   - parked: the text offers the domain for sale, or a service that sells domains fills the page
+//     (see filledByParking).
+//   - under_construction: the title or headline says only that the page is under construction.
 func Of(r *document.Parsed, heading string) schema.PageHint {
 	hint := ofText(r, heading)
 	if hint == "" && filledByParking(r) {
@@ -38,7 +37,7 @@ func Of(r *document.Parsed, heading string) schema.PageHint {
 	return hint
 }
 
-// ofText returns the hint that the texts of a page imply.
+// ofText returns the hint that follows from the texts of a page.
 func ofText(r *document.Parsed, heading string) schema.PageHint {
 	words := r.Page.WordCount
 	if words > fewWords || len(r.Text.Full) > shortBytes {
@@ -62,8 +61,8 @@ func ofText(r *document.Parsed, heading string) schema.PageHint {
 	return ""
 }
 
-// filledByParking reports whether a page of very few words and links loads its content
-// from a service that fills parked domains.
+// filledByParking reports whether a page has very few words and links and loads its content from a
+// service that fills parked domains.
 func filledByParking(r *document.Parsed) bool {
 	if r.Page.WordCount > veryFew || len(r.Links) > veryFew || parkingServices[r.Page.HostRegisteredDomain] {
 		return false

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// phrases has one file per list. Each line is a phrase in the normal form of package text. A title
-// or headline fits a list *_titles if it equals a phrase, and a list *_prefixes if it begins with a
-// phrase. A short text fits any other list if it contains a phrase.
+// phrases has one file for each list. Each line is a phrase in the normal form of package text. A
+// title or headline fits a list *_titles if it equals a phrase, and a list *_prefixes if it begins
+// with a phrase. A short text fits any other list if it contains a phrase.
 //
 //go:embed phrases
 var phrases embed.FS
@@ -25,7 +25,7 @@ var (
 	defaultPrefixes    = listOf("default_prefixes")
 	wallTitles         = setOf("wall_titles")
 	constructionTitles = setOf("construction_titles")
-	// parkingServices lists registered domains that exist only for parking. Their scripts and
+	// parkingServices holds registered domains that exist only for parking. Their scripts and
 	// frames show offers and advertisements on unused domains.
 	parkingServices = setOf("parking_services")
 )
@@ -33,7 +33,7 @@ var (
 func listOf(name string) []string {
 	data, err := phrases.ReadFile("phrases/" + name + ".txt")
 	if err != nil {
-		panic(err) // the list is part of the program
+		panic(err) // a list is part of the program, so this cannot fail
 	}
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
@@ -46,17 +46,17 @@ func setOf(name string) map[string]bool {
 	return set
 }
 
-// separators are the signs between the name of the page and the name of the site in a title.
+// separators are the signs in a title between the name of the page and the name of the site.
 var separators = strings.NewReplacer(" - ", "\n", " – ", "\n", " — ", "\n", " | ", "\n", "|", "\n", " :: ", "\n", " · ", "\n",
 	" • ", "\n", " » ", "\n", " « ", "\n", " / ", "\n", ": ", "\n", "：", "\n", "｜", "\n", " ‹ ", "\n", " › ", "\n", " ~ ", "\n", "_", "\n")
 
-// exclamations may come before or after the words of a title, separated by dashes.
+// exclamations are words that may come before or after the words of a title, separated by dashes.
 const (
 	exclamations = " .!?…()[]\"'«»“”‚„。！？:,;1"
 	dashes       = "-–—|"
 )
 
-// anyPart reports whether a title, or one of its parts, is in a set.
+// anyPart reports whether a title, or one of the title's parts, is in a set.
 func anyPart(title string, set map[string]bool) bool {
 	if title == "" {
 		return false
@@ -72,8 +72,8 @@ func anyPart(title string, set map[string]bool) bool {
 	return false
 }
 
-// isNotFound also recognizes titles with prefixes: "404 page not found", "error 404 (not found)",
-// "oops! page not found".
+// isNotFound reports whether a title says that the page was not found. It also recognises titles
+// with prefixes: "404 page not found", "error 404 (not found)", "oops! page not found".
 func isNotFound(title string) bool {
 	if anyPart(title, notFoundTitles) {
 		return true
@@ -101,9 +101,9 @@ func contains(text string, phrases []string) bool {
 
 // offersDomain reports whether a sentence of the lines offers the domain for sale. If a word
 // directly precedes the phrase ("I was told …"), the sentence only reports an offer. The phrases
-// include the words that usually introduce an offer.
+// include the words with which an offer usually begins.
 func offersDomain(lines []string) bool {
-	full := strings.Join(lines, " ") // a sentence may span lines
+	full := strings.Join(lines, " ") // a sentence may go on in the next line
 	for _, p := range domainOffers {
 		for from := 0; ; from += len(p) {
 			i := strings.Index(full[from:], p)
@@ -119,7 +119,7 @@ func offersDomain(lines []string) bool {
 	return false
 }
 
-// beginsLine reports whether one of the lines, joined by spaces, begins at i.
+// beginsLine reports whether one of the lines begins at offset i of all lines joined by spaces.
 func beginsLine(lines []string, i int) bool {
 	for at, n := 0, 0; n < len(lines) && at <= i; n++ {
 		if at == i {
@@ -130,8 +130,8 @@ func beginsLine(lines []string, i int) bool {
 	return false
 }
 
-// mayBegin reports whether a sentence may begin after a text. It may if the text is empty, ends in
-// a domain name, or does not end in a letter, number or comma.
+// mayBegin reports whether a sentence may begin after a text. This is so if the text is empty, ends
+// in a domain name, or does not end in a letter, number or comma.
 func mayBegin(before string) bool {
 	before = strings.TrimRight(before, " ")
 	r, _ := utf8.DecodeLastRuneInString(before)
@@ -147,7 +147,7 @@ func isDomainOffer(title string) bool {
 }
 
 // isDomainName reports whether s, which is in lower case, looks like a domain name. A domain name
-// has labels between dots, and its last label has no digits unless it is in Punycode.
+// has labels between dots. Its last label has no digits unless it is in Punycode.
 func isDomainName(s string) bool {
 	i := strings.LastIndexByte(s, '.')
 	if i <= 0 || utf8.RuneCountInString(s[i+1:]) < 2 {
@@ -168,8 +168,8 @@ func isDomainName(s string) bool {
 	return true
 }
 
-// errorReport is the end of the titles of Tomcat's error pages. These titles begin like that of
-// Tomcat's default page.
+// errorReport is the end of the titles of Tomcat's error pages. The beginning of these titles is
+// the same as that of Tomcat's default page.
 const errorReport = "error report"
 
 func isDefaultPage(title string) bool {
@@ -179,8 +179,8 @@ func isDefaultPage(title string) bool {
 
 func isWall(title string) bool { return wallTitles[strings.TrimRight(title, " .…")] }
 
-// isConstruction refuses a title with a colon, because the text after the colon names what is being
-// built.
+// isConstruction reports whether a title says that the page is under construction. It returns false
+// for a title with a colon, because the text after the colon names the thing that is being built.
 func isConstruction(title string) bool {
 	return !strings.ContainsAny(title, ":：") && anyPart(title, constructionTitles)
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// dress surrounds an article with the typical parts of a real news page. Such a page has 186 kB on
-// average: 72 kB in 38 scripts and 15 kB of text. It has 1,370 tags of 44 bytes, 150 links and 23
-// images.
+// dress surrounds an article with the typical parts of a real news page. On average such a page has
+// 186 kB, of which 38 scripts take 72 kB and text takes 15 kB. It has 1,370 tags of 44 bytes, 150
+// links and 23 images.
 func dress(page []byte, seed int) []byte {
 	var head, menu, foot strings.Builder
 	for i := range 34 {

@@ -1,5 +1,5 @@
-// Package parsetest holds the pages for tests of stage parse: the repository's own, and real
-// ones if they are present beside the repository.
+// Package parsetest holds the pages for tests of stage parse: the repository's own pages, and real
+// pages if there are any beside the repository.
 package parsetest
 
 import (
@@ -20,16 +20,16 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// Page is a page with its true properties, which may differ from what the page declares.
+// Page is a page with its true properties, which may differ from its declared properties.
 type Page struct {
 	Name, URL string
-	Language  string // ISO-639-3; "" if only Main is known
-	Charset   string // as IANA registers it; "" if only Main is known
-	Main      string // main text; "" if unknown
+	Language  string // true language in ISO-639-3; "" if only Main is known
+	Charset   string // true charset in IANA's spelling; "" if only Main is known
+	Main      string // true main text; "" if unknown
 	Body      []byte
 }
 
-// Document is the page as it was fetched.
+// Document returns the page in the form of a fetched document.
 func (p *Page) Document(contentType string) *document.Document {
 	return &document.Document{URL: p.URL, ContentType: contentType, Body: p.Body}
 }
@@ -62,8 +62,8 @@ func Repository(tb testing.TB, path ...string) string {
 	return ""
 }
 
-// Shared returns a path of the test data beside the repository. If it is absent, ok is false and
-// the log says so. The test then uses the repository's own data.
+// Shared returns a path of the test data beside the repository. If there are no such data, ok is
+// false and the log says so. The test then uses the repository's own data.
 func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 	tb.Helper()
 	dir = Repository(tb, append([]string{"..", "shared", "data"}, path...)...)
@@ -74,8 +74,8 @@ func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 	return dir, true
 }
 
-// CorpusDir returns the folder of the repository's own pages in many languages and charsets. See
-// its README.
+// CorpusDir returns the folder of the repository's own pages in many languages and charsets. The
+// README in that folder describes them.
 func CorpusDir(tb testing.TB) string { return Repository(tb, "testdata", "pages") }
 
 // Corpus loads the repository's own pages, in the order of the manifest.
@@ -97,7 +97,7 @@ func Corpus(tb testing.TB) (pages []Page) {
 	return pages
 }
 
-// Articles loads the repository's own pages whose main text is known, sorted by name.
+// Articles loads those of the repository's own pages whose main text is known, sorted by name.
 func Articles(tb testing.TB) (pages []Page) {
 	tb.Helper()
 	files, err := filepath.Glob(Repository(tb, "testdata", "articles", "*.html"))
@@ -120,8 +120,8 @@ func Articles(tb testing.TB) (pages []Page) {
 	return pages
 }
 
-// Real loads the real pages with their main text, sorted by name. It returns nil if they are
-// absent.
+// Real loads the real pages with their main text, sorted by name. It returns nil if there are no
+// real pages.
 func Real(tb testing.TB) (pages []Page) {
 	tb.Helper()
 	dir, ok := Shared(tb, "pages")
@@ -152,7 +152,7 @@ func Own(tb testing.TB) []Page {
 	return append(Corpus(tb), Articles(tb)...)
 }
 
-// Pages returns the repository's own pages and the real ones. real reports whether there are real
+// Pages returns the repository's own pages and the real pages. real tells whether there are real
 // pages.
 func Pages(tb testing.TB) (pages []Page, real bool) {
 	tb.Helper()
@@ -160,8 +160,9 @@ func Pages(tb testing.TB) (pages []Page, real bool) {
 	return append(Own(tb), pages...), pages != nil
 }
 
-// Documents returns the documents to measure, as they were fetched. These are the real pages. If
-// there are none, they are the articles, surrounded by typical parts of a real page.
+// Documents returns the documents for measurements, in the form of fetched documents. They are the
+// real pages. If there are no real pages, they are the articles, surrounded by the typical parts of
+// a real page.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)
@@ -195,7 +196,8 @@ func unzip(tb testing.TB, path string) []byte {
 	return body
 }
 
-// Encoding returns the encoding that a charset label means in the Encoding Standard, and its name there.
+// Encoding returns the encoding of a charset label according to the Encoding Standard, and its name
+// in that standard.
 func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
 	tb.Helper()
 	e, name := charset.Lookup(label)
@@ -207,8 +209,8 @@ func Encoding(tb testing.TB, label string) (encoding.Encoding, string) {
 
 var declarations = regexp.MustCompile(`(?i)((?:charset|encoding)\s*=\s*["']?)[A-Za-z0-9_-]+|(\blang\s*=\s*["'])[A-Za-z-]+`)
 
-// Mute returns a page of the same length that declares neither charset nor language. From a page in
-// UTF-16 it removes only the byte order mark.
+// Mute returns a page of the same length that declares neither charset nor language. In a page in
+// UTF-16, only the byte order mark is removed.
 func Mute(body []byte) []byte {
 	if bytes.HasPrefix(body, []byte{0xFF, 0xFE}) || bytes.HasPrefix(body, []byte{0xFE, 0xFF}) {
 		return body[2:]
@@ -248,7 +250,7 @@ type Object struct {
 	} `json:"breadcrumb"`
 }
 
-// JSONLD reads the column json_ld with another reader and checks its bounds.
+// JSONLD reads the column json_ld with encoding/json and checks the bounds of the column.
 func JSONLD(t *testing.T, column string) []Object {
 	t.Helper()
 	var objects []Object
@@ -273,10 +275,10 @@ func JSONLD(t *testing.T, column string) []Object {
 	return objects
 }
 
-// Accuracy counts guesses and how many of them are right.
+// Accuracy holds the number of guesses and the number of right guesses.
 type Accuracy struct{ Right, All int }
 
-// Count counts a guess.
+// Count counts a guess, which is right or wrong.
 func (a *Accuracy) Count(right bool) {
 	a.All++
 	if right {
@@ -284,11 +286,12 @@ func (a *Accuracy) Count(right bool) {
 	}
 }
 
-// Share returns the share of right guesses, 0 to 1.
+// Share returns the share of right guesses, from 0 to 1.
 func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.All) }
 
-// GuessCharsets decodes every page of the corpus as if it declared nothing. It counts the pages
-// that decode correctly. It leaves out pages in UTF-8, because their bytes prove the encoding.
+// GuessCharsets decodes every page of the corpus as if the page declared nothing. It counts the
+// pages that decode correctly. It leaves out pages in UTF-8, because their bytes prove the
+// encoding.
 func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) ([]byte, string)) (guesses Accuracy) {
 	for _, c := range Corpus(tb) {
 		if c.Charset == "UTF-8" {

@@ -10,15 +10,15 @@ import (
 // signature says how documents of a media type begin.
 type signature struct {
 	begins    string
-	at        int    // offset of then
+	at        int    // offset of the second part (then)
 	then      string // second part; "" if there is none
 	mediaType string
 }
 
-// signatures lists the signatures of WHATWG MIME Sniffing in the order of 7.1: 6.1 (images), 6.2
-// (audio and video), 6.3 (fonts), 6.4 (archives) and 7.1 (documents). Other signatures from the web
-// follow. The signature of RAR is the one that its makers document, because no file has the one in
-// the standard.
+// signatures lists the signatures of WHATWG MIME Sniffing in the order of section 7.1: 6.1
+// (images), 6.2 (audio and video), 6.3 (fonts), 6.4 (archives) and 7.1 (documents). Signatures of
+// other formats follow. The signature of RAR is the one in RAR's own documentation, because no file
+// has the signature in the standard.
 var signatures = []signature{
 	{"%PDF-", 0, "", "application/pdf"},
 	{"%!PS-Adobe-", 0, "", "application/postscript"},
@@ -67,9 +67,9 @@ var signatures = []signature{
 	{"SQLite format 3\x00", 0, "", "application/vnd.sqlite3"},
 }
 
-// signed returns the type whose signature a document has, or "" if it has none. A text may begin
-// like an ASCII signature ("BMW …"), so the document must also have a byte that never occurs in
-// text, unless the format itself is text.
+// signed returns the type of the format whose signature a document has, or "" if there is none. A
+// text may begin like an ASCII signature ("BMW …"). So the document must also have a byte that
+// never occurs in text, unless the format itself is text.
 func signed(p []byte) string {
 	for i := range signatures {
 		s := &signatures[i]
@@ -103,7 +103,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// baseMedia distinguishes the brands of ISO base media files (6.2.1, signature for MP4).
+// baseMedia tells the brands of ISO base media files apart (6.2.1, signature for MP4).
 func baseMedia(p []byte) string {
 	size := binary.BigEndian.Uint32(p)
 	if uint64(size) > uint64(len(p)) || size%4 != 0 {
@@ -122,15 +122,15 @@ func baseMedia(p []byte) string {
 		return "video/mp4"
 	}
 	for at := 8; at+3 <= int(size); at += 4 {
-		if at != 12 && string(p[at:at+3]) == "mp4" { // the version of the major brand
+		if at != 12 && string(p[at:at+3]) == "mp4" { // skips the version of the major brand
 			return "video/mp4"
 		}
 	}
 	return ""
 }
 
-// matroska distinguishes WebM from other Matroska files. It reads the document type in the header
-// (6.2.2, signature for WebM).
+// matroska tells WebM from other Matroska files by the document type in the header (6.2.2,
+// signature for WebM).
 func matroska(p []byte) string {
 	for i := 4; i+1 < len(p) && i < 38; i++ {
 		if p[i] != 0x42 || p[i+1] != 0x82 {
@@ -151,8 +151,8 @@ func matroska(p []byte) string {
 	return "video/x-matroska"
 }
 
-// These are the bit rates of MPEG audio layer III in kbit/s, for version 1 and for versions 2 and
-// 2.5.
+// These are the bit rates of MPEG audio layer III in kbit/s: first for version 1, then for versions
+// 2 and 2.5.
 var (
 	mp3Rates  = [...]int{0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320}
 	mp25Rates = [...]int{0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160}
@@ -166,7 +166,8 @@ func isMP3(p []byte) bool {
 	return n >= 4 && n < len(p) && mp3Frame(p[n:]) > 0
 }
 
-// mp3Frame returns the length of the frame at the start of p, or 0 if there is none.
+// mp3Frame returns the length of the frame at the start of p, or 0 if p does not begin with a
+// frame.
 func mp3Frame(p []byte) int {
 	if len(p) < 4 || p[0] != 0xFF || p[1]&0xE0 != 0xE0 || p[1]&0x06 != 0x02 || p[2]>>4 == 15 || p[2]&0x0C == 0x0C {
 		return 0

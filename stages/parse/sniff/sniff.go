@@ -16,13 +16,13 @@ import (
 // ("" if it is missing) and the first bytes, as WHATWG MIME Sniffing does (section 7). The declared
 // type counts unless it is missing, unknown, or a server default.
 //
-// Beyond the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. It
-// recognizes binary formats declared as text and pages declared as pictures. It knows more formats,
-// and it treats application/octet-stream as unknown.
+// Unlike the standard, Type tells feeds, sitemaps and XHTML apart by their root element. It
+// recognises binary formats declared as text and pages declared as pictures. It knows more formats
+// than the standard. It treats application/octet-stream as unknown.
 //
-// Type ignores the field X-Content-Type-Options: nosniff. That field protects browsers from running
-// scripts, but crawlbatch runs none. The declared type is stored as well, and servers send the
-// field with every response.
+// Type ignores the field X-Content-Type-Options: nosniff. That field protects browsers against
+// running scripts, but crawlbatch runs no scripts. The declared type is stored as well, and many
+// servers send the field with every response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
 		prefix = prefix[:document.SniffLen]
@@ -61,13 +61,13 @@ func Type(contentType string, prefix []byte) string {
 			return t
 		}
 		if looksLikeHTML(prefix) {
-			return "text/html" // an error page that is declared as a picture
+			return "text/html" // this is an error page that is declared as a picture
 		}
 	}
 	return essence
 }
 
-// unknownTypes holds the declared types that count as no declaration.
+// unknownTypes holds the declared types that are treated like a missing declaration.
 var unknownTypes = map[string]bool{"": true, "unknown/unknown": true, "application/unknown": true, "*/*": true,
 	"application/octet-stream": true, "binary/octet-stream": true, "application/x-unknown": true}
 
@@ -75,7 +75,7 @@ func isMedia(essence string) bool {
 	return strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/")
 }
 
-// Sniffed reports whether Type reads the bytes of a document with a declared type.
+// Sniffed reports whether Type reads the bytes of a document with this declared type.
 func Sniffed(essence string) bool {
 	switch essence {
 	case "text/plain", "text/html", "text/xml", "application/xml", "application/json", "text/json":
@@ -91,8 +91,8 @@ func isJSONFeed(prefix []byte) bool {
 		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
-// plainOrNot distinguishes text from binary data if a server declares text/plain (7.2). Older
-// servers declare it for unknown files.
+// plainOrNot tells text from binary data if a server declares text/plain (7.2). Older servers
+// declare text/plain for unknown files.
 func plainOrNot(contentType string, prefix []byte) string {
 	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
 		return "text/plain"
@@ -128,7 +128,7 @@ func unknown(prefix []byte) string {
 	return "text/plain"
 }
 
-// magic returns the type of the format whose signature the document has, or "" if it has none.
+// magic returns the type of the format whose signature the document has, or "" if there is none.
 func magic(prefix []byte) string {
 	if hasBOM(prefix) {
 		return ""
@@ -150,8 +150,8 @@ func binaryData(p []byte) bool {
 	return false
 }
 
-// scriptable lists the tags, in lower case, that may begin HTML without a declared type (7.1). A
-// comment may also begin such HTML.
+// scriptable lists the tags, in lower case, with which HTML without a declared type may begin
+// (7.1). Such HTML may also begin with a comment.
 var scriptable = []string{"!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p"}
 
 // looksLikeHTML reports whether a document begins as HTML does (7.1).
@@ -172,8 +172,8 @@ func looksLikeHTML(p []byte) bool {
 	return false
 }
 
-// rootType returns the type that a document's root element implies, or "" if it implies none. In a
-// sitemap, a warning of the program that makes it may precede the root.
+// rootType returns the type that follows from a document's root element, or "" if none does. In a
+// sitemap, a warning of the program that makes the sitemap may precede the root.
 func rootType(p []byte) string {
 	if t := firstRoot(p); t != "" {
 		return t
@@ -185,9 +185,9 @@ func rootType(p []byte) string {
 }
 
 // lateSitemap reports whether a sitemap begins after a warning. A warning consists of text and the
-// few elements that programs format warnings with. Pages about sitemaps have examples of sitemaps,
-// so the sitemap must have a declaration, a namespace or an entry, and no other element or Markdown
-// fence may come before it.
+// few elements with which programs format warnings. Pages about sitemaps have examples of sitemaps.
+// So the sitemap must have a declaration, a namespace or an entry, and no other element or Markdown
+// fence may precede it.
 func lateSitemap(p []byte) bool {
 	at := rootAt(p, "<urlset")
 	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {
@@ -224,7 +224,7 @@ func lateSitemap(p []byte) bool {
 		bytes.Contains(rest, []byte("<loc"))
 }
 
-// rootAt returns the index of a tag with the name of open, or -1 if there is none.
+// rootAt returns the index of a tag with the name open, or -1 if there is no such tag.
 func rootAt(p []byte, open string) int {
 	for from := 0; ; {
 		i := bytes.Index(p[from:], []byte(open))
@@ -256,7 +256,7 @@ func firstRoot(p []byte) string {
 		case bytes.HasPrefix(p, []byte("<")):
 			t := byRoot(p[1:], xml)
 			if html && (t == "" || t == "text/xml") {
-				t = "text/html" // the root element may be left out
+				t = "text/html" // HTML allows a document without its root element
 			}
 			return t
 		default:
@@ -327,7 +327,7 @@ func IsSitemap(mediaType string, prefix []byte) bool {
 	return false
 }
 
-// IsURLList reports whether a text begins with lines that are all URLs or comments (#).
+// IsURLList reports whether all of the first lines of a text are URLs or comments (#).
 func IsURLList(body []byte) bool {
 	head := bytes.TrimPrefix(body[:min(len(body), 2048)], fold.BOM)
 	n := 0

@@ -67,7 +67,7 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// TestSniffUnknown covers the table of MIME Sniffing 7.1 and the types added to it.
+// TestSniffUnknown covers the table of MIME Sniffing 7.1 and the types that this package adds.
 func TestSniffUnknown(t *testing.T) {
 	const bin = "\x00\x01\x02\x03"
 	mp3 := func(header string, size int) string { return header + strings.Repeat("\x00", size-len(header)) }
@@ -111,10 +111,10 @@ func TestSniffUnknown(t *testing.T) {
 	}
 }
 
-// TestSniffAndNetHTTP lists all differences between Sniff and net/http for documents
-// without a declared type: Matroska other than WebM, MP3 without ID3, ISO media brands
-// other than mp4, signatures of ASCII alone, EOT fonts (two letters in the middle of
-// anything), XML roots, and formats that net/http does not know.
+// TestSniffAndNetHTTP lists all differences between Sniff and net/http for documents without a
+// declared type: Matroska other than WebM, MP3 without ID3, ISO media brands other than mp4,
+// signatures of ASCII alone, EOT fonts (whose signature is only two letters), XML roots, and
+// formats that net/http does not know.
 func TestSniffAndNetHTTP(t *testing.T) {
 	same := 0
 	for i := range signatures {

@@ -9,24 +9,25 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Clock is a clock whose wall time is off by Step, but whose monotonic time is right. The
-// times of a synctest bubble have no monotonic reading, so the clock keeps its own.
+// Clock is a clock whose monotonic time is right and whose wall time is wrong by Step. Times of a
+// synctest bubble have no monotonic reading, so Clock computes one.
 type Clock struct {
 	stages.SystemClock
-	Step  atomic.Int64 // seconds
+	Step  atomic.Int64 // seconds by which the wall time is ahead
 	base  time.Time    // has a wall and a monotonic reading
-	began time.Time    // by the bubble's clock
+	began time.Time    // time of the bubble's clock at the making of this clock
 }
 
-// NewClock makes a clock for use in a synctest bubble. base was read outside the bubble.
+// NewClock makes a clock for use in a synctest bubble. The caller reads base outside the bubble, so
+// that it has a monotonic reading.
 func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now()} }
 
-// Now is the time by both readings.
+// Now returns the time with both readings.
 func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)), c.Step.Load()) }
 
-// WithWall changes the wall reading of a time and keeps its monotonic reading. Package time
-// has no function for that. A time.Time with both readings holds the wall seconds above 30
-// bits of nanoseconds.
+// WithWall returns t with its wall reading moved by some seconds and the same monotonic reading.
+// Package time has no function for this. A time.Time with both readings holds the wall seconds
+// above 30 bits of nanoseconds.
 func WithWall(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
 	return t

@@ -1,7 +1,6 @@
 // Package buffers pools the byte slices that hold requests and responses.
 //
-// Buffers come in sizes of 4, 6, 8, 12 … KiB up to 8 MiB. Larger ones are not
-// pooled.
+// Buffers have sizes of 4, 6, 8, 12 … KiB up to 8 MiB. Larger buffers are not pooled.
 package buffers
 
 import (
@@ -22,8 +21,8 @@ func Size(n int) int {
 	return size
 }
 
-// class returns the smallest buffer size for n bytes and the index of its pool. The index
-// is -1 if n exceeds 8 MiB.
+// class returns the smallest buffer size for n bytes and the index of its pool. If n exceeds 8 MiB,
+// the index is -1.
 func class(n int) (size, pool int) {
 	b := max(bits.Len(uint(max(n, 1)-1)), minBits)
 	switch {
@@ -59,8 +58,8 @@ func Put(b []byte) {
 	}
 }
 
-// Grow returns a buffer with the content of b and room for n bytes in total. It
-// returns b to its pool if the content had to move.
+// Grow returns a buffer with the content of b and room for n bytes in total. If the content had to
+// move, Grow returns b to its pool.
 func Grow(b []byte, n int) []byte {
 	if n <= cap(b) {
 		return b

@@ -1,11 +1,10 @@
 // Package coding undoes the content codings of a response within limits.
 //
-// In: a Response as package http1 read it. Out: Decoded, the body with gzip, deflate, br
-// and zstd undone, and warnings on the Response. Decode undoes one coding after the other
-// and bounds each output, so nesting does not help a decompression bomb. Bytes from the web
-// never cause a panic.
+// In: a Response as package http1 read it. Out: Decoded, the body with gzip, deflate, br and zstd
+// undone, and warnings on the Response. Decode undoes one coding after the other and bounds each
+// output, so a decompression bomb gains nothing by nesting. Bytes from the web never cause a panic.
 //
-// It imports the decoders of github.com/klauspost/compress and
+// Package coding imports the decoders of github.com/klauspost/compress and
 // github.com/andybalholm/brotli, and packages http1 and buffers.
 package coding
 
@@ -20,39 +19,39 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The codes of Response.Warnings that decoding adds, each followed by the coding or
-// a detail.
+// The codes of Response.Warnings that decoding adds. The coding or a detail follows each code.
 const (
 	WarnUnknown   = "coding-unknown"     // the body was left encoded
 	WarnFalse     = "coding-false"       // the body does not have this coding and was left unchanged
 	WarnTruncated = "coding-truncated"   // the part that could be decoded was kept
 	WarnCorrupt   = "coding-corrupt"     // the encoding has an error; the part before it was kept
 	WarnTrailing  = "coding-trailing"    // bytes after the encoded body were skipped
-	WarnTooMany   = "coding-too-many"    // more than five: the body was left encoded
+	WarnTooMany   = "coding-too-many"    // the body has more than five codings and was left encoded
 	WarnBomb      = "decompression-bomb" // the body was cut at 256 times its encoded size
 )
 
 const (
 	// maxCodings bounds how many codings of one body are undone.
 	maxCodings = 5
-	// maxRatio bounds the ratio of decoded to encoded bytes. It applies to bodies that
-	// decode to more than freeRatio bytes.
+	// maxRatio bounds the ratio of decoded to encoded bytes. It applies only to bodies that decode
+	// to more than freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
-	// minBody is the least memory in bytes that Likely estimates.
+	// minBody is the least number of bytes that Likely returns for an encoded body.
 	minBody = 64 << 10
 )
 
 // Decoded is a body with its codings undone.
 type Decoded struct {
-	// Body shares memory with the payload if there were no codings. It is valid
-	// until Release.
+	// Body is the decoded body. It shares memory with the payload if there were no codings. Body is
+	// valid until Release.
 	Body []byte
-	// Codings lists the undone codings, outermost first: "gzip", "br", …
+	// Codings lists the undone codings. The outermost comes first: "gzip", "br", …
 	Codings []string
-	// BodyTruncated tells why bytes of Body are missing. If the payload is truncated, it is
-	// the payload's reason. It is "disconnect" if the payload is complete but its encoding is
-	// cut or corrupt, and "length" if the body decodes to more than the limits allow.
+	// BodyTruncated tells why bytes of Body are missing. If the payload is truncated, BodyTruncated
+	// is the payload's reason. If the payload is complete but its encoding is cut or corrupt,
+	// BodyTruncated is "disconnect". If the body decodes to more than the limits allow,
+	// BodyTruncated is "length".
 	BodyTruncated http1.Truncation
 }
 
@@ -64,12 +63,12 @@ func (d *Decoded) Release() {
 	d.Body = nil
 }
 
-// unknown marks a coding that cannot be undone. Like browsers, this package then undoes no
-// coding at all.
+// unknown marks a coding that cannot be undone. A body with an unknown coding is left as it is, as
+// browsers do.
 const unknown = ""
 
-// list returns the codings of a body in the order in which they were applied, without
-// chunked and identity. odd is the first unknown coding as the server wrote it.
+// list returns the codings of a body in the order in which they were applied, without chunked and
+// identity. odd is the first unknown coding in the server's spelling.
 func list(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
@@ -90,9 +89,9 @@ func list(h http1.Header) (codings []string, odd string) {
 	return codings, odd
 }
 
-// Decode undoes the codings of r's payload into d and releases d's previous content. The
-// body may have maxBody bytes. Decode reports whether it cut the body; the caller may then
-// call it again with a larger limit.
+// Decode undoes the codings of r's payload into d and releases d's previous content. The body may
+// have maxBody bytes. Decode reports whether it cut the body. If it did, the caller may call Decode
+// again with a larger limit.
 func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}
@@ -111,12 +110,12 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, d.Body, limit)
 		if v.state == stateFalse {
-			// The server named a coding that it did not apply, or named twice a coding that it
-			// applied once.
+			// The server named a coding that it did not apply, or it named a coding twice but
+			// applied it once.
 			r.Warn(WarnFalse + ": " + coding)
 			continue
 		}
-		d.Release() // releases the previous layer's output, never the payload
+		d.Release() // releases the previous layer's output; d never owns the payload
 		d.Body, d.Codings = out, append(d.Codings, coding)
 		if v.trailing {
 			r.Warn(WarnTrailing + ": " + coding)
@@ -137,8 +136,8 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	return cut
 }
 
-// Likely estimates the decoded size of r's body in bytes, at most maxBody. It is 0 if
-// there are no codings.
+// Likely estimates the decoded size of r's body in bytes, at most maxBody. It returns 0 if there
+// are no codings.
 func Likely(r *http1.Response, maxBody int64) int64 {
 	codings, _ := list(r.Header)
 	if len(codings) == 0 || len(r.Payload) == 0 {
@@ -151,9 +150,9 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 	return min(max(n, minBody), maxBody)
 }
 
-// Prefix returns the beginning of r's body, decoded as far as possible. It has at least
-// http1.PrefixLen bytes if the payload has them. If pooled is true, the caller returns the
-// slice to package buffers; otherwise the slice is part of the payload.
+// Prefix returns the beginning of r's body, decoded as far as possible. The prefix has at least
+// http1.PrefixLen bytes if the payload has that many. If pooled is true, the caller returns the
+// slice to package buffers. If not, the slice is part of the payload.
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	codings, _ := list(r.Header)
 	b = r.Payload
@@ -179,10 +178,10 @@ type state int
 
 const (
 	stateDone    state = iota
-	stateFalse         // the input does not have this coding; there is no output
+	stateFalse         // the input does not have this coding, so there is no output
 	stateCut           // the limit was reached
-	stateShort         // the input ended early; the output holds what came before
-	stateCorrupt       // the input has an error; the output holds what came before
+	stateShort         // the input ended early; the output holds the part before the end
+	stateCorrupt       // the input has an error; the output holds the part before the error
 )
 
 // warning returns the warning code for a damaged layer, or "".
@@ -198,16 +197,16 @@ func (s state) warning() string {
 
 type layerVerdict struct {
 	state    state
-	trailing bool // bytes after the encoded data were skipped
+	trailing bool // whether bytes after the encoded data were skipped
 }
 
-// decodeLayer undoes one coding. It returns at most limit bytes in a new pooled buffer, or
-// nil with stateFalse.
+// decodeLayer undoes one coding. It returns at most limit bytes in a new pooled buffer. With
+// stateFalse it returns nil.
 func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
 	out := output{limit: limit}
 	defer func() {
-		// A body that makes a decoder panic must not end the task. The decoder does not go
-		// back to its pool.
+		// A body that makes a decoder panic must not end the task. Such a decoder is not returned
+		// to its pool.
 		if recover() != nil {
 			b, v = out.b, layerVerdict{state: stateCorrupt}
 		}
@@ -250,7 +249,7 @@ func (o *output) readFrom(r io.Reader) error {
 			o.b = buffers.Grow(o.b, int(min(o.limit, 2*int64(cap(o.b))+1)))
 		}
 		free := o.b[len(o.b):min(int64(cap(o.b)), o.limit)]
-		if full { // one more byte shows that there is more
+		if full { // one more byte shows that the output exceeds the limit
 			free = o.more[:]
 		}
 		n, err := r.Read(free)
@@ -270,9 +269,9 @@ func (o *output) readFrom(r io.Reader) error {
 	return io.ErrNoProgress
 }
 
-// verdict classifies the error that ended a layer. If the input looks like text, it was
-// never encoded. marked means that a magic number has identified the coding, so the look
-// does not count.
+// verdict classifies the error that ended a layer. An input that looks like text was never encoded.
+// If marked is true, a magic number has identified the coding, so the look of the input does not
+// matter.
 func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	switch {
 	case err == nil:
@@ -288,19 +287,19 @@ func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	}
 }
 
-// looksPlain reports whether b begins like text rather than compressed data. For codings
-// without a magic number, there is no other test.
+// looksPlain reports whether b begins like text rather than compressed data. Codings without a
+// magic number allow no other test.
 func looksPlain(b []byte) bool { return http1.IsText(b[:min(len(b), 256)]) }
 
-// gzipLength returns the decoded length in bytes that the end of a gzip stream claims. If
-// the claim is not plausible, it returns an estimate.
+// gzipLength returns the decoded length in bytes that the end of a gzip stream states. If this
+// length is not plausible, gzipLength returns an estimate.
 func gzipLength(in []byte) int64 {
 	guess := 4 * int64(len(in))
 	if len(in) < 18 {
 		return guess
 	}
 	if n := int64(binary.LittleEndian.Uint32(in[len(in)-4:])); n >= int64(len(in))/2 && n <= 4*guess {
-		return n + 1 // with one more byte, the reader sees the end before the buffer must grow
+		return n + 1 // the extra byte lets the reader see the end before the buffer must grow
 	}
 	return guess
 }

@@ -30,8 +30,8 @@ func TestCodingsAreUndone(t *testing.T) {
 	for name, text := range texts {
 		for _, tt := range []struct {
 			field  string
-			layers []string // codings applied
-			want   []string // codings undone
+			layers []string // codings applied to the body
+			want   []string // codings that must be undone
 		}{
 			{"gzip", []string{"gzip"}, []string{"gzip"}},
 			{"GZIP", []string{"gzip"}, []string{"gzip"}},
@@ -87,7 +87,7 @@ func TestCutEncodingsKeepWhatTheyHold(t *testing.T) {
 func TestBombsAreCut(t *testing.T) {
 	zeros := strings.Repeat("\x00", 16<<20)
 	bomb := wiretest.Encode("gzip", zeros)
-	var members strings.Builder // many empty members
+	var members strings.Builder // gzip stream of many empty members
 	empty := wiretest.Encode("gzip", "")
 	for members.Len() < 8<<20 {
 		members.WriteString(empty)
@@ -116,7 +116,7 @@ func TestBombsAreCut(t *testing.T) {
 	}
 }
 
-// Only the limit on the ratio bounds this body.
+// Only the limit on the ratio of decoded to encoded bytes cuts this body.
 func TestRatioWarning(t *testing.T) {
 	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimit)
 	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio {
@@ -128,7 +128,7 @@ func TestRatioWarning(t *testing.T) {
 	}
 }
 
-// A zstd frame may ask for a window of terabytes.
+// A zstd frame may claim to need a window of terabytes.
 func TestZstdWindowIsBounded(t *testing.T) {
 	x := decode("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", "zstd", usualLimit)
 	if len(x.Body) != 0 || x.BodyTruncated != http1.TruncDisconnect {

@@ -13,8 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Decoders are reused, because the allocation of their windows is most of the cost of a
-// small body.
+// Decoders are reused, because the allocation of their windows is most of the cost of a small body.
 var (
 	gzipReaders   sync.Pool // *gzip.Reader
 	flateReaders  sync.Pool // io.ReadCloser that is a flate.Resetter
@@ -22,13 +21,13 @@ var (
 	zstdReaders   sync.Pool // *zstd.Decoder
 )
 
-// maxWindow bounds a zstd frame's window. RFC 9659 allows 8 MiB for content codings.
+// maxWindow bounds a zstd frame's window, in bytes. RFC 9659 allows 8 MiB for content codings.
 const maxWindow = 8 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// gzip undoes RFC 1952. Consecutive members form one body. Like browsers, it skips bytes
-// after the last member.
+// gzip undoes RFC 1952. All members together form one body. Bytes after the last member are
+// skipped, as in browsers.
 func (o *output) gzip(in []byte) layerVerdict {
 	if !bytes.HasPrefix(in, gzipMagic) {
 		return layerVerdict{state: stateFalse}
@@ -62,8 +61,8 @@ func (o *output) gzip(in []byte) layerVerdict {
 	}
 }
 
-// deflate undoes the formats that servers call deflate: RFC 1950, which the standard
-// demands; bare RFC 1951, which many servers send; and gzip. It ignores checksums.
+// deflate undoes the formats that servers call deflate: RFC 1950, which the standard demands; bare
+// RFC 1951, which many servers send; and gzip. It does not verify checksums.
 func (o *output) deflate(in []byte) layerVerdict {
 	if bytes.HasPrefix(in, gzipMagic) && len(in) > 2 && in[2] == 8 {
 		return o.gzip(in)
@@ -72,12 +71,12 @@ func (o *output) deflate(in []byte) layerVerdict {
 	if zlib {
 		rest, err := o.inflate(in[2:])
 		if err == nil {
-			return layerVerdict{trailing: rest > 4} // Adler-32
+			return layerVerdict{trailing: rest > 4} // the four bytes of Adler-32 may remain
 		}
 		if err == errLimit || len(o.b) > 0 {
 			return o.verdict(err, in, true)
 		}
-		// The beginning of bare deflate may look like a zlib header by chance.
+		// The first bytes of bare deflate may look like a zlib header by chance.
 	}
 	rest, err := o.inflate(in)
 	if err == nil {
@@ -90,7 +89,7 @@ func (o *output) deflate(in []byte) layerVerdict {
 	return v
 }
 
-// inflate undoes RFC 1951 and returns how many bytes of input remain.
+// inflate undoes RFC 1951. It returns how many bytes of input remain.
 func (o *output) inflate(in []byte) (rest int, err error) {
 	o.expect(4 * int64(len(in)))
 	src := bytes.NewReader(in)
@@ -118,7 +117,7 @@ func (o *output) brotli(in []byte) layerVerdict {
 	err := o.readFrom(b)
 	brotliReaders.Put(b)
 	if err != nil && strings.HasSuffix(err.Error(), "excessive input") {
-		// The package does not export this error. It means that the stream was complete.
+		// Package brotli does not export the error of this case, in which the stream was complete.
 		if looksPlain(in) {
 			return layerVerdict{state: stateFalse}
 		}
@@ -136,7 +135,7 @@ func (o *output) zstd(in []byte) layerVerdict {
 	z, ok := zstdReaders.Get().(*zstd.Decoder)
 	if !ok {
 		var err error
-		// The decoder runs in the caller's goroutine, so the pool may drop it unclosed.
+		// The decoder starts no goroutine, so the pool may drop it without closing it.
 		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true)); err != nil {
 			return layerVerdict{state: stateCorrupt}
 		}

@@ -19,17 +19,17 @@ type Route string
 // The routes.
 const (
 	RouteDirect    Route = "direct"
-	RouteConnectTo Route = "connect_to" // a rule of Config.ConnectTo named the target
-	RouteProxy     Route = "proxy"      // Config.Proxy is the peer
+	RouteConnectTo Route = "connect_to" // a rule of Config.ConnectTo named the address
+	RouteProxy     Route = "proxy"      // the connection goes to the proxy (Config.Proxy)
 )
 
 // Peer describes the other end of a connection.
 type Peer struct {
-	Addr       netip.AddrPort // the server, or the proxy
+	Addr       netip.AddrPort // address of the server, or of the proxy
 	Route      Route
-	TLSVersion string // "TLS 1.3", or empty
-	TLSCipher  string // "TLS_AES_128_GCM_SHA256", or empty
-	Reused     bool   // the connection has served an earlier exchange
+	TLSVersion string // such as "TLS 1.3"; "" without TLS
+	TLSCipher  string // such as "TLS_AES_128_GCM_SHA256"; "" without TLS
+	Reused     bool   // whether the connection has served an earlier exchange
 }
 
 // Conn is one connection. Its methods may be called concurrently.
@@ -37,13 +37,13 @@ type Conn struct {
 	net.Conn
 	Peer
 
-	origin  string // http1.Target.Origin, the key in the pool
-	forward *proxy // the proxy that forwards the requests; nil if the server reads them itself
+	origin  string // key of the connection in the pool (http1.Target.Origin)
+	forward *proxy // proxy that forwards the requests; nil if the server reads them itself
 
 	mu      sync.Mutex
 	aborted bool
 
-	element   *list.Element // element of Pool.order
+	element   *list.Element // the connection's element of Pool.order
 	idleUntil time.Time
 }
 
@@ -58,8 +58,8 @@ func (c *Conn) Abort() {
 	c.Conn.SetDeadline(past)
 }
 
-// Limit sets the deadline of reads and writes, unless c was aborted. The zero time removes
-// the deadline.
+// Limit sets the deadline of reads and writes. It does nothing if c was aborted. The zero time
+// removes the deadline.
 func (c *Conn) Limit(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,12 +71,11 @@ func (c *Conn) Limit(t time.Time) {
 // Interrupt makes the current reads and writes on c fail, until the next Limit.
 func (c *Conn) Interrupt() { c.Limit(past) }
 
-// Absolute reports whether request lines need the whole URL. They do if the peer is a
-// proxy that forwards the requests.
+// Absolute reports whether request lines need the whole URL. This is so if a proxy forwards the
+// requests.
 func (c *Conn) Absolute() bool { return c.forward != nil }
 
-// WriteRequest writes a request head. It adds the proxy's credentials, which
-// callers never see.
+// WriteRequest writes a request head. It adds the proxy's credentials, so callers never see them.
 func (c *Conn) WriteRequest(head []byte) (int, error) {
 	if c.forward == nil || c.forward.authorization == "" {
 		return c.Write(head)
@@ -88,15 +87,15 @@ func (c *Conn) WriteRequest(head []byte) (int, error) {
 	return c.Write(b)
 }
 
-// alive reports whether an idle connection can serve a request. It cannot if the peer has
-// closed it or has sent anything, because those bytes would count as the response to the
-// next request. alive does not wait.
+// alive reports whether an idle connection can serve a request. A connection that the peer has
+// closed cannot. A connection on which the peer has sent bytes cannot either, because those bytes
+// would count as the response to the next request. alive does not wait.
 func (c *Conn) alive() bool {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
 		return quiet(c.Conn)
 	}
-	// TLS may have read more from the socket than it has returned. Then it returns buffered
+	// TLS may have read more from the socket than it has returned. If so, it returns buffered
 	// records even after the deadline, and the connection cannot be used.
 	t.SetReadDeadline(past)
 	var b [1]byte

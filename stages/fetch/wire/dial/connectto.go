@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// ConnectTo is one rule of --connect-to, as in curl: a request for Host:Port goes to
-// Addr:ToPort instead. Its Host field and TLS name stay the same.
+// ConnectTo is a rule of --connect-to, as in curl: a connection for Host:Port goes to Addr:ToPort
+// instead. The Host field and the TLS name of the request stay the same.
 type ConnectTo struct {
-	Host   string // lower case, IPv6 without brackets; "" matches any host
+	Host   string // in lower case, IPv6 without brackets; "" matches any host
 	Port   uint16 // 0 matches any port
-	Addr   string // a name or an address; "" keeps the host
-	ToPort uint16 // 0 keeps the port
+	Addr   string // name or address to connect to; "" keeps the host
+	ToPort uint16 // port to connect to; 0 keeps the port
 }
 
-// connectToForm matches a rule. Only IPv6 addresses have brackets.
+// connectToForm matches the text of a rule. Only IPv6 addresses have brackets.
 var connectToForm = regexp.MustCompile(`^(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*):(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*)$`)
 
-// ParseConnectTo parses "HOST:PORT:ADDR:PORT". Parts may be empty; IPv6 addresses
-// are in brackets.
+// ParseConnectTo parses "HOST:PORT:ADDR:PORT". Each part may be empty. IPv6 addresses are in
+// brackets.
 func ParseConnectTo(s string) (ConnectTo, error) {
 	m := connectToForm.FindStringSubmatch(s)
 	if m == nil {
@@ -58,8 +58,8 @@ func connectPort(s string) (uint16, error) {
 	return uint16(p), nil
 }
 
-// Match returns the destination of a request for host:port by this rule. ok reports
-// whether the rule applies. host is in lower case, IPv6 without brackets.
+// Match returns the destination of a request for host:port by this rule. ok reports whether the
+// rule applies. The caller passes host in lower case, IPv6 without brackets.
 func (r ConnectTo) Match(host string, port uint16) (toHost string, toPort uint16, ok bool) {
 	if r.Host != "" && r.Host != host || r.Port != 0 && r.Port != port {
 		return host, port, false

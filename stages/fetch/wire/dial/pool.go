@@ -8,26 +8,26 @@ import (
 	"time"
 )
 
-// Pool keeps idle connections. Take returns the newest connection of an origin. Put closes
-// the oldest connection of all when there are too many. Many goroutines may use it.
+// Pool keeps idle connections. Take returns the newest connection of an origin. Put closes the
+// oldest connection of all origins if there are too many. Any number of goroutines may use a Pool.
 type Pool struct {
 	max, perHost int
 	now          func() time.Time
 
 	mu     sync.Mutex
 	closed bool
-	hosts  map[string][]*Conn // by origin; the last is the newest
-	order  *list.List         // holds *Conn; the front is the oldest
+	hosts  map[string][]*Conn // connections by origin; the last is the newest
+	order  *list.List         // list of all *Conn; the front is the oldest
 }
 
-// NewPool returns a pool that keeps at most max connections, and at most perHost of them
-// to one origin.
+// NewPool returns a pool that keeps at most max connections in total and at most perHost
+// connections to one origin.
 func NewPool(max, perHost int, now func() time.Time) *Pool {
 	return &Pool{max: max, perHost: perHost, now: now, hosts: make(map[string][]*Conn), order: list.New()}
 }
 
-// Take removes and returns a live connection to origin and marks it as reused. It returns
-// nil if there is none.
+// Take removes and returns a live connection to origin and marks it as reused. It returns nil if
+// the pool has no such connection.
 func (p *Pool) Take(origin string) *Conn {
 	for {
 		p.mu.Lock()
@@ -50,8 +50,8 @@ func (p *Pool) Take(origin string) *Conn {
 	}
 }
 
-// Put removes c's deadline and keeps c for at most d. If the pool is closed, it returns
-// false and the caller closes c.
+// Put removes c's deadline and keeps c for at most d. If the pool is closed, Put returns false, and
+// the caller closes c.
 func (p *Pool) Put(c *Conn, d time.Duration) bool {
 	c.Limit(time.Time{})
 	c.idleUntil = p.now().Add(d)
@@ -88,9 +88,9 @@ func (p *Pool) Close() {
 	closeAll(all)
 }
 
-// expire removes expired connections, beginning with the oldest. A connection with a
-// shorter idle time may stay after its time until the older ones expire, so Take checks the
-// time again. The caller holds mu, and closes the returned connections after unlocking mu.
+// expire removes expired connections, the oldest first. It stops at the first connection that has
+// not expired, so a connection with a shorter idle time may stay too long. Take therefore checks
+// the time again. The caller holds mu, and closes the returned connections after unlocking mu.
 func (p *Pool) expire() (stale []*Conn) {
 	now := p.now()
 	for e := p.order.Front(); e != nil; e = p.order.Front() {
@@ -104,7 +104,7 @@ func (p *Pool) expire() (stale []*Conn) {
 	return stale
 }
 
-// remove deletes c from both indexes. The caller holds mu.
+// remove deletes c from hosts and order. The caller holds mu.
 func (p *Pool) remove(c *Conn) {
 	p.order.Remove(c.element)
 	c.element = nil

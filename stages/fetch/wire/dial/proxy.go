@@ -13,14 +13,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// proxy is an HTTP proxy, the peer of all connections.
+// proxy is an HTTP proxy through which all connections go.
 type proxy struct {
 	host          string
 	port          uint16
-	authorization string // the value of Proxy-Authorization, or ""; never stored or printed
+	authorization string // value of Proxy-Authorization, or ""; never stored or printed
 }
 
-// appendCredentials appends the Proxy-Authorization line, if there are credentials.
+// appendCredentials appends the Proxy-Authorization line, if the proxy has credentials.
 func (p *proxy) appendCredentials(b []byte) []byte {
 	if p.authorization == "" {
 		return b
@@ -57,7 +57,7 @@ const ProxyFilters = "fetch.proxy_filters"
 var ErrNoTunnel = errors.New("plain http needs a proxy that allows CONNECT to its port: allow it there, or set " + ProxyFilters +
 	": true if the proxy itself refuses private addresses")
 
-// refusal is a proxy's answer to CONNECT other than 2xx.
+// refusal is a proxy's response to CONNECT with a status other than 2xx.
 type refusal struct {
 	status int
 	text   string
@@ -65,14 +65,14 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
-// isUnreachable reports whether the proxy tried and did not reach the address.
+// isUnreachable reports whether the proxy tried to reach the address and failed.
 func isUnreachable(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && r.status >= 502 && r.status <= 504
 }
 
-// needsTunnel adds ErrNoTunnel to an error of tunnel. It does not if the target does not
-// answer, the credentials are wrong, or a time limit passed.
+// needsTunnel adds ErrNoTunnel to an error of tunnel. It returns other errors unchanged: the target
+// does not answer, the credentials are wrong, or a time limit passed.
 func needsTunnel(err error) error {
 	if r, ok := errors.AsType[*refusal](err); isUnreachable(err) || ok && r.status == http.StatusProxyAuthRequired || http1.IsTimeout(err) {
 		return err

@@ -23,7 +23,7 @@ func quiet(c net.Conn) bool {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
-		return true // do not wait for more
+		return true // return at once, without waiting for bytes
 	})
 	return err == nil && quiet
 }

@@ -1,11 +1,10 @@
 // Package dns looks up the addresses of hosts and caches the answers.
 //
-// In: a fully qualified host name. Out: an Answer or an error. The name servers are the
-// system's or given ones. IsNotFound distinguishes a name that does not exist from a
-// failure. The Cache keeps answers for their TTL, within bounds, and makes one look-up for
-// concurrent callers.
+// In: a fully qualified host name. Out: an Answer or an error. The name servers are the system's or
+// given ones. IsNotFound tells a name that does not exist from a failed look-up. The Cache keeps
+// answers for their TTL, within bounds. Concurrent callers with the same name share one look-up.
 //
-// It imports the standard library and golang.org/x/net/dns/dnsmessage.
+// Package dns imports the standard library and golang.org/x/net/dns/dnsmessage.
 package dns
 
 import (
@@ -20,13 +19,13 @@ import (
 
 // Answer is the result of a look-up.
 type Answer struct {
-	Addrs []netip.Addr  // in the order to try; IPv4 addresses are not mapped to IPv6
-	TTL   time.Duration // how long the answer holds; a negative answer has one too; 0 if unknown
+	Addrs []netip.Addr  // addresses in the order to try; IPv4 addresses are not mapped to IPv6
+	TTL   time.Duration // how long the answer is valid; 0 if unknown; a negative answer has a TTL too
 }
 
-// Resolver looks up the addresses of a fully qualified host name, which it gets without
-// the final dot. IsNotFound recognises the error for a name that certainly has no address.
-// Any other error counts as temporary. Many goroutines may call Lookup concurrently.
+// Resolver looks up the addresses of a fully qualified host name. The name has no final dot.
+// IsNotFound recognises the error for a name that certainly has no address. Any other error counts
+// as temporary. Any number of goroutines may call Lookup concurrently.
 type Resolver interface {
 	Lookup(ctx context.Context, host string) (Answer, error)
 }
@@ -37,25 +36,25 @@ func IsNotFound(err error) bool {
 	return ok && e.IsNotFound
 }
 
-// These constants say how long the Cache keeps answers, and how many.
+// These constants say how long the Cache keeps answers.
 const (
 	minTTL      = 30 * time.Second // lower bound of an answer's own TTL
 	maxTTL      = time.Hour        // upper bound of an answer's own TTL
-	unknownTTL  = 5 * time.Minute  // for answers without a TTL
-	negativeTTL = 5 * time.Minute  // bounds the TTL of names that do not exist
-	failureTTL  = 5 * time.Second  // for look-ups that failed otherwise
+	unknownTTL  = 5 * time.Minute  // TTL of answers that state none
+	negativeTTL = 5 * time.Minute  // upper bound of the TTL of names that do not exist
+	failureTTL  = 5 * time.Second  // TTL of look-ups that failed for other reasons
 	maxEntries  = 1 << 16
 )
 
 // lookupTimeout bounds one look-up, even if callers would wait longer.
 const lookupTimeout = 20 * time.Second
 
-// Cache asks a Resolver once for all concurrent callers with the same name. It remembers
-// the answers, including negative ones. Many goroutines may use it.
+// Cache asks a Resolver once for all concurrent callers with the same name. It remembers the
+// answers, even negative ones. Any number of goroutines may use a Cache.
 type Cache struct {
 	resolver Resolver
 	now      func() time.Time
-	capacity int // entries
+	capacity int // largest number of entries
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -68,13 +67,13 @@ type entry struct {
 	expires time.Time
 }
 
-// NewCache returns an empty cache of r's answers. TTLs count by the clock now.
+// NewCache returns an empty cache of r's answers. now is the clock that measures TTLs.
 func NewCache(r Resolver, now func() time.Time) *Cache {
 	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
 }
 
-// Lookup returns the addresses of host, a lower-case name. The caller must not change
-// them. The error is the Resolver's, or the cause of ctx's end.
+// Lookup returns the addresses of host, a lower-case name. The caller must not change the
+// addresses. The error comes from the Resolver or is the cause of ctx's end.
 func (c *Cache) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	host = strings.TrimSuffix(host, ".")
 	e := c.entry(ctx, host)
@@ -89,7 +88,7 @@ func (c *Cache) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	}
 }
 
-// entry returns the entry of host. It starts a look-up if there is no valid one.
+// entry returns the entry of host. If there is no valid entry, it starts a look-up.
 func (c *Cache) entry(ctx context.Context, host string) *entry {
 	now := c.now()
 	c.mu.Lock()
@@ -102,7 +101,8 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 	}
 	e := &entry{done: make(chan struct{})}
 	c.entries[strings.Clone(host)] = e // a copy, because host shares memory with its URL's row
-	// The look-up outlives the caller that started it, because others may wait for it.
+	// The look-up does not end with the caller that started it, because other callers may wait for
+	// it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	go func() {
 		defer cancel()
@@ -125,7 +125,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long to keep an answer. own is the answer's own TTL, or 0 if unknown.
+// ttl returns how long the Cache keeps an answer. own is the answer's own TTL, or 0 if unknown.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:
@@ -141,8 +141,8 @@ func ttl(own time.Duration, err error) time.Duration {
 	}
 }
 
-// evict makes room for an entry. It removes expired entries. If they are too few, it also
-// removes others whose look-up has finished. The caller holds mu.
+// evict makes room for an entry. It removes expired entries. If that is not enough, it also removes
+// other entries whose look-up has finished. The caller holds mu.
 func (c *Cache) evict(now time.Time) {
 	for host, e := range c.entries {
 		if e.finished() && !now.Before(e.expires) {

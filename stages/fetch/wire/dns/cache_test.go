@@ -36,7 +36,7 @@ func TestAnswersAreBelievedAsLongAsTheyHold(t *testing.T) {
 		name   string
 		answer Answer
 		err    error
-		absent bool // expected IsNotFound
+		absent bool // expected result of IsNotFound
 		fails  bool
 		hold   time.Duration
 	}{
@@ -108,7 +108,7 @@ func TestOneLookUpServesAllWhoWait(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		cancel() // the other callers wait for the look-up that this one started
+		cancel() // the look-up that this caller started goes on for the other callers
 		wg.Wait()
 		if asked.Load() != 1 {
 			t.Errorf("asked %d times", asked.Load())
@@ -129,13 +129,13 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// dnsServer answers queries on loopback over UDP. If an answer was truncated over UDP, it
-// gives the whole answer over TCP.
+// dnsServer answers queries on loopback over UDP. If truncate is set, the answer over UDP is
+// truncated, and the whole answer comes over TCP.
 func dnsServer(t *testing.T, truncate bool, answer func(q dnsmessage.Question, b *dnsmessage.Builder)) string {
 	t.Helper()
 	var pc net.PacketConn
 	var ln net.Listener
-	for range 50 { // until a port is free for UDP and TCP
+	for range 50 { // tries ports until one is free for UDP and TCP
 		var err error
 		if pc, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 // next one.
 const serverPatience = 3 * time.Second
 
-// NameServers returns a Resolver that asks the given servers, "ADDRESS" or "ADDRESS:PORT",
-// instead of the system's. It asks a server only if the servers before it gave no answer.
-// The reply that a name does not exist is an answer.
+// NameServers returns a Resolver that queries the given servers, "ADDRESS" or "ADDRESS:PORT",
+// instead of the system's. It queries a server only if the servers before it gave no answer. The
+// reply that a name does not exist is an answer.
 func NameServers(servers ...string) (Resolver, error) {
 	var all sequence
 	for _, s := range servers {
@@ -34,10 +34,10 @@ func NameServers(servers ...string) (Resolver, error) {
 	return all, nil
 }
 
-// sequence asks resolvers one after the other.
+// sequence tries resolvers one after the other.
 type sequence []Resolver
 
-// Lookup implements Resolver. If all resolvers fail, it returns the first one's error.
+// Lookup implements Resolver. If all resolvers fail, Lookup returns the error of the first.
 func (rs sequence) Lookup(ctx context.Context, host string) (Answer, error) {
 	var first error
 	for i, r := range rs {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// lookups is a resolver that gives its answers in turn.
+// lookups is a resolver that gives its answers one after the other.
 type lookups struct {
 	answers []func(ctx context.Context) (Answer, error)
 	asked   int
@@ -77,7 +77,7 @@ func TestAnotherNameServerIsAskedWhenOneFails(t *testing.T) {
 	}
 }
 
-// A name comes and goes. Each answer holds for its own TTL.
+// In this test a name appears and disappears. Each answer is valid for its own TTL.
 func TestFlappingNamesAreAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := gives(Answer{Addrs: []netip.Addr{someAddr}, TTL: time.Minute}, nil)
@@ -116,7 +116,7 @@ func TestNameServersAreAddresses(t *testing.T) {
 	}
 }
 
-// An answer's TTL is the lowest in its chain of aliases. A circle of aliases has no
+// The TTL of an answer is the lowest TTL in its chain of aliases. A circle of aliases has no
 // address.
 func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	cname := func(b *dnsmessage.Builder, from, to string, ttl uint32) {
@@ -159,8 +159,8 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	}
 }
 
-// A server answers that a name has no IPv6 address, and fails at the question for IPv4.
-// This does not mean that the name does not exist, so the resolver asks the next server.
+// A server answers that a name has no IPv6 address, and fails to answer the query for IPv4. This
+// does not mean that the name does not exist, so the resolver queries the next server.
 func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

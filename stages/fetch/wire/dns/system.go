@@ -11,14 +11,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// SystemResolver asks the system's configured name servers and its hosts file. It does not
-// try search domains: a crawler's names are absolute and must not resolve to a cluster's
-// services. The TTL comes from the answer's records. If there are no records, it comes from
-// the zone's SOA (RFC 2308, 5).
+// SystemResolver queries the system's configured name servers and its hosts file. It does not try
+// search domains, because a crawler's names are absolute and must not resolve to a cluster's
+// services. The TTL comes from the answer's records. If there are no records, it comes from the
+// zone's SOA (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
 
-// newSystemResolver sends every query to server. If server is empty, the system's servers
-// answer.
+// newSystemResolver returns a resolver that sends every query to server. If server is empty, the
+// queries go to the system's servers.
 func newSystemResolver(server string) *systemResolver {
 	r := &systemResolver{server: server}
 	r.net = net.Resolver{PreferGo: true, Dial: r.dial}
@@ -37,7 +37,8 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
-			// Go asks two questions and reports only the last. The other got no answer.
+			// Go sends two queries and reports only the last answer. Here the other query got no
+			// answer.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
 		return Answer{TTL: negative}, err
@@ -48,8 +49,8 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	return Answer{Addrs: addrs, TTL: positive}, nil
 }
 
-// dial opens the connections of Go's resolver. It records the TTLs of the messages,
-// because Go's resolver does not return them.
+// dial opens the connections of Go's resolver. It records the TTLs of the DNS messages, because
+// Go's resolver does not return them.
 func (r *systemResolver) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if r.server != "" {
 		address = r.server
@@ -64,7 +65,7 @@ func (r *systemResolver) dial(ctx context.Context, network, address string) (net
 		return c, nil
 	}
 	if udp, ok := c.(*net.UDPConn); ok {
-		// Go's resolver recognises packets by the interface net.PacketConn.
+		// Go's resolver uses packets only on a connection that implements net.PacketConn.
 		return &udpTap{UDPConn: udp, ttl: ttl}, nil
 	}
 	return &tcpTap{Conn: c, ttl: ttl}, nil
@@ -83,11 +84,11 @@ func (t *udpTap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tcpTap records messages from a stream. A length of two bytes precedes each message.
+// tcpTap records DNS messages from a stream. Each message follows its length, in two bytes.
 type tcpTap struct {
 	net.Conn
 	ttl  *ttlRecorder
-	seen []byte // at most one message
+	seen []byte // bytes of the message that is being received
 }
 
 func (t *tcpTap) Read(p []byte) (int, error) {
@@ -106,19 +107,19 @@ func (t *tcpTap) Read(p []byte) (int, error) {
 
 type ttlKey struct{}
 
-// ttlRecorder collects the lowest TTLs in the messages of one look-up. A and AAAA
-// records are queried concurrently.
+// ttlRecorder collects the lowest TTLs in the messages of one look-up. It is safe for concurrent
+// use, because A and AAAA records are queried concurrently.
 type ttlRecorder struct {
 	mu               sync.Mutex
-	answers, nothing uint32 // lowest TTLs in seconds; 0 if none was seen
+	answers, nothing uint32 // lowest TTLs of positive and negative answers, in seconds; 0 if none was seen
 
-	heard       bool // whether there was any message
-	noName      bool // the name does not exist
-	noA, noAAAA bool // the name exists but has no such records
+	heard       bool // whether there was a message
+	noName      bool // whether the name does not exist
+	noA, noAAAA bool // whether the name exists but has no A or no AAAA records
 }
 
-// certain reports whether the messages say that a name has no address at all. If there are
-// no messages, as for names in the hosts file, it returns true, so Go's error decides.
+// certain reports whether the messages say that a name has no address at all. Names in the hosts
+// file cause no messages. certain then returns true, so that Go's error decides.
 func (r *ttlRecorder) certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,8 +133,7 @@ func (r *ttlRecorder) ttls() (positive, negative time.Duration) {
 	return time.Duration(r.answers) * time.Second, time.Duration(r.nothing) * time.Second
 }
 
-// note reads one DNS message. It ignores malformed ones, because Go's resolver reports
-// them.
+// note reads one DNS message. It ignores malformed messages, because Go's resolver reports them.
 func (r *ttlRecorder) note(msg []byte) {
 	var p dnsmessage.Parser
 	head, err := p.Start(msg)
@@ -188,7 +188,7 @@ func (r *ttlRecorder) note(msg []byte) {
 	}
 }
 
-// least lowers *v to ttl. It counts a TTL of 0 as one second, because 0 means unknown.
+// least lowers *v to ttl. A ttl of 0 counts as one second, because 0 means unknown in *v.
 func least(v *uint32, ttl uint32) {
 	ttl = max(ttl, 1)
 	if *v == 0 || ttl < *v {

@@ -13,12 +13,11 @@ import (
 )
 
 const (
-	// settle is how long a body that may have ended can be silent before it counts as
-	// ended. A body may have ended after the shorter of two Content-Lengths, or after a last
-	// chunk without a trailer section.
+	// settle is the silence after which a body that may have ended counts as ended. Such a body has
+	// reached the shorter of two Content-Lengths, or a last chunk without a trailer section.
 	settle = time.Second
-	// quietBody is the same limit for a body with an invalid Content-Length. Only the
-	// connection's end can end such a body, but the server may keep the connection open.
+	// quietBody is the silence after which a body with an invalid Content-Length counts as ended.
+	// Only the connection's end can end such a body, but the server may keep the connection open.
 	quietBody = 5 * time.Second
 	// firstBody is the initial capacity in bytes of a payload of unknown length.
 	firstBody = 64 << 10
@@ -30,16 +29,16 @@ const (
 type bodyEnd int
 
 const (
-	endFramed   bodyEnd = iota // its framing; the connection may be used again
-	endClosed                  // the end of the connection, which may or must end this body
-	endLimit                   // MaxBody
-	endFiltered                // OnPrefix
-	endBroken                  // a failure; the error describes it
-	endSettled                 // silence after a possible end
+	endFramed   bodyEnd = iota // the framing ended the body; the connection may be used again
+	endClosed                  // the end of the connection ended the body, as is allowed or required
+	endLimit                   // MaxBody was reached
+	endFiltered                // OnPrefix refused the rest of the body
+	endBroken                  // a failure ended the body; the error describes it
+	endSettled                 // silence followed a possible end of the body
 )
 
-// ReadBody reads the body that the head announces (RFC 9112, 6.3). It returns the error of
-// the connection or of Grow. Payload then holds the bytes before the error.
+// ReadBody reads the body that the head announces (RFC 9112, 6.3). It returns the error of the
+// connection or of Grow. After an error, Payload holds the bytes before the error.
 func (m *Reader) ReadBody() error {
 	r := m.r
 	if !m.headEnded || m.bodyless() {
@@ -89,8 +88,8 @@ func (m *Reader) bodyless() bool {
 	return m.Method == http.MethodHead || s < 200 || s == http.StatusNoContent || s == http.StatusNotModified
 }
 
-// chunked reports whether the body is chunked. It leaves all other transfer codings to
-// package coding.
+// chunked reports whether the body is chunked. It ignores all other transfer codings, which package
+// coding undoes.
 func (m *Reader) chunked() bool {
 	chunked, others := false, false
 	for t := range m.r.Header.Tokens("Transfer-Encoding") {
@@ -106,9 +105,9 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest Content-Length, or -1 if there is
-// none. It also reports whether it ignored an invalid one. A length that ends within
-// documentMark counts as invalid, because such a body looks like a head that breaks off.
+// contentLength returns the largest and the smallest Content-Length, or -1 if there is none.
+// invalid tells whether it ignored an invalid field. A length that ends within documentMark counts
+// as invalid, because such a body looks like a head that breaks off.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -129,8 +128,8 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	return most, least, invalid
 }
 
-// readLength reads a body of n bytes. If least is less than n, the fields
-// contradict each other and the body may also end there or with the connection.
+// readLength reads a body of n bytes. If least is less than n, the fields contradict each other,
+// and the body may also end at least or with the connection.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {
@@ -153,8 +152,8 @@ func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	return end, err
 }
 
-// readAll reads to the connection's end. If silence is true, it also stops when nothing
-// arrives for quietBody.
+// readAll reads to the connection's end. If silence is true, it also stops when no byte arrives for
+// quietBody.
 func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
 	if silence {
@@ -170,15 +169,15 @@ func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	return end, err
 }
 
-// readData appends n bytes to the payload, or all bytes if n is -1. It returns endFramed
-// once it has read n bytes, and endLimit if the payload is full before that.
+// readData appends n bytes to the payload, or all bytes if n is -1. It returns endFramed once it
+// has read n bytes. It returns endLimit if the payload is full before that.
 func (m *Reader) readData(n int64) (bodyEnd, error) {
 	r := m.r
 	for n != 0 {
 		room := m.MaxBody - int64(len(r.Payload))
 		if room == 0 {
 			if n < 0 {
-				// One more byte shows that the body is longer than MaxBody.
+				// If one more byte arrives, the body is longer than MaxBody.
 				if _, err := m.peek(1); err != nil {
 					return endBroken, err
 				}
@@ -214,7 +213,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 	return endFramed, nil
 }
 
-// reserve asks Grow for the memory of payload bytes and of the framing.
+// reserve calls Grow for the memory of the payload and of the framing.
 func (m *Reader) reserve(payload int64) error {
 	total := int64(buffers.Size(int(payload)) + cap(m.r.framing.bytes))
 	if total > OwnMemory && m.Grow != nil {
@@ -223,8 +222,8 @@ func (m *Reader) reserve(payload int64) error {
 	return nil
 }
 
-// TestPrefix calls OnPrefix at its own first call. It reports whether to read the rest of
-// the body.
+// TestPrefix calls OnPrefix when it is first called. It reports whether to read the rest of the
+// body.
 func (m *Reader) TestPrefix() bool {
 	if m.prefixTested || m.OnPrefix == nil {
 		return true

@@ -12,9 +12,9 @@ import (
 // maxChunkLine bounds a chunk-size line with its extensions, in bytes.
 const maxChunkLine = 4 << 10
 
-// readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a bare LF,
-// spaces around sizes, and data without a line break after it. If the body does not begin
-// with a chunk size, readChunks reads it as plain data: length bytes, or up to the
+// readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a bare LF, spaces
+// around sizes, and data without a line break after it. If the body does not begin with a chunk
+// size, readChunks reads it as plain data. Such data has length bytes, or reaches to the
 // connection's end if length is -1.
 func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 	r := m.r
@@ -32,7 +32,7 @@ func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 			r.Warn(WarnChunkOverhead)
 			return endLimit, nil
 		case err != nil && first && len(r.framing.bytes) > 0 && err == io.EOF:
-			r.Warn(WarnNotChunked) // a short body without any line feed
+			r.Warn(WarnNotChunked) // a short body without any line feed is not chunked
 			return m.readUnchunked(length)
 		case err != nil:
 			return endBroken, err
@@ -84,8 +84,8 @@ func (m *Reader) readChunkSize() (int64, error) {
 	return size, nil
 }
 
-// parseChunkSize parses "1f;ext=1\r\n". odd reports spaces around the size or a missing
-// CR.
+// parseChunkSize parses "1f;ext=1\r\n". odd tells whether there are spaces around the size or the
+// CR is missing.
 func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	odd = !bytes.HasSuffix(line, []byte("\r"))
@@ -99,12 +99,11 @@ func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	if len(trimmed) == 0 {
 		return 0, odd, bytes.IndexByte(line, '0') >= 0
 	}
-	n, err := strconv.ParseUint(string(trimmed), 16, 60) // 60 bits suffice for any body
+	n, err := strconv.ParseUint(string(trimmed), 16, 60) // 60 bits suffice for the length of any body
 	return int64(n), odd, err == nil
 }
 
-// readChunkEnd moves the line break after a chunk's data into the framing, if there is
-// one.
+// readChunkEnd moves the line break after a chunk's data, if there is one, into the framing.
 func (m *Reader) readChunkEnd() error {
 	f := &m.r.framing
 	b, err := m.peek(1)
@@ -131,8 +130,8 @@ func (m *Reader) readChunkEnd() error {
 	return nil
 }
 
-// readTrailer reads the lines after the last chunk up to an empty one. The body is complete
-// even if the trailer section breaks off.
+// readTrailer reads the lines after the last chunk up to an empty line. The body is complete even
+// if the trailer section breaks off.
 func (m *Reader) readTrailer() (bodyEnd, error) {
 	f := &m.r.framing
 	if m.buffered() == 0 {
@@ -153,8 +152,8 @@ func (m *Reader) readTrailer() (bodyEnd, error) {
 	}
 }
 
-// readUnchunked moves the supposed framing read so far to the beginning of the
-// payload and reads the rest as plain data.
+// readUnchunked moves the bytes that were read as framing to the beginning of the payload. It reads
+// the rest as plain data.
 func (m *Reader) readUnchunked(length int64) (bodyEnd, error) {
 	r := m.r
 	taken := r.framing.bytes

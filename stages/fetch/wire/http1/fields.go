@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxFields bounds how many header fields are kept.
+	// maxFields bounds the number of header fields that are kept.
 	maxFields = 1024
 	// maxFolded bounds a value that has continuation lines, in bytes. Further lines are
 	// dropped, because joining them takes quadratic time.
@@ -32,7 +32,7 @@ func (m *Reader) parseHead(head string, kind headKind) error {
 		r.checkLocation()
 	}
 	if kind == headerLine {
-		// The server passed on the head of its CGI script unchanged.
+		// The server sent the head of its CGI script unchanged, which has a field Status.
 		if v, ok := r.Header.Lookup("Status"); ok && len(v) >= 3 {
 			if code, ok := statusCode(v[:3]); ok {
 				r.Status, r.StatusText = code, strings.TrimSpace(v[3:])
@@ -42,7 +42,7 @@ func (m *Reader) parseHead(head string, kind headKind) error {
 	return nil
 }
 
-// parseStatusLine is as lenient as browsers: it accepts "HTTP/1.1 200: OK",
+// parseStatusLine parses a status line as leniently as browsers do. It accepts "HTTP/1.1 200: OK",
 // "HTTP/1.1 OK" and "http/2 200".
 func (m *Reader) parseStatusLine(line string, complete bool) error {
 	r := m.r
@@ -86,14 +86,14 @@ func (m *Reader) parseStatusLine(line string, complete bool) error {
 	return nil
 }
 
-// statusCode parses three digits; the number must be at least 100.
+// statusCode parses three digits. The number must be at least 100.
 func statusCode(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return int(n), err == nil && len(s) == 3 && n >= 100
 }
 
-// parseFields parses header lines up to an empty one or the end. It drops a last line
-// without a line feed, because the end of that line may be missing.
+// parseFields parses header lines up to an empty line or the end. It drops a last line without a
+// line feed, because the end of that line may be missing.
 func (m *Reader) parseFields(head string) {
 	r := m.r
 	if n := strings.Count(head, "\n"); n > 0 {
@@ -111,7 +111,7 @@ func (m *Reader) parseFields(head string) {
 		}
 		line = r.cleanLine(line)
 		if line != "" && (line[0] == ' ' || line[0] == '\t') && len(r.Header) > 0 {
-			r.Warn(WarnHeaderFolded) // RFC 9112, 5.2: replace the fold with spaces
+			r.Warn(WarnHeaderFolded) // RFC 9112, 5.2, says to replace the fold with spaces
 			last := &r.Header[len(r.Header)-1]
 			if len(last.Value) < maxFolded {
 				last.Value = strings.TrimSpace(last.Value + " " + strings.Trim(line, " \t"))
@@ -139,8 +139,8 @@ func (m *Reader) parseFields(head string) {
 	}
 }
 
-// cleanLine removes control characters from a line, because other software could misread
-// them in a value.
+// cleanLine removes control characters from a line, because other software could misread a value
+// that contains them.
 func (r *Response) cleanLine(line string) string {
 	if strings.IndexByte(line, 0) >= 0 {
 		r.Warn(WarnHeaderNUL)

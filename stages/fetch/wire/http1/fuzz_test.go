@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-const fuzzMaxBody = 4 << 10 // small so that the fuzzer reaches it
+const fuzzMaxBody = 4 << 10 // so small that the fuzzer reaches it
 
 // raw is the response as received.
 func raw(r *Response) string {
@@ -20,8 +20,8 @@ func raw(r *Response) string {
 	return b.String()
 }
 
-// FuzzChunks checks that well-framed chunks are read back, in whatever pieces they arrive,
-// and that other input is read within the bounds.
+// FuzzChunks checks that well-framed chunks are read back, in whatever pieces they arrive. It
+// checks that the reading of any other input stays within the bounds.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("5;x=y\nhello0\n"), 1)

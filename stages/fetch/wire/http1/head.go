@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// maxSlop bounds the stray bytes that are skipped before a status line. Some servers send
-	// a longer body than they announce, so the reader skips them, as browsers do.
+	// maxSlop bounds the stray bytes that are skipped before a status line. Some servers send a
+	// longer body than they announce. Browsers skip such bytes too.
 	maxSlop = 4
-	// maxInterim bounds the 1xx responses before the final one.
+	// maxInterim bounds the number of 1xx responses before the final response.
 	maxInterim = 8
 	// maxEmptyLines bounds the line breaks before a response, in bytes.
 	maxEmptyLines = 64
 )
 
-// ProtocolError says why bytes cannot be read as a response.
+// ProtocolError means that bytes cannot be read as a response, and says why.
 type ProtocolError struct {
-	Phrase string // one of a few texts, for grouping
-	Detail string // specific to this response; may be empty
+	Phrase string // one of a few texts, by which errors are grouped
+	Detail string // detail of this response; may be ""
 }
 
 func (e ProtocolError) Error() string {
@@ -38,8 +38,8 @@ func errHeadTooLong(n int) error {
 	return ProtocolError{"response head too long", fmt.Sprintf("longer than %d bytes", n)}
 }
 
-// ReadHead reads up to the end of the final response's head. It returns the connection's
-// error, a ProtocolError or ErrStatusCut.
+// ReadHead reads up to the end of the final response's head. Its error comes from the connection,
+// or is a ProtocolError or ErrStatusCut.
 func (m *Reader) ReadHead() error {
 	budget := m.MaxHeader
 	for range maxInterim {
@@ -93,8 +93,8 @@ func (m *Reader) readOneHead(budget int) error {
 	return m.parseHead(string(r.RawHead), kind)
 }
 
-// readHeadLine appends one line to the raw head. It reports whether the line is the last
-// one, because it is empty or the connection ended in it.
+// readHeadLine appends one line to the raw head. It reports whether this was the last line. A line
+// is the last if it is empty or the connection ended in it.
 func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	r := m.r
 	start := len(r.RawHead)
@@ -103,8 +103,8 @@ func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	case err == errLong:
 		return false, errHeadTooLong(m.MaxHeader)
 	case err == io.EOF && (!m.HTTPS || m.Replayed && start > 0 && len(r.RawHead) == start):
-		// Browsers accept a cut head over http. Over TLS, the cut may be an attack. An archived
-		// head may end after a whole line, because a document began there.
+		// Browsers accept a cut head over http. Over TLS, the cut may be an attack. A stored head
+		// may end after a whole line, because a document began there.
 		r.Warn(WarnHeadTruncated)
 		m.headEnded = false
 		r.Truncated = TruncDisconnect
@@ -132,18 +132,18 @@ type headKind int
 
 const (
 	statusLine headKind = iota
-	headerLine          // header fields without a status line before them
-	noHead              // the body without a head, as in HTTP/0.9
+	headerLine          // header fields without a status line
+	noHead              // a body without a head, as in HTTP/0.9
 )
 
-// recogniseHead skips stray bytes before a response and classifies its beginning. It
-// returns an error if this is not HTTP.
+// recogniseHead skips stray bytes before a response and classifies its beginning. It returns an
+// error if the beginning is not HTTP.
 func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
 	}
-	// A TLS alert or a banner may be shorter than this. Then peek waits for the connection's
-	// end or the time limit.
+	// A TLS alert or a banner may be shorter than this. In that case peek waits for the
+	// connection's end or the time limit.
 	b, err := m.peek(maxSlop + len("HTTP/"))
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -192,7 +192,7 @@ func (m *Reader) skipEmptyLines() error {
 	return ProtocolError{"nothing but empty lines", ""}
 }
 
-// otherProtocol names the protocol that b begins, if that is not HTTP/1.
+// otherProtocol returns the name of the protocol that b begins, or "" for HTTP/1.
 func otherProtocol(b []byte) string {
 	if len(b) >= 3 && b[0] >= 0x14 && b[0] <= 0x17 && b[1] == 3 {
 		return "a TLS record where a plain response was expected"
@@ -213,7 +213,8 @@ func otherProtocol(b []byte) string {
 	return ""
 }
 
-// knownField distinguishes header lines from text that has a colon by chance.
+// knownField reports whether a name is that of a known header field. Text that has a colon by
+// chance has no such name.
 func knownField(name string) bool {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "status", "server", "date", "location", "content-type", "content-length", "content-encoding",
@@ -224,8 +225,8 @@ func knownField(name string) bool {
 	return strings.HasPrefix(name, "x-") && !strings.ContainsAny(name, " \t")
 }
 
-// IsText reports whether b may be the beginning of a text document: b is not empty and has
-// only those control characters that text may contain.
+// IsText reports whether b may be the beginning of a text document. If so, b is not empty and has
+// no control characters except those that text may contain.
 func IsText(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != 0x1b || c == 0x7f {
@@ -235,8 +236,8 @@ func IsText(b []byte) bool {
 	return len(b) > 0
 }
 
-// documentBegins reports whether an HTML document begins instead of the next header line.
-// It returns the length of the tag that shows this, or 0.
+// documentBegins reports whether an HTML document begins in place of the next header line. It
+// returns the length of the document's first tag, or 0.
 func (m *Reader) documentBegins() int {
 	b, err := m.peek(1)
 	if err != nil || b[0] != '<' {
@@ -251,8 +252,8 @@ func (m *Reader) documentBegins() int {
 	return 0
 }
 
-// hasPrefixFold ignores ASCII case. It does not convert b to upper case, because that
-// changes the length of bytes that are not UTF-8.
+// hasPrefixFold reports whether b begins with prefix, ignoring ASCII case. It does not convert b to
+// upper case, because the conversion changes the length of bytes that are not UTF-8.
 func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }

@@ -8,12 +8,12 @@ import (
 
 // Field is one header line.
 type Field struct {
-	Name  string // as the peer wrote it, without surrounding white space
-	Value string // as the peer wrote it, trimmed; not always valid UTF-8 (see Text)
+	Name  string // name in the peer's spelling, without surrounding white space
+	Value string // value in the peer's spelling, trimmed; not always valid UTF-8 (see Text)
 }
 
-// Header lists header fields in wire order. It keeps repeated names and the peer's
-// spelling.
+// Header lists header fields in the order of the bytes received or sent. It keeps repeated names
+// and the peer's spelling.
 type Header []Field
 
 // Get returns the first value of name, ignoring case, or "".
@@ -30,7 +30,7 @@ func (h Header) Lookup(name string) (string, bool) {
 	return "", false
 }
 
-// Values iterates over the values of name in wire order.
+// Values iterates over the values of name, in the order of the fields.
 func (h Header) Values(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i := range h {
@@ -55,8 +55,8 @@ func (h Header) Tokens(name string) iter.Seq[string] {
 	}
 }
 
-// Text makes a header value valid UTF-8. It decodes invalid values as Latin-1, the
-// historical encoding according to RFC 9110, 5.5.
+// Text makes a header value valid UTF-8. It decodes an invalid value as Latin-1, the historical
+// encoding according to RFC 9110, 5.5.
 func Text(v string) string {
 	if utf8.ValidString(v) {
 		return v

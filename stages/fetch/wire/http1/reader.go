@@ -11,36 +11,36 @@ const (
 	// PrefixLen is the number of body bytes that WHATWG's MIME sniffing examines
 	// (MIME Sniffing, 5.2 "resource header").
 	PrefixLen = 1445
-	// OwnMemory is the number of payload and framing bytes that a response may
-	// hold without asking Reader.Grow.
+	// OwnMemory is the number of payload and framing bytes that a response may hold without a call
+	// of Reader.Grow.
 	OwnMemory = 256 << 10
 )
 
-// Reader reads one response. Set its fields before the first read.
+// Reader reads one response. The caller sets its fields before the first read.
 type Reader struct {
-	Method    string    // the request's method; a response to HEAD has no body
-	HTTPS     bool      // if set, a head that breaks off is an error, because it may be an attack
-	Replayed  bool      // the bytes come from an archive
-	MaxHeader int       // bytes of a head, including interim heads before it
-	MaxBody   int64     // bytes of a payload; OnPrefix may raise it
+	Method    string    // method of the request; a response to HEAD has no body
+	HTTPS     bool      // whether a head that breaks off is an error; over TLS it may be an attack
+	Replayed  bool      // whether the bytes come from an archive
+	MaxHeader int       // limit of a head in bytes, including the interim heads before it
+	MaxBody   int64     // limit of a payload in bytes; OnPrefix may raise it
 	Deadline  time.Time // deadline of the exchange
 
 	// OnPrefix, if not nil, is called once, when PrefixLen bytes of the payload or the whole
-	// payload have been read. It reports whether to read the rest.
+	// payload have been read. Its result tells whether to read the rest of the payload.
 	OnPrefix func() bool
-	// Grow, if not nil, is called before payload and framing together take more than
-	// OwnMemory. bytes is what they will take. An error ends the body.
+	// Grow, if not nil, is called before payload and framing together take more than OwnMemory.
+	// bytes is the memory that they will take. An error ends the body.
 	Grow func(bytes int64) error
-	// Wait, if not nil, limits how long the next reads may wait. The limit is d, or the
-	// rest of the exchange if that is shorter or d is 0.
+	// Wait, if not nil, is called before reads and limits how long they may wait. The limit is d,
+	// or the rest of the exchange if the rest is shorter or d is 0.
 	Wait func(d time.Duration)
 
 	source
 	r              *Response
 	minor          int           // minor version of HTTP/1
-	headEnded      bool          // whether the head is complete; if not, there is no body
+	headEnded      bool          // whether the head is complete; a response with a cut head has no body
 	documentMark   int           // length of the tag that begins a document inside the head, or 0
-	quiet          time.Duration // the longest silence allowed in the body; 0 for no limit
+	quiet          time.Duration // longest silence allowed in the body; 0 for no limit
 	grantedFraming int           // capacity of the framing in the last call of Grow
 	prefixTested   bool
 	definite       bool // whether the framing determined the end of the body
@@ -63,15 +63,15 @@ func (m *Reader) BytesRead() int64 { return m.n }
 // Unread reports whether bytes after the end of the response have been read.
 func (m *Reader) Unread() bool { return m.buffered() > 0 }
 
-// Definite reports whether the framing determined the end of the body. Otherwise the
-// connection's end, a limit or silence did.
+// Definite reports whether the framing determined the end of the body. If not, the connection's
+// end, a limit or silence did.
 func (m *Reader) Definite() bool { return m.definite }
 
 // Release returns the read buffer to its pool. The Response keeps its buffers.
 func (m *Reader) Release() { m.release() }
 
-// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). It
-// may if both peers know where this exchange ended and neither sent "close".
+// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). This is so
+// if both peers know where this exchange ended and neither sent "close".
 func (m *Reader) Persistent() bool {
 	if !m.definite || m.Unread() || m.err != nil {
 		return false
@@ -90,7 +90,7 @@ func (m *Reader) Persistent() bool {
 	return keep && m.r.Protocol != "HTTP/0.9" && m.r.Protocol != "ICY"
 }
 
-// SkipBody ends a response whose body the caller does not want.
+// SkipBody ends a response without reading its body, because the caller does not want it.
 func (m *Reader) SkipBody() {
 	m.r.Filtered, m.definite = true, m.headEnded && m.bodyless()
 	if m.headEnded && !m.definite {

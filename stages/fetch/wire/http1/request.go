@@ -4,21 +4,20 @@ package http1
 type Request struct {
 	Method    string
 	Target    Target
-	UserAgent string // the field is omitted if this is empty
-	// The Header fields follow Host, User-Agent, Accept and Accept-Encoding. If Header has
-	// one of these four, the default is omitted. Control characters in values become
-	// spaces.
+	UserAgent string // value of the field User-Agent; "" means no such field
+	// The fields in Header follow Host, User-Agent, Accept and Accept-Encoding. If Header has one
+	// of these four, the default value is omitted. Control characters in values become spaces.
 	Header   Header
-	Absolute bool // the request line has the whole URL, as proxies require
+	Absolute bool // whether the request line has the whole URL, as proxies require
 }
 
-// defaultFields follow Host and User-Agent, except those that the request sets.
+// defaultFields follow Host and User-Agent. Fields that the request itself sets are left out.
 var defaultFields = Header{
 	{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
 	{"Accept-Encoding", "gzip, deflate, br, zstd"},
 }
 
-// AppendTo appends to b the bytes of the request as they go on the connection.
+// AppendTo appends to b the bytes of the request as they are sent.
 func (r *Request) AppendTo(b []byte) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')

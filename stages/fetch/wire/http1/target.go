@@ -11,15 +11,15 @@ import (
 	"github.com/nlnwa/whatwg-url/url"
 )
 
-// maxURL bounds a request's URL in bytes; servers commonly accept 8 KiB.
+// maxURL bounds a request's URL in bytes. Servers commonly accept 8 KiB.
 const maxURL = 64 << 10
 
-// Target is the destination of a request, taken from its URL.
+// Target is the destination of a request, as its URL states it.
 type Target struct {
 	HTTPS bool
-	Host  string // lower case; addresses normalised, IPv6 without brackets
+	Host  string // host in lower case, with addresses normalised, IPv6 without brackets
 	Port  uint16
-	path  string // path and query, never empty, without bytes that end a request line
+	path  string // path and query; never empty, and without bytes that end a request line
 }
 
 func (t Target) scheme() string {
@@ -40,14 +40,14 @@ func (t Target) authority() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// Origin returns scheme://host:port. It names the target in errors and is the key of kept
-// connections.
+// Origin returns scheme://host:port. Errors name the target by its origin, and kept connections
+// have it as their key.
 func (t Target) Origin() string {
 	return t.scheme() + "://" + net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// ParseTarget parses an absolute http or https URL. It is lenient in path and
-// query, which only the server interprets, and strict in host and port.
+// ParseTarget parses an absolute http or https URL. It is strict in host and port. It is lenient in
+// path and query, which only the server interprets.
 func ParseTarget(raw string) (t Target, err error) {
 	if len(raw) > maxURL {
 		return t, fmt.Errorf("URL of %d bytes, at most %d are sent", len(raw), maxURL)
@@ -86,9 +86,9 @@ func ParseTarget(raw string) (t Target, err error) {
 	return t, nil
 }
 
-// normalHost returns the normal spelling of a host, used for look-ups, comparisons and the
-// guard. Numbers that a system's resolver might read as an IPv4 address ("0x7f.1",
-// "2130706433") become that address or an error (WHATWG URL, 3.5 "host parser").
+// normalHost returns the normal spelling of a host, which look-ups, comparisons and the guard use.
+// Numbers that a system's resolver might read as an IPv4 address ("0x7f.1", "2130706433") become
+// that address or an error (WHATWG URL, 3.5 "host parser").
 func normalHost(h string) (string, error) {
 	if inner, ok := strings.CutPrefix(h, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
@@ -113,7 +113,7 @@ func normalHost(h string) (string, error) {
 	}
 	if isNumber(name[strings.LastIndexByte(name, '.')+1:]) {
 		u, err := url.Parse("http://" + h + "/")
-		if err != nil || strings.ContainsAny(h, "+-") { // the library accepts -1 as a number
+		if err != nil || strings.ContainsAny(h, "+-") { // strconv accepts -1 as a number
 			return "", errors.New("ends in a number and is not an IPv4 address")
 		}
 		return u.Hostname(), nil
@@ -133,9 +133,8 @@ func isNumber(label string) bool {
 	return ok && strings.Trim(hex, "0123456789abcdef") == "" || label != "" && strings.Trim(label, "0123456789") == ""
 }
 
-// requestPath turns path, query and fragment of a URL into a request target. It drops the
-// fragment and percent-encodes bytes that a request line cannot have. It leaves everything
-// else unchanged.
+// requestPath turns path, query and fragment of a URL into a request target. It drops the fragment
+// and percent-encodes bytes that a request line cannot have. Other bytes stay unchanged.
 func requestPath(p string) string {
 	if i := strings.IndexByte(p, '#'); i >= 0 {
 		p = p[:i]

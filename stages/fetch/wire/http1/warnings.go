@@ -1,34 +1,34 @@
 package http1
 
-// The codes of Response.Warnings tell what was malformed and how it was read.
+// The codes of Response.Warnings tell which part was malformed and how it was read.
 const (
-	WarnLocation         = "location"                // not a valid URL; read as browsers read it
-	WarnLocationConflict = "location-conflict"       // several different values; the first that is not empty counts
+	WarnLocation         = "location"                // Location is not a valid URL and was read as browsers read it
+	WarnLocationConflict = "location-conflict"       // several different Locations; the first that is not empty counts
 	WarnLeadingBytes     = "leading-bytes"           // up to four bytes or empty lines before the status line were skipped
-	WarnNoStatusLine     = "no-status-line"          // HTTP/0.9, or header lines without a status line; read as 200
-	WarnICY              = "icy-status-line"         // "ICY 200 OK": read as HTTP/1.0
-	WarnVersion          = "http-version"            // neither 1.0 nor 1.1: read as 1.1
-	WarnStatusMissing    = "status-code-missing"     // read as 200
+	WarnNoStatusLine     = "no-status-line"          // HTTP/0.9, or header lines without a status line; the status was read as 200
+	WarnICY              = "icy-status-line"         // "ICY 200 OK" was read as HTTP/1.0
+	WarnVersion          = "http-version"            // a version other than 1.0 and 1.1 was read as 1.1
+	WarnStatusMissing    = "status-code-missing"     // a missing status code was read as 200
 	WarnStatusLine       = "status-line"             // odd bytes around the status code were skipped
 	WarnHeadTruncated    = "head-truncated"          // the connection ended inside the head, so there is no body
 	WarnHeadEndMissing   = "head-end-missing"        // a document began where the empty line should be
-	WarnHeaderNoColon    = "header-without-colon"    // the line was skipped
-	WarnHeaderEmptyName  = "header-without-name"     // the line was skipped
+	WarnHeaderNoColon    = "header-without-colon"    // a header line without a colon was skipped
+	WarnHeaderEmptyName  = "header-without-name"     // a header line without a name was skipped
 	WarnHeaderNUL        = "header-nul"              // NULs were removed
-	WarnHeaderCR         = "header-bare-cr"          // read as a space
-	WarnHeaderSpace      = "header-space-in-name"    // space before the colon was removed
-	WarnHeaderFolded     = "header-folded"           // continuation line joined by a space
+	WarnHeaderCR         = "header-bare-cr"          // a bare CR was read as a space
+	WarnHeaderSpace      = "header-space-in-name"    // space between a field name and the colon was removed
+	WarnHeaderFolded     = "header-folded"           // a continuation line was joined by a space
 	WarnHeaderCount      = "header-count"            // fields after the first 1,024 were dropped
 	WarnBareLF           = "bare-lf"                 // lines of the head ended without a CR
-	WarnLengthInvalid    = "content-length-invalid"  // ignored
-	WarnLengthConflict   = "content-length-conflict" // the largest counts, unless the connection ends sooner
-	WarnLengthIgnored    = "content-length-ignored"  // there is a Transfer-Encoding too (RFC 9112, 6.3)
-	WarnTransferEncoding = "transfer-encoding"       // codings other than chunked
+	WarnLengthInvalid    = "content-length-invalid"  // an invalid Content-Length was ignored
+	WarnLengthConflict   = "content-length-conflict" // of several Content-Lengths, the largest counts, unless the connection ends sooner
+	WarnLengthIgnored    = "content-length-ignored"  // Content-Length was ignored, because there is a Transfer-Encoding (RFC 9112, 6.3)
+	WarnTransferEncoding = "transfer-encoding"       // Transfer-Encoding has codings other than chunked
 	WarnNotChunked       = "not-chunked"             // the body was read as plain data
-	WarnChunkLine        = "chunk-line"              // sizes with spaces around them, or lines without a CR
+	WarnChunkLine        = "chunk-line"              // chunk sizes have spaces around them, or lines have no CR
 	WarnChunkInvalid     = "chunk-invalid"           // the rest of the body was not read
-	WarnChunkEnd         = "chunk-end"               // no line break after chunk data
-	WarnChunkOverhead    = "chunk-overhead"          // more than 1 MiB of framing; the rest was not read
+	WarnChunkEnd         = "chunk-end"               // chunk data has no line break after it
+	WarnChunkOverhead    = "chunk-overhead"          // the framing has more than 1 MiB, and the rest of the body was not read
 	WarnTrailer          = "trailer"                 // the trailer section did not end
 	WarnBodyUnexpected   = "body-unexpected"         // bytes after the end of the response were not read
 	WarnConnection       = "connection"              // the connection was reset during the body

@@ -1,5 +1,5 @@
-// Package wiretest makes bodies for tests: pages, noise, and their codings and framings.
-// Only tests import it.
+// Package wiretest makes bodies for tests: pages, noise, and their codings and framings. Only tests
+// import wiretest.
 package wiretest
 
 import (
@@ -19,7 +19,7 @@ import (
 // Page is a short HTML document of 37 bytes.
 const Page = "<html><title>a</title><p>hello</html>"
 
-// LongPage is an HTML document of some 23 KB.
+// LongPage is an HTML document of about 23 KB.
 var LongPage = "<html>" + strings.Repeat("<p>all work and no play makes jack a dull boy ", 500) + "</html>"
 
 // Noise returns n bytes of text that hardly compresses. Each call returns the same text.
@@ -32,8 +32,8 @@ func Noise(n int) string {
 	return string(b)
 }
 
-// Encode returns s in a content coding; it also knows "raw deflate" (RFC 1951). It panics
-// at an unknown coding.
+// Encode returns s in a content coding. "raw deflate" means RFC 1951. Encode panics if the coding
+// is unknown.
 func Encode(coding, s string) string {
 	var b bytes.Buffer
 	w := map[string]func() io.WriteCloser{
