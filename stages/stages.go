@@ -1,14 +1,14 @@
-// Package stages defines what all stages share: their order, the environment
-// that a task runs in, how a task is named, and how failures are classed.
+// Package stages defines the common parts of all stages: their order, the environment in which a
+// task runs, the names of tasks, and the classes of failures.
 //
-// A stage is a set of tasks; it starts when every task of the stage before it has
-// a result. Each reduce stage is a package below with
+// A stage is a set of tasks. A stage starts when every task of the stage before it has a result.
+// Each reduce stage is a package below with
 //
 //	func Run(ctx context.Context, env *Env, in *Input, cfg Config) (*manifest.Result, error)
 //
-// which is a deterministic function of its committed inputs: the same inputs give the
-// same bytes. The same holds for fetch in a reparse (2026-11r1), whose tasks read stored
-// responses. Stages never import one another. This package imports formats packages only.
+// This function is deterministic: the same committed inputs give the same bytes. The same is true
+// of fetch in a reparse (2026-11r1), whose tasks read stored responses. Stages never import one
+// another. Package stages imports only formats packages.
 package stages
 
 import (
@@ -23,7 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Stage is a stage's name.
+// Stage is the name of a stage.
 type Stage string
 
 // The stages of a round.
@@ -40,8 +40,8 @@ const (
 // Order lists the stages that have tasks, in the order in which they run.
 var Order = []Stage{Fetch, Merge, Dedup, Rank, Frontier, Publish}
 
-// Tasks is the number of tasks of a stage: one per partition for fetch, merge and publish,
-// one per reduce bucket for rank and frontier, and one for dedup, which compares all pages.
+// Tasks returns the number of tasks of a stage: one per partition for fetch, merge and publish, one
+// per reduce bucket for rank and frontier, and one for dedup, because dedup compares all pages.
 func (s Stage) Tasks(p *manifest.Plan) int {
 	switch s {
 	case Fetch, Merge, Publish:
@@ -54,12 +54,12 @@ func (s Stage) Tasks(p *manifest.Plan) int {
 	return 0
 }
 
-// Valid reports whether s has tasks.
+// Valid reports whether s is a stage with tasks.
 func (s Stage) Valid() bool {
 	return slices.Contains(Order, s)
 }
 
-// Task is one stage on one partition (for rank and frontier: on one bucket).
+// Task is the work of one stage on one partition (on one bucket for rank and frontier).
 type Task struct {
 	Stage     Stage
 	Crawl     string
@@ -67,17 +67,17 @@ type Task struct {
 	Partition int
 }
 
-// String names the task in logs, errors and keys alike: fetch@2026-11.0:17.
+// String returns the name of the task in logs, errors and keys: fetch@2026-11.0:17.
 func (t Task) String() string {
 	return fmt.Sprintf("%s@%s.%d:%d", t.Stage, t.Crawl, t.Round, t.Partition)
 }
 
-// These errors say how a task failed. An interruption is no failure of the task itself.
+// These errors say how a task failed. An interruption is not a failure of the task itself.
 var (
-	// ErrInterrupted means that the task was told to stop. Its work is kept, and a later
-	// attempt continues it (exit 75).
+	// ErrInterrupted means that the task was told to stop. Its work is kept, and a later attempt
+	// continues the task (exit 75).
 	ErrInterrupted = errors.New("interrupted")
-	// ErrPermanent means that retrying cannot help (exit 78).
+	// ErrPermanent means that a retry cannot help (exit 78).
 	ErrPermanent = errors.New("retrying cannot help")
 	// ErrTaken means that another attempt holds the task.
 	ErrTaken = errors.New("another attempt holds this task")
@@ -86,11 +86,11 @@ var (
 // Clock gives a task the time.
 type Clock interface {
 	Now() time.Time
-	// Sleep returns early with the context's error when it ends.
+	// Sleep waits for d. If ctx ends before, Sleep returns the context's error at once.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// SystemClock is the machine's clock; under testing/synctest it is the bubble's.
+// SystemClock is the machine's clock. Under testing/synctest it is the clock of the bubble.
 type SystemClock struct{}
 
 // Now returns the current time.
@@ -108,25 +108,25 @@ func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Env is what the runner of a task provides.
+// Env holds the environment that a task gets from its runner.
 type Env struct {
 	Bucket   store.Bucket
-	Scratch  string // an existing, empty local directory for this attempt only; the caller removes it
+	Scratch  string // existing, empty local directory for this attempt only; the caller removes it
 	Clock    Clock
-	Log      *slog.Logger // its lines already name the task
+	Log      *slog.Logger // log whose lines already name the task
 	Progress Progress
-	Watcher  Watcher // nil if nobody watches
-	Version  string  // crawlbatch version, for manifests and WARC files
-	// Format is the schema.FormatVersion of the task's frozen inputs. The task's tables get
-	// the columns and encodings of that version. Zero is the newest.
+	Watcher  Watcher // nil if nobody displays the task
+	Version  string  // version of crawlbatch, for manifests and WARC files
+	// Format is the schema.FormatVersion of the task's frozen inputs. The task's tables get the
+	// columns and encodings of that version. Zero means the newest version.
 	Format int
 }
 
-// Input is what a reduce task reads: the round's plan, the committed results of the stages
-// before it in this round, and the sealed rounds before this one.
+// Input is the input of a reduce task: the round's plan, the committed results of the stages before
+// it in this round, and the sealed rounds before this round.
 type Input struct {
 	Task    Task
 	Plan    *manifest.Plan
-	Results map[Stage][]*manifest.Result // complete results of each stage, by partition
-	Earlier []*manifest.Sealed           // this crawl's rounds and those of the crawls it continues, oldest first
+	Results map[Stage][]*manifest.Result // complete results of each stage, in the order of partitions
+	Earlier []*manifest.Sealed           // rounds of this crawl and of the crawls that it continues, the oldest first
 }

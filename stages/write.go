@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// ByURL is the order of most tables.
+// ByURL holds the columns by which most tables are sorted.
 var ByURL = []string{"url_surtkey", "url"}
 
 // NewWriter returns the writer of a table in the scratch directory, in the task's format
@@ -18,7 +18,7 @@ func NewWriter[T any](env *Env, dataset string, sortedBy []string, opts ...table
 	return table.NewWriter[T](filepath.Join(env.Scratch, dataset+".parquet"), opts...)
 }
 
-// Write stores a table as the object key. Fill appends its rows, sorted by the columns of
+// Write stores a table under the given key. fill appends the table's rows, sorted by the columns of
 // sortedBy.
 func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, fill func(*table.Writer[T]) error,
 	opts ...table.WriterOption) (manifest.File, error) {

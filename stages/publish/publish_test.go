@@ -34,7 +34,7 @@ func key(t *testing.T, url string) urlkey.Key {
 	return k
 }
 
-// working makes a page as merge writes it, with its term counts.
+// working returns a page in the form that merge writes, with its term counts.
 func working(t *testing.T, url string, indexable bool) schema.WorkingPage {
 	p := page(t, url, indexable)
 	return schema.Working(&p, schema.TermCounts{Terms: []string{"lamp"}, Counts: []int32{3}})
@@ -44,7 +44,8 @@ func page(t *testing.T, url string, indexable bool) schema.Page {
 	return schema.Page{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: key(t, url).SURT, URL: url}, Title: url, Indexable: indexable}}
 }
 
-// input is a round of three pages: a represents only itself, b represents its copy c.
+// input makes a round of three pages. Page a represents only itself, and page b represents its copy
+// c.
 func input(t *testing.T, b store.Bucket) *stages.Input {
 	t.Helper()
 	ua, ub, uc := "http://h.test/a", "http://h.test/b", "http://h.test/c"

@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Seal lists everything that a round has published. It reads the results of all stages,
-// which must be complete. Counts are named STAGE.NAME and summed over tasks.
+// Seal lists all files that a round has published. It reads the results of all stages, which must
+// be complete. Counts are named STAGE.NAME and summed over tasks.
 func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
 	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
 	totals := map[string]int64{"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions))}
@@ -37,8 +37,8 @@ func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manif
 	return s, nil
 }
 
-// lasts reports whether later rounds or readers need a file. They need parts of datasets,
-// WARC files, and the working files of dedup and frontier.
+// lasts reports whether later rounds or readers need a file. They need parts of datasets, WARC
+// files, and the working files of dedup and frontier.
 func lasts(stage stages.Stage, f manifest.File) bool {
 	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || stage == stages.Dedup || stage == stages.Frontier
 }

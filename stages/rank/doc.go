@@ -1,15 +1,15 @@
 // Package rank counts the links among the round's pages: the inlinks of every target,
 // and a PageRank of hosts.
 //
-// In: merge's working files edges (only the bucket's row groups), hostedges and hosts. Out,
-// for one reduce bucket: the working file inlinks, a row for each target of the bucket,
-// which frontier and publish join; and the bucket's part of the published hosts.
+// In: merge's working files edges (only the bucket's row groups), hostedges and hosts. Out, for one
+// reduce bucket: the working file inlinks, with a row for each target of the bucket, which frontier
+// and publish join; and the bucket's part of the published hosts.
 //
-// Targets are streamed in order, so memory holds the sources of one target (bounded) and
-// the host graph. The graph takes 12 bytes per edge, and 16 bytes plus the name per host.
-// Every task computes the whole host graph's PageRank and writes only its own hosts. The
-// host graph is much smaller than the link graph, and no task waits for another. Sums run
-// in host order, whatever the parallelism, so that the same inputs give the same bytes.
+// Targets are streamed in order, so memory holds the sources of one target (bounded) and the host
+// graph. The graph takes 12 bytes per edge, and 16 bytes plus the name per host. Every task
+// computes the PageRank of the whole host graph and writes only its own hosts, so no task waits for
+// another. The host graph is much smaller than the link graph. Sums run in host order, whatever the
+// parallelism, so that the same inputs give the same bytes.
 //
-// It imports stages and formats packages.
+// Package rank imports stages and formats packages.
 package rank

@@ -14,29 +14,28 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The parameters of PageRank (Page, Brin, Motwani, Winograd: The PageRank
-// Citation Ranking, 1999) over hosts. An edge counts once, however many links it has.
+// The parameters of PageRank over hosts (Page, Brin, Motwani, Winograd: The PageRank Citation
+// Ranking, 1999). An edge counts once, however many links it has.
 const (
 	damping       = 0.85
 	tolerance     = 1e-6 // largest L1 difference between the last two iterations
-	maxIterations = 200  // with damping 0.85, the difference is below tolerance after about 90
+	maxIterations = 200  // with damping 0.85, the difference is below tolerance after about 90 iterations
 )
 
-// graph holds the links between hosts. A host's number is its place in the sorted
-// names.
+// graph holds the links between hosts. The number of a host is its place in the sorted names.
 type graph struct {
 	names []string
 	ids   map[string]int32
-	// in[start[d]:start[d+1]] are the hosts that link to d, ascending.
+	// The hosts that link to host d are in[start[d]:start[d+1]], ascending.
 	start []int64
 	in    []int32
-	out   []int32 // number of hosts that each host links to
+	out   []int32 // number of hosts to which each host links
 }
 
 // loadGraph reads the hosts and the host edges of all partitions.
 func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
-	var from, to []int32 // edges; hosts are numbered by first appearance
+	var from, to []int32 // edges between hosts, which are numbered by first appearance
 	seen := func(name string) int32 {
 		id, ok := g.ids[name]
 		if !ok {
@@ -72,7 +71,7 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	return g, nil
 }
 
-// sortNames renumbers the hosts in the order of their names. Then the numbers, and so the
+// sortNames renumbers the hosts in the order of their names. After that, the numbers, and so the
 // order of every sum, depend only on the graph.
 func (g *graph) sortNames(from, to []int32) {
 	order := make([]int32, len(g.names))
@@ -93,8 +92,8 @@ func (g *graph) sortNames(from, to []int32) {
 	}
 }
 
-// index groups the edges by target. It uses a counting sort by source and then by target,
-// so that the sources of a target ascend. Repeated edges count once.
+// index groups the edges by target. It uses a counting sort by source and then by target, so the
+// sources of each target ascend. Repeated edges count once.
 func (g *graph) index(from, to []int32) {
 	n := len(g.names)
 	bySource := make([]int64, n+1)
@@ -133,11 +132,11 @@ func (g *graph) index(from, to []int32) {
 	}
 }
 
-// inDegree is how many other hosts link to host d.
+// inDegree returns how many other hosts link to host d.
 func (g *graph) inDegree(d int32) int64 { return g.start[d+1] - g.start[d] }
 
-// pageRank returns the rank of each host; they sum to 1. The mass of hosts
-// without outgoing edges is spread evenly.
+// pageRank returns the rank of each host. The ranks sum to 1. The mass of hosts without outgoing
+// edges is spread evenly.
 func (g *graph) pageRank(ctx context.Context) ([]float64, error) {
 	n := len(g.names)
 	if n == 0 {

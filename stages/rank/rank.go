@@ -14,9 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config and the inputs together determine the results.
+// Config holds the settings of rank. The results depend only on them and the inputs.
 type Config struct {
-	Followed []schema.LinkKind // kinds whose targets may be planned
+	Followed []schema.LinkKind // kinds of links whose targets may be planned
 }
 
 // Run makes the inlinks and the hosts of one reduce bucket.
@@ -44,8 +44,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}, nil
 }
 
-// writeHosts writes the bucket's hosts, which are the hosts of the partitions and the hosts
-// that are only link targets.
+// writeHosts writes the bucket's hosts: the hosts of the partitions and the hosts that are only
+// link targets.
 func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, ranks []float64) (manifest.File, error) {
 	t := in.Task
 	key := layout.Table(stages.FileHosts, t.Crawl, t.Round, t.Partition)
@@ -58,7 +58,8 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 			h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
 			return w.Append(&h)
 		}
-		// linkedOnly writes the hosts before end that are link targets and in no partition.
+		// linkedOnly writes the hosts with numbers below end that are link targets and in no
+		// partition.
 		linkedOnly := func(end int32) error {
 			for ; at < end; at++ {
 				name := g.names[at]
@@ -124,7 +125,7 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 	return f, edges, err
 }
 
-// hostName is a host without its port.
+// hostName returns a host without its port.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name

@@ -22,7 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// edge is a link between pages of a test web, written as "host/page".
+// edge is a link between two pages of a test web. Each page is written as "host/page".
 type edge struct {
 	from, to string
 	depth    int32
@@ -33,8 +33,8 @@ type edge struct {
 	spelling string
 }
 
-// world writes edges as merge would, with hosts distributed over partitions, and returns
-// the input of a bucket's task.
+// world writes edges as merge would, with hosts distributed over partitions. It returns the input
+// of a bucket's task.
 func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, bucket int) (*stages.Env, *stages.Input) {
 	t.Helper()
 	plan := &manifest.Plan{ID: "p", Crawl: "2026-11", Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
@@ -97,7 +97,7 @@ func put[T any](t *testing.T, b store.Bucket, name string, p int, rows []T) mani
 	return tabletest.Write(t, b, name, layout.Working("2026-11", 0, "merge", name, p), rows)
 }
 
-// run ranks the edges with all their buckets and returns the rows of both files.
+// run runs the tasks of all buckets on the edges, and returns the rows of both files.
 func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -150,7 +150,7 @@ func TestSpellingsOfATargetAreUnited(t *testing.T) {
 	for n, s := range []string{"c", "", "g", "a", "c", "f", "b", "e"} {
 		all = append(all, edge{from: fmt.Sprintf("a/%d", n), to: "a/x", spelling: s, depth: 1})
 	}
-	// A link of a kind that is not followed counts only for its spelling.
+	// Of a link whose kind is not followed, only the spelling counts.
 	all = append(all, edge{from: "a/9", to: "a/x", kind: schema.KindFeed, spelling: "d", anchor: "no"}, edge{from: "a/9", to: "a/z", kind: schema.KindFeed, spelling: "z"})
 	inlinks, _, _ := run(t, all, 2, 1)
 	var got []string
@@ -163,8 +163,8 @@ func TestSpellingsOfATargetAreUnited(t *testing.T) {
 	}
 }
 
-// TestPageRankOfAHandGraph checks a → b, a → c, b → c, c → a, and d without links against
-// the linear system that PageRank solves.
+// TestPageRankOfAHandGraph ranks the graph a → b, a → c, b → c, c → a, and d without links. It
+// compares the ranks with the solution of PageRank's linear system.
 func TestPageRankOfAHandGraph(t *testing.T) {
 	_, hosts, _ := run(t, []edge{{from: "a/1", to: "b/1"}, {from: "a/1", to: "c/1"}, {from: "b/1", to: "c/1"}, {from: "c/1", to: "a/1"}, {from: "c/2", to: "d/1"}}, 1, 1)
 	got := map[string]float64{}

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	maxAnchors  = 256 // how many distinct anchor texts of a target are counted, in the order of the sources' URLs
+	maxAnchors  = 256 // number of distinct anchor texts of a target that are counted, in the order of the sources' URLs
 	keepAnchors = 5
 )
 
-// target aggregates the edges of one target. Its memory is bounded by the number of hosts
-// and maxAnchors, however many sources there are.
+// target aggregates the edges of one target. The number of hosts and maxAnchors bound its memory,
+// however many sources there are.
 type target struct {
 	row      schema.Inlink
 	followed map[schema.LinkKind]bool
 	ids      map[string]int32
-	source   string // the last source that was counted
+	source   string // source that was counted last
 
-	// seen[host] is the number of the last target that the host was counted for.
+	// seen[host] is the number of the target for which the host was last counted.
 	seen   []int32
 	number int32
 
@@ -36,7 +36,7 @@ func newTarget(g *graph, cfg Config) *target {
 	return t
 }
 
-// reset starts with the target of e.
+// reset starts a new row for the target of e.
 func (t *target) reset(e *schema.Edge) {
 	t.row = schema.Inlink{SURT: e.TargetSURT, URL: e.Target}
 	t.source = ""
@@ -44,7 +44,7 @@ func (t *target) reset(e *schema.Edge) {
 	clear(t.anchors)
 }
 
-// add counts an edge. Edges of a target come in the order of their sources.
+// add counts an edge. Edges of a target must come in the order of their sources.
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
@@ -69,14 +69,14 @@ func (t *target) add(e *schema.Edge) {
 	t.row.FollowKind = t.row.FollowKind || kind
 	switch {
 	case counts && !t.row.Followed:
-		// A followed link replaces all links that are not followed.
+		// The first followed link replaces the data of links that are not followed.
 		t.row.Followed, t.row.SourceDepth, t.row.FirstSource = true, e.SourceDepth, e.Source
 	case counts == t.row.Followed && (t.row.FirstSource == "" || e.SourceDepth < t.row.SourceDepth):
 		t.row.SourceDepth, t.row.FirstSource = e.SourceDepth, e.Source
 	}
 }
 
-// finish completes the row with the most frequent anchor texts.
+// finish completes the row with the most frequent anchor texts, and returns it.
 func (t *target) finish() schema.Inlink {
 	texts := make([]string, 0, len(t.anchors))
 	for text := range t.anchors {

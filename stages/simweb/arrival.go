@@ -7,20 +7,19 @@ import (
 	"time"
 )
 
-// A busy server may read a request long after it arrived. A crawler's pace is judged by the
-// time of arrival. The kernel records that time if the system supports it
-// (arrival_linux.go).
+// A busy server may read a request long after the request arrived. A crawler's pace is judged by
+// the time of arrival. If the system supports it, the kernel records that time (arrival_linux.go).
 
-// arrivals is a connection that knows when the bytes last read from it arrived.
+// arrivals is a connection that knows when the bytes that were last read from it arrived.
 type arrivals interface {
-	// Arrived returns zero if the kernel did not record the time.
+	// Arrived returns the zero time if the kernel did not record the time.
 	Arrived() time.Time
 }
 
 type arrivalKey struct{}
 
-// withArrivals adds conn to the context of its requests, so that their handler can read
-// arrival times.
+// withArrivals adds conn to the context of the connection's requests, so that their handler can
+// read arrival times.
 func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	if a, ok := conn.(arrivals); ok {
 		return context.WithValue(ctx, arrivalKey{}, a)
@@ -28,9 +27,9 @@ func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// arrived returns when the last bytes of a request's head reached this machine, or now if
-// the kernel did not record it. These bytes belong to this request, because no client of
-// simweb pipelines requests.
+// arrived returns when the last bytes of a request's head reached this machine. If the kernel did
+// not record this time, it returns the current time. These bytes belong to this request, because no
+// client of simweb pipelines requests.
 func arrived(r *http.Request) time.Time {
 	if a, ok := r.Context().Value(arrivalKey{}).(arrivals); ok {
 		if at := a.Arrived(); !at.IsZero() {

@@ -12,8 +12,9 @@ import (
 )
 
 // stamped makes the kernel record when data arrives on the connections of a TCP listener
-// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so it also covers data
-// that arrives before Accept. The kernel begins a moment after the first request for it.
+// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so it also covers data that
+// arrives before Accept. The kernel begins to record a moment after the first process has set this
+// option.
 func stamped(ln net.Listener) net.Listener {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -28,7 +29,7 @@ func stamped(ln net.Listener) net.Listener {
 		refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1)
 	})
 	if err != nil || refused != nil {
-		return ln // an old kernel; the time of reading is used instead
+		return ln // an old kernel lacks the option, so the time of reading is used
 	}
 	return stampedListener{tcp}
 }
@@ -48,7 +49,7 @@ func (l stampedListener) Accept() (net.Conn, error) {
 	return &stampedConn{TCPConn: tcp, raw: raw}, nil
 }
 
-// stampedConn is a TCP connection that knows when the bytes read last arrived.
+// stampedConn is a TCP connection that knows when the bytes that were last read arrived.
 type stampedConn struct {
 	*net.TCPConn
 	raw     syscall.RawConn
@@ -63,7 +64,7 @@ func (c *stampedConn) Arrived() time.Time {
 	return time.Time{}
 }
 
-// timespec64 is the size of a struct __kernel_timespec: two int64 values on every
+// timespec64 is the size of a struct __kernel_timespec in bytes: two int64 values on every
 // platform.
 const timespec64 = 16
 
@@ -86,7 +87,7 @@ func (c *stampedConn) Read(p []byte) (int, error) {
 		}
 	})
 	switch {
-	case err != nil: // closed, or past a deadline
+	case err != nil: // the connection is closed or past a deadline
 		return 0, err
 	case failure != nil:
 		return 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: failure}
@@ -97,7 +98,7 @@ func (c *stampedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// arrivalIn returns the time in the control data, or 0 if there is none.
+// arrivalIn returns the time in the control data, in nanoseconds, or 0 if there is none.
 func arrivalIn(control []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -112,7 +113,7 @@ func arrivalIn(control []byte) int64 {
 	return 0
 }
 
-// WriteTo implements io.WriterTo. TCPConn's WriteTo would bypass Read.
+// WriteTo implements io.WriterTo. Without it, TCPConn's WriteTo would bypass Read.
 func (c *stampedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }

@@ -4,5 +4,6 @@ package simweb
 
 import "net"
 
-// stamped returns ln: only the Linux version can ask the kernel for arrival times.
+// stamped returns ln unchanged, because only the Linux version can get arrival times from the
+// kernel.
 func stamped(ln net.Listener) net.Listener { return ln }

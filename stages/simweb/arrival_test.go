@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A server without CPU time reads requests late. The log must still give their times of
-// arrival.
+// A server without CPU time reads requests late. The log must still state when they arrived.
 func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	web, log := newWeb(t, nil), NewLog(nil)
 	server := NewServer(web, log)
@@ -24,7 +23,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { done <- server.Serve(ctx, late) }()
 
-	// The kernel begins to note times only a moment after the request to do so.
+	// The kernel begins to record times only a moment after the option is set.
 	const tries = 100
 	for i := range tries {
 		conn, err := net.Dial("tcp", ln.Addr().String())

@@ -8,11 +8,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Like real sites, half of the graph's pages have more metadata: a preview card (Open
-// Graph, Twitter), JSON-LD, dates, an icon, the generator. Only the link to the icon
+// Half of the graph's pages have more metadata, like the pages of real sites: a preview card (Open
+// Graph, Twitter), JSON-LD, dates, an icon, the generator. Of these, only the link to the icon
 // affects package truth.
 
-// born is when the oldest page was published.
+// born is when the oldest page of the web was published.
 var born = time.Date(2019, 3, 1, 8, 0, 0, 0, time.UTC)
 
 // dates returns the publication and modification dates of a page.
@@ -22,7 +22,7 @@ func (w *Web) dates(host, page int) (published, modified time.Time) {
 	return published, published.Add(time.Duration(1+k.at(1).below(60*24*60)) * time.Minute)
 }
 
-// card writes the metadata of a page that is meant for other programs.
+// card writes those metadata of a page that are meant for other programs.
 func (a *author) card(path string, k key) {
 	if a.variant != "" || k.at(0).below(2) == 0 {
 		return
@@ -69,8 +69,8 @@ func (a *author) card(path string, k key) {
 		`"datePublished":"` + published.Format(time.RFC3339) + `","publisher":{"@type":"Organization","name":"` + site + `"}}</script>` + "\n")
 }
 
-// announce sets header fields of pages on half of the hosts. It sets the modification date,
-// and on some hosts the content signals.
+// announce sets header fields of pages on half of the hosts. It sets the modification date. On some
+// of these hosts it also sets the content signals.
 func (w *Web) announce(host int, path string, h http.Header) {
 	k := w.hostKey(host).named("announce")
 	page, ok := w.pageOf(host, path)

@@ -11,17 +11,18 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// ErrConfig means that a Config is invalid. The error names the field and the allowed
+// ErrConfig means that a Config is invalid. The error's text names the field and the allowed
 // values.
 var ErrConfig = errors.New("not a usable simweb config")
 
 // Config describes a Web. Webs with equal Configs are equal.
 type Config struct {
 	Seed         uint64
-	Hosts        int // at least 1
+	Hosts        int // number of hosts, at least 1
 	PagesPerHost int // mean number of pages per host, at least 1; sizes follow Zipf's law
 
-	// Each of these shares of a host's pages is from 0 to 1; together they are at most 0.9.
+	// Each of the following shares of a host's pages is from 0 to 1, and together they are at most
+	// 0.9.
 	// The home page is always an ordinary page.
 	FaultShare float64 // share of pages that have a fault, such as a redirect
 	ExactShare float64 // share of pages that are copies of another page
@@ -41,14 +42,14 @@ type Config struct {
 	// everything.
 	Robots bool
 
-	CrawlDelay time.Duration // in the robots.txt of some hosts; 0 for none
-	RetryAfter time.Duration // in 429 and 503 responses, in whole seconds; 0 for none
+	CrawlDelay time.Duration // Crawl-delay in the robots.txt of some hosts; 0 for none
+	RetryAfter time.Duration // Retry-After in 429 and 503 responses, in whole seconds; 0 for none
 	SlowDelay  time.Duration // pause before a slow response, and between the pieces of a dripping response
-	LargeBody  int           // bytes of the large document
+	LargeBody  int           // size of the large document in bytes
 
-	// PrivateSuffix, if not empty, gives some hosts names directly below it, so that each
-	// is its own domain, as with github.io. Such names may really exist, so crawl the web
-	// through a connect-to rule that covers all hosts.
+	// PrivateSuffix, if not empty, gives some hosts names directly below this suffix, so that each
+	// such host is its own domain, as with github.io. Hosts with such names may really exist. A
+	// crawl of this web must therefore use a connect-to rule that covers all hosts.
 	PrivateSuffix string
 }
 
@@ -90,7 +91,7 @@ func (c *Config) Validate() error {
 		{"ShortShare", c.ShortShare}, {"ChainShare", c.ChainShare}, {"SeedShare", c.SeedShare},
 		{"FaultShare + ExactShare + NearShare + ShortShare + 0.1", c.FaultShare + c.ExactShare + c.NearShare + c.ShortShare + 0.1},
 	} {
-		if !(s.share >= 0 && s.share <= 1+1e-9) { // also refuses NaN
+		if !(s.share >= 0 && s.share <= 1+1e-9) { // the condition also refuses NaN
 			return fmt.Errorf("%s %v: want 0 to 1: %w", s.name, s.share, ErrConfig)
 		}
 	}
@@ -119,7 +120,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// faults returns the faults that pages may have.
+// faults returns the faults that the pages of a web may have.
 func (c *Config) faults() []*faults.Fault {
 	return slices.DeleteFunc(faults.Of(c.Faults), func(f *faults.Fault) bool { return slices.Contains(c.Without, f.Name) })
 }

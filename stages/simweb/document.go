@@ -6,38 +6,38 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Document is an HTML page: its bytes and their meaning. Both are written in the same
+// Document is an HTML page: its bytes and their meaning. The generator writes both in the same
 // pass.
 type Document struct {
 	Title, Description, Keywords, Author string
 
-	Language  string // ISO 639-3
-	Canonical string // as declared, or ""
-	Robots    string // meta robots, or ""
-	XRobots   string // X-Robots-Tag, or ""
+	Language  string // language in ISO 639-3
+	Canonical string // declared canonical URL, or ""
+	Robots    string // content of meta robots, or ""
+	XRobots   string // content of X-Robots-Tag, or ""
 
-	Main      []byte // main text, one line per block
+	Main      []byte // main text, with one block per line
 	Links     []Link
-	MainLinks int // how many of Links are in the document up to the end of its main part
+	MainLinks int // number of Links up to the end of the document's main part
 
 	lang    language
 	html    []byte
-	mainEnd int // offset in html
+	mainEnd int // end of the main part, as an offset in html
 }
 
 // Link is a reference in a page, with its meaning.
 type Link struct {
-	Target   string // canonical URL without tracking parameters
+	Target   string // canonical URL of the target without tracking parameters
 	Track    string // tracking parameters of the reference
 	Anchor   string
-	Rel      string // lower case
+	Rel      string // rel of the link in lower case
 	Hreflang string
 	Kind     schema.LinkKind
 	Nofollow bool
 	Position string
 }
 
-// place is a URL of the web. If host is -1, it is a URL outside the web.
+// place is a URL of the web, or a URL outside the web if host is -1.
 type place struct {
 	host int
 	path string // the whole URL if host is -1
@@ -58,15 +58,15 @@ type author struct {
 	page     int
 	variant  string
 	key      key
-	dir      string // directory of the base URL
-	absolute bool   // write only references that do not depend on the base URL
+	dir      string // directory of the document's base URL
+	absolute bool   // whether to write only references that do not depend on the base URL
 	position string
-	nofollow bool // meta robots makes all links nofollow
+	nofollow bool // whether a meta robots makes all links nofollow
 	refresh  *place
 }
 
-// document generates the page with that number for path. variant distinguishes documents
-// with the same number; it is "" for the page of the graph.
+// document generates the document of a page for path. variant distinguishes documents of the same
+// page. It is "" for the page of the graph.
 func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -80,7 +80,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 	a.mainPart(src)
 	a.aside(src)
 	a.footer()
-	if refresh != nil { // the refresh counts as the page's last link
+	if refresh != nil { // the refresh counts as the last link of the page
 		a.record(*refresh, Link{Kind: schema.KindRefresh})
 	}
 	a.text("</body>\n</html>\n")
@@ -89,7 +89,8 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 
 func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
 
-// titleOf returns the title of a page of the graph. Links to the page begin with it.
+// titleOf returns the title of a page of the graph. Links to this page have its first words as
+// their text.
 func (w *Web) titleOf(host, page, words int) string {
 	return title(w.pageKey(host, page).named("title"), words)
 }
@@ -145,8 +146,8 @@ func (a *author) meta(name, content string) {
 	a.text("<meta name=\"" + name + "\" content=\"" + content + "\">\n")
 }
 
-// headLinks writes the link elements. Only pages of the graph declare a canonical URL,
-// because no link may name the landing page of a redirect.
+// headLinks writes the link elements. Only pages of the graph declare a canonical URL. The landing
+// page of a redirect declares none, because no link may name it.
 func (a *author) headLinks(src source, path string, k key) {
 	w := a.w
 	if a.refresh != nil {
@@ -192,7 +193,7 @@ func (a *author) linkEnd(p place, l Link) {
 	a.record(p, l)
 }
 
-// record adds a link that was written to the document's Links.
+// record adds a written link to the document's Links.
 func (a *author) record(p place, l Link) {
 	l.Target = a.w.urlOf(p)
 	l.Position = a.position
@@ -216,8 +217,8 @@ func (a *author) nav() {
 	a.position = ""
 }
 
-// aside writes embedded objects. It also writes the links to this page's children if the
-// main part is short or a copy of another page's.
+// aside writes embedded objects. If the main part is short or a copy of another page's, aside also
+// writes the links to this page's children.
 func (a *author) aside(src source) {
 	w, k := a.w, a.key.named("aside")
 	a.position = "aside"
@@ -278,7 +279,7 @@ func (a *author) footer() {
 	}
 }
 
-// outside returns the home page of a host that the web does not have.
+// outside returns the home page of a host that does not exist in the web.
 func (w *Web) outside(k key) place {
 	return place{-1, "http://" + number("s", k.below(1000)) + ".elsewhere.example/"}
 }

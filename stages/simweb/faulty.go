@@ -6,7 +6,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// FaultURL returns the URL of a fault on a host. num distinguishes URLs of the same fault.
+// FaultURL returns the URL of a fault on a host. num distinguishes the URLs of the same fault.
 func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.at(host, faultPath(name, num))
 }
@@ -45,7 +45,7 @@ func (r *Response) plain(w *Web) faults.Response {
 	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
 }
 
-// redirect returns the Location of a redirect and the URL that it means.
+// redirect returns the Location of a redirect and the URL to which this Location leads.
 func (w *Web) redirect(f *faults.Fault, host, num, hop int) (location, target string) {
 	r := f.Redirect
 	to := place{host, landingPath(f.Name, num)}
@@ -72,8 +72,8 @@ func (w *Web) redirect(f *faults.Fault, host, num, hop int) (location, target st
 	return r.Prefix + location + cmp.Or(r.Written, r.Query) + r.Suffix, w.urlOf(to) + r.Query
 }
 
-// away returns a page of another domain; if there is no other domain, a page outside the
-// web.
+// away returns a page of another domain. If there is no other domain, away returns a page outside
+// the web.
 func (w *Web) away(host, num int) place {
 	k := w.pageKey(host, num).named("away")
 	h, ok := w.stranger(k, host)

@@ -11,16 +11,16 @@ import (
 type role uint8
 
 const (
-	rolePage  role = iota // its own text
-	roleShort             // its own text, with fewer than 50 words
-	roleExact             // the text of another page
-	roleNear              // the text of another page, with a few words changed
-	roleChain             // the text of the page before it, with a few words changed
-	roleFault             // a fault
+	rolePage  role = iota // the page has its own text
+	roleShort             // the page has its own text, with fewer than 50 words
+	roleExact             // the page has the text of another page
+	roleNear              // the page has the text of another page, with a few words changed
+	roleChain             // the page has the text of the page before it, with a few words changed
+	roleFault             // the page is a fault
 )
 
-// Chains of near copies have fixed places. In each block of chainBlock pages, a chain has
-// chainLen pages from chainAt on. The first of them is an ordinary page.
+// Chains of near copies have fixed places. In each block of chainBlock pages, a chain has chainLen
+// pages, beginning at page chainAt. The first page of a chain is an ordinary page.
 const (
 	chainBlock = 16
 	chainAt    = 8
@@ -58,8 +58,8 @@ func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// base returns the page that a copy takes its text from: an ordinary page of this or
-// another host, or the home page if 16 random choices find none.
+// base returns the page from which a copy takes its text. This is an ordinary page of this or
+// another host, or the home page if 16 random choices find no ordinary page.
 func (w *Web) base(host, page int) (int, int) {
 	k := w.pageKey(host, page).named("base")
 	for try := range 16 {
@@ -77,8 +77,8 @@ func (w *Web) base(host, page int) (int, int) {
 // fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls f with the children of page in the tree. A crawler may never see the
-// links of a fault, so the fault's parent also links to the fault's children.
+// children calls f with the children of page in the tree. A crawler may never see the links of a
+// fault, so the fault's parent also links to the fault's children.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
 	for c := page*fanout + 1; c <= page*fanout+fanout && c < n; c++ {
@@ -124,7 +124,7 @@ func (w *Web) path(host, page int) string {
 	return "/caf%C3%A9/" + slug() + ".html"
 }
 
-// pageOf returns the page with that path.
+// pageOf returns the page with the given path. ok is false if the host has no such page.
 func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 	if path == "/" {
 		return 0, true

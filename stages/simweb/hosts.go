@@ -9,12 +9,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Web is a synthetic web. It is immutable and stores no pages. Any number of goroutines
-// may use it.
+// Web is a synthetic web. It is immutable and stores no pages. Any number of goroutines may use a
+// Web.
 type Web struct {
 	cfg    Config
 	root   key
-	faults []*faults.Fault // the faults that pages have
+	faults []*faults.Fault // faults that pages of the web have
 	// harmonic[n] is the sum of the Zipf weights of ranks 1 to n.
 	harmonic [sizeBlock + 1]float64
 }
@@ -37,8 +37,8 @@ func (w *Web) Config() Config { return w.cfg }
 // Hosts returns the number of hosts.
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
-// Each domainBlock consecutive hosts share domains by one of these patterns. A pattern has
-// for each host the index of its domain's first host.
+// Each domainBlock consecutive hosts share domains by one of these patterns. For each host, a
+// pattern has the index of the first host of the same domain.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{
@@ -47,15 +47,15 @@ var domainPatterns = [...][domainBlock]int{
 	{0, 1, 1, 3, 3, 5, 6, 7},
 }
 
-// domainOf returns the number of the first host of host i's domain.
+// domainOf returns the number of the first host in the domain of host i.
 func (w *Web) domainOf(i int) int {
 	block := i / domainBlock
 	pattern := &domainPatterns[w.root.named("domains").at(block).below(len(domainPatterns))]
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// private reports whether host i is below the private suffix. This is true of one in five
-// hosts that are alone in their domain.
+// private reports whether the name of host i is below the private suffix. This is true of one in
+// five hosts that are alone in their domain.
 func (w *Web) private(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
@@ -84,7 +84,7 @@ func number(letter string, i int) string {
 	return letter + "00000"[min(5, len(digits)):] + digits
 }
 
-// HostIndex returns the number of the host with that name, which may end in ":80".
+// HostIndex returns the number of the host with the given name. The name may end in ":80".
 func (w *Web) HostIndex(name string) (int, bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, ":80"))
 	digits, ok := strings.CutPrefix(name, "h")
@@ -102,7 +102,7 @@ func (w *Web) HostIndex(name string) (int, bool) {
 	return i, true
 }
 
-// sibling returns another host of the same domain, or i itself if there is none.
+// sibling returns another host of the same domain, or i itself if there is no other.
 func (w *Web) sibling(i int) int {
 	d := w.domainOf(i)
 	for j := d; j < d+domainBlock && j < w.cfg.Hosts; j++ {
@@ -113,7 +113,7 @@ func (w *Web) sibling(i int) int {
 	return i
 }
 
-// stranger returns a host of another domain. ok is false if there is none.
+// stranger returns a host of another domain. ok is false if there is no other domain.
 func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	n := w.cfg.Hosts
 	for off, try := k.below(n), 0; try < min(n, 2*domainBlock); try++ {
@@ -141,8 +141,8 @@ func (w *Web) Pages(i int) int {
 func (w *Web) hostKey(i int) key          { return w.root.named("host").at(i) }
 func (w *Web) pageKey(host, page int) key { return w.hostKey(host).at(page) }
 
-// Locate returns the host and path of a canonical URL. ok is false if the web does not
-// have the host.
+// Locate returns the host and path of a canonical URL. ok is false if the URL's host is not in the
+// web.
 func (w *Web) Locate(url string) (host int, path string, ok bool) {
 	rest, found := strings.CutPrefix(url, "http://")
 	i := strings.IndexByte(rest, '/')

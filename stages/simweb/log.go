@@ -11,11 +11,11 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // time of arrival; if unknown, when its head had been read
-	Host      string    `json:"host"` // lower case, with the port unless it is 80
-	Path      string    `json:"path"` // path and query as sent
+	Time      time.Time `json:"time"` // time of arrival of the request; if unknown, when its head had been read
+	Host      string    `json:"host"` // host in lower case, with the port unless it is 80
+	Path      string    `json:"path"` // path and query, unchanged
 	UserAgent string    `json:"user_agent"`
-	Status    int       `json:"status"` // status of the response; 0 if none was sent
+	Status    int       `json:"status"` // status of the response; 0 if no response was sent
 }
 
 // Log records the requests to a Server, in the order in which their responses began. Several
@@ -23,11 +23,11 @@ type Entry struct {
 type Log struct {
 	mu      sync.Mutex
 	entries []Entry
-	enc     *json.Encoder // nil: entries are kept in memory
+	enc     *json.Encoder // nil if entries are kept in memory
 	err     error
 }
 
-// NewLog returns a log that writes each entry as a line of JSON to w. If w is nil, it keeps
+// NewLog returns a log that writes each entry as a line of JSON to w. If w is nil, the log keeps
 // the entries in memory.
 func NewLog(w io.Writer) *Log {
 	l := new(Log)
@@ -50,14 +50,14 @@ func (l *Log) add(e Entry) {
 	}
 }
 
-// Entries returns a copy of the kept entries, oldest first.
+// Entries returns a copy of the kept entries, the oldest first.
 func (l *Log) Entries() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.entries)
 }
 
-// Err returns the first error of writing the log. After it the Log writes nothing.
+// Err returns the first error of writing the log. After an error the Log writes no more entries.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

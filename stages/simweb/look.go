@@ -8,17 +8,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Response is what a host of the web returns for a URL, before any transport.
+// Response is the response of a host of the web to a request for a URL, before any transport.
 type Response struct {
 	Status   int
 	MIME     string
-	Location string    // Location of a redirect, as sent
-	Target   string    // the URL that Location means; "" if it cannot be crawled
-	Document *Document // an HTML page, or nil
+	Location string    // Location of a redirect, unchanged
+	Target   string    // URL to which Location leads; "" if it cannot be crawled
+	Document *Document // HTML page, or nil
 	Body     []byte
-	MainEnd  int           // offset in Body at which a page's main part ends
-	XRobots  string        // X-Robots-Tag
-	Fault    *faults.Fault // what goes wrong, or nil
+	MainEnd  int           // end of a page's main part, as an offset in Body
+	XRobots  string        // content of X-Robots-Tag
+	Fault    *faults.Fault // fault of the response, or nil
 }
 
 // Redirects reports whether the response is a redirect, with or without a Location.
@@ -26,8 +26,8 @@ func (r *Response) Redirects() bool {
 	return r.Location != "" || r.Fault != nil && r.Fault.Redirect != nil
 }
 
-// faultPath returns the path of a fault. landingPath returns the path of the page to which
-// the fault leads.
+// faultPath returns the path of a fault. landingPath returns the path of the page to which that
+// fault leads.
 func faultPath(name string, num int) string { return "/fault/" + name + "/" + strconv.Itoa(num) }
 
 func landingPath(name string, num int) string { return "/land/" + name + "/" + strconv.Itoa(num) }
@@ -36,14 +36,14 @@ func hopPath(name string, num, hop int) string {
 	return faultPath(name, num) + "/" + strconv.Itoa(hop)
 }
 
-// isTrack reports whether sites use a parameter to track their readers. The web ignores
-// such parameters.
+// isTrack reports whether sites use a parameter to track their readers. The web ignores such
+// parameters.
 func isTrack(param string) bool {
 	name, _, _ := strings.Cut(param, "=")
 	return strings.HasPrefix(name, "utm_") || name == "fbclid" || name == "gclid" || name == "ref"
 }
 
-// Untracked removes tracking parameters from a path.
+// Untracked returns a path without its tracking parameters.
 func Untracked(path string) string {
 	path, query, ok := strings.Cut(path, "?")
 	if !ok {
@@ -121,14 +121,14 @@ func documentResponse(doc *Document) Response {
 	return Response{Status: http.StatusOK, MIME: faults.HTML, Document: doc, Body: doc.html, MainEnd: doc.mainEnd, XRobots: doc.XRobots}
 }
 
-// statusPage returns a response without a document: a few words for a status.
+// statusPage returns a response without a document. Its body is a few words for a status.
 func statusPage(status int) Response {
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// static returns the file at path that is no page, such as a sitemap. It returns nil if
-// there is none.
+// static returns the file at path if the file is not a page, such as a sitemap. If there is no such
+// file, it returns nil.
 func (w *Web) static(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":

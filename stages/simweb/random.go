@@ -2,8 +2,8 @@ package simweb
 
 import "math/bits"
 
-// key identifies an item of the web (the seed, a host, a page, a paragraph …). All
-// random properties of the item are functions of its key.
+// key identifies an item of the web (the seed, a host, a page, a paragraph …). All random
+// properties of an item are functions of its key.
 type key uint64
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). It is a bijection in which
@@ -22,7 +22,7 @@ const golden = 0x9e3779b97f4a7c15
 // at returns the key of item n below k.
 func (k key) at(n int) key { return key(mix(uint64(k) + golden*(uint64(n)+1))) }
 
-// named returns the key of the item called name below k.
+// named returns the key of the item with the given name below k.
 func (k key) named(name string) key {
 	for i := 0; i < len(name); i++ {
 		k = key(mix(uint64(k) ^ uint64(name[i])*golden))
@@ -54,7 +54,7 @@ func (s *stream) below(n int) int {
 
 func (s *stream) between(least, most int) int { return least + s.below(most-least+1) }
 
-// permute returns element i of an affine permutation of 0 … n-1 that k chooses.
+// permute returns element i of an affine permutation of 0 … n-1. k chooses the permutation.
 func permute(k key, i, n int) int {
 	if n < 2 {
 		return 0

@@ -19,9 +19,8 @@ func (a *author) plainAnchor(p place, anchor string) {
 	a.record(p, Link{Anchor: anchor, Kind: schema.KindA})
 }
 
-// pageAnchor writes a link to a page of the graph in a form that k chooses. If the page
-// redirects to a planned twin, it then also writes a link to the twin. It returns the
-// visible words.
+// pageAnchor writes a link to a page of the graph in a form that k chooses. If the page redirects
+// to a planned twin, pageAnchor then also writes a link to the twin. It returns the visible words.
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
 	a.anchor(k, place{host, a.w.path(host, page)}, anchor, "")
@@ -33,10 +32,10 @@ func (a *author) pageAnchor(k key, host, page int) string {
 	return anchor
 }
 
-// tracks are parameters with which sites track their readers. Crawlers remove them.
+// tracks are parameters with which sites track their readers. Crawlers remove such parameters.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
-// anchor writes an a element. k chooses the form of its reference.
+// anchor writes an a element. k chooses the form of the element's reference.
 func (a *author) anchor(k key, p place, anchor, rel string) {
 	l := Link{Anchor: anchor, Rel: strings.ToLower(rel), Kind: schema.KindA}
 	for _, r := range strings.Fields(l.Rel) {
@@ -103,14 +102,14 @@ func (a *author) reference(k key, p place) string {
 	return "http://" + host + path
 }
 
-// directory returns path up to its last slash.
+// directory returns path up to and including its last slash.
 func directory(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path[:strings.LastIndexByte(path, '/')+1]
 }
 
-// relative returns the relative reference from a directory to path on the same host (RFC
-// 3986, 4.2).
+// relative returns the relative reference from a directory to path on the same host (RFC 3986,
+// 4.2).
 func relative(dir, path string) string {
 	up := ""
 	for !strings.HasPrefix(path, dir) {

@@ -12,13 +12,13 @@ type RobotsProfile uint8
 
 const (
 	RobotsAllow       RobotsProfile = iota // a file that denies nothing
-	RobotsNone                             // 404
-	RobotsRules                            // denies groups of pages by prefix, wildcard and end anchor, with an exception
-	RobotsDelay                            // the same as RobotsRules, with a Crawl-delay
-	RobotsMoved                            // the same as RobotsRules, behind a redirect
+	RobotsNone                             // no file; the response is 404
+	RobotsRules                            // a file that denies groups of pages by prefix, wildcard and end anchor, with an exception
+	RobotsDelay                            // a file like that of RobotsRules, with a Crawl-delay
+	RobotsMoved                            // a file like that of RobotsRules, behind a redirect
 	RobotsOdd                              // a file with a byte order mark, CRLF, meaningless lines and a group for another agent
-	RobotsDenyAll                          // Disallow: /
-	RobotsUnreachable                      // always 503
+	RobotsDenyAll                          // a file with Disallow: /
+	RobotsUnreachable                      // no file; the response is always 503
 )
 
 // robotsBlock lists the profiles of consecutive hosts. The seed chooses their order.
@@ -27,11 +27,11 @@ var robotsBlock = [...]RobotsProfile{
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is a product token. RobotsOdd hosts deny it everything; they have the same
+// BannedAgent is a product token. RobotsOdd hosts deny every URL to BannedAgent. They have the same
 // rules for all other agents.
 const BannedAgent = "simweb-banned"
 
-// robotsMoved is where RobotsMoved hosts keep their rules.
+// robotsMoved is the path at which RobotsMoved hosts keep their rules.
 const robotsMoved = "/robots-moved.txt"
 
 // Profile returns the profile of host i. The first host always allows everything.
@@ -59,7 +59,7 @@ const (
 	ruleCafe    = "disallow: /café/"
 )
 
-// robotsText returns the content of host i's robots.txt.
+// robotsText returns the content of the robots.txt of host i.
 func (w *Web) robotsText(i int) string {
 	sitemap := "\nSitemap: http://" + w.Host(i) + "/sitemap.xml\n"
 	rules := "# " + w.Host(i) + "\nUser-agent: *\n" + rulePrivate + "\n" + ruleOpen + "\n" + ruleDrafts + "\n" + ruleCGI + "\n"
@@ -82,7 +82,7 @@ func (w *Web) robotsText(i int) string {
 	return "User-agent: *\nDisallow:\n" + sitemap
 }
 
-// robotsResponse returns host i's response at one of its robots paths.
+// robotsResponse returns the response of host i at one of its robots paths.
 func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 	profile := w.Profile(i)
 	text := func() Response {
@@ -105,15 +105,15 @@ func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 	return text(), true
 }
 
-// IsRobots reports whether host i's robots profile serves path.
+// IsRobots reports whether path is one of the paths at which host i serves robots.txt.
 func (w *Web) IsRobots(i int, path string) bool {
 	_, ok := w.robotsResponse(i, path)
 	return ok
 }
 
-// Verdict returns the decision of host i's robots.txt on a path with its query. The
-// generator knows the decision, so Verdict parses no robots.txt. rule is the line that
-// decides, or "". A host whose robots.txt is unreachable denies everything.
+// Verdict returns the decision of host i's robots.txt on a path with its query. Verdict parses no
+// robots.txt, because the generator knows the decision. rule is the line that decides, or "". A
+// host whose robots.txt is unreachable denies every path.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// WriteSeeds writes the seeds, one per line, to the file, pipe or device called name. A
-// file appears only when it is complete. It replaces a file with other content only if
-// replace is set. A pipe without a reader blocks until ctx ends, which is not an error.
+// WriteSeeds writes the seeds, one per line, to the file, pipe or device called name. A file
+// appears only when it is complete. WriteSeeds replaces a file with other content only if replace
+// is set. If a pipe has no reader, WriteSeeds blocks until ctx ends, and then returns nil.
 func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
 		return w.writeSeedFile(name, replace)
@@ -29,7 +29,7 @@ func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	}
 }
 
-// streamSeeds writes the seeds until the end, or until the reader closes the pipe.
+// streamSeeds writes all seeds. It stops early if the reader closes the pipe.
 func (w *Web) streamSeeds(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {

@@ -16,24 +16,24 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Server serves a Web over HTTP/1.1 and selects the host by the Host header. It can also
-// play faults that net/http cannot produce. For faults that fail only at the first request,
-// it remembers the requested URLs.
+// Server serves a Web over HTTP/1.1 and selects the host by the Host header. It can also play
+// faults that net/http cannot produce. Some faults fail only at the first request, so the Server
+// remembers the URLs of such requests.
 type Server struct {
 	web *Web
-	log *Log // nil for no log
+	log *Log // nil if requests are not logged
 
 	mu    sync.Mutex
-	asked map[string]bool // requested URLs of faults that fail once
+	asked map[string]bool // requested URLs of the faults that fail only once
 }
 
-// NewServer returns a server of web. It records each request in log, if not nil.
+// NewServer returns a server of web. If log is not nil, the server records each request in log.
 func NewServer(web *Web, log *Log) *Server {
 	return &Server{web: web, log: log, asked: make(map[string]bool)}
 }
 
-// Serve serves requests on ln until ctx ends. Then it closes ln and all connections and
-// returns nil. If ln fails first, it returns an error.
+// Serve serves requests on ln until ctx ends. It then closes ln and all connections and returns
+// nil. If ln fails first, Serve returns an error.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s,
@@ -50,13 +50,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// ServeHTTP serves one request. Faults on the wire need a connection that can be hijacked.
-// Without one, ServeHTTP responds with 501.
+// ServeHTTP serves one request. Faults on the wire need a connection that can be hijacked. If the
+// connection cannot be hijacked, ServeHTTP responds with 501.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	at := arrived(req)
 	name := strings.ToLower(strings.TrimSuffix(req.Host, ":80"))
 	path := req.RequestURI
-	if !strings.HasPrefix(path, "/") { // the absolute form, which proxies receive
+	if !strings.HasPrefix(path, "/") { // the request has the absolute form, which proxies receive
 		path = req.URL.RequestURI()
 	}
 	r := s.respond(name, path, req.Method)
@@ -77,7 +77,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	s.send(rw, req, r)
 }
 
-// respond returns the response to a request. Faults that fail once fail here.
+// respond returns the response to a request. It makes the first request fail for faults that fail
+// once.
 func (s *Server) respond(host, path, method string) Response {
 	i, ok := s.web.HostIndex(host)
 	switch {
@@ -93,7 +94,7 @@ func (s *Server) respond(host, path, method string) Response {
 	return r
 }
 
-// isFirst records a request for a URL and reports whether it is the first one.
+// isFirst records a request for a URL. It returns true if this is the first request for the URL.
 func (s *Server) isFirst(host, path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +103,8 @@ func (s *Server) isFirst(host, path string) bool {
 	return first
 }
 
-// negotiate applies the request's header fields. Half of the hosts send entity tags, and a
-// quarter compress.
+// negotiate applies the request's header fields to a response. Half of the hosts send entity tags,
+// and a quarter compress.
 func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) {
 	i, _ := s.web.HostIndex(name)
 	s.web.announce(i, Untracked(path), out)
@@ -132,8 +133,8 @@ func (w *Web) ETag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// send sends a response as net/http does, but without a Date, so that the same request
-// gets the same bytes.
+// send sends a response as net/http does, but without a Date. So the same request always gets the
+// same bytes.
 func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()
 	h["Date"] = nil
@@ -157,7 +158,7 @@ func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	}
 	rw.WriteHeader(r.Status)
 	if req.Method != http.MethodHead {
-		_, _ = rw.Write(r.Body) // if it fails, the client has gone away
+		_, _ = rw.Write(r.Body) // an error means that the client has gone away
 	}
 }
 
@@ -171,6 +172,6 @@ func (s *Server) misbehave(rw http.ResponseWriter, req *http.Request, r Response
 	stop := context.AfterFunc(req.Context(), func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Time{}) // net/http may have set one
+	_ = conn.SetDeadline(time.Time{}) // net/http may have set a deadline
 	r.Fault.Play(req.Context(), conn, r.plain(s.web), s.web.cfg.SlowDelay)
 }

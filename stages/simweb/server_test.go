@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// serve starts a server on loopback until the test ends.
+// serve starts a server on loopback. The server runs until the test ends.
 func serve(t testing.TB, w *Web, log *Log) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,8 +36,8 @@ func serve(t testing.TB, w *Web, log *Log) (addr string) {
 	return ln.Addr().String()
 }
 
-// rawGet requests a URL on a new connection and returns all bytes until the connection ends
-// or is silent for patience.
+// rawGet requests a URL on a new connection. It returns all bytes until the connection ends or is
+// silent for patience.
 func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]byte, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -66,8 +66,8 @@ func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]by
 
 const ok = "HTTP/1.1 200 OK"
 
-// onTheWire says for each fault on the wire how the raw bytes begin, and what they must and
-// must not contain.
+// onTheWire says for each fault on the wire how the raw bytes must begin, and which text they must
+// and must not contain.
 var onTheWire = map[string]struct{ begins, has, hasNot string }{
 	"status-colon":      {begins: "HTTP/1.1 200: OK\r\n", has: "</html>"},
 	"status-icy":        {begins: "ICY 200 OK\r\n", has: "</html>"},
@@ -116,7 +116,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 				patience = 100 * time.Millisecond
 			}
 			if strings.HasPrefix(f.Name, "drip") {
-				patience = 0 // see below
+				patience = 0 // for scripted faults, see wellFormed
 			}
 			path := faultPath(f.Name, 77)
 			var got []byte
@@ -151,7 +151,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 	}
 }
 
-// rawRead returns the bytes that come within a time.
+// rawRead returns the bytes that arrive within the time d.
 func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -318,7 +318,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		hung <- err
 	}()
 	for len(log.Entries()) == 0 {
-		time.Sleep(time.Millisecond) // until the request has arrived
+		time.Sleep(time.Millisecond) // waits until the request has arrived
 	}
 	cancel()
 	if err := <-served; err != nil {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sitemapEntries bounds the URLs of a sitemap. The protocol allows 50,000.
+// sitemapEntries bounds the number of URLs of a sitemap. The protocol allows 50,000.
 const sitemapEntries = 10_000
 
 const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
@@ -28,8 +28,8 @@ func (w *Web) sitemapRange(host, from, to int, f func(url string) bool) {
 	}
 }
 
-// sitemap returns the file at /sitemap.xml or /sitemap-N.xml, or nil if there is none. On
-// hosts with many pages, /sitemap.xml is an index of sitemaps; otherwise it is a sitemap.
+// sitemap returns the file at /sitemap.xml or /sitemap-N.xml, or nil if there is no such file. On
+// hosts with many pages, /sitemap.xml is an index of sitemaps. On other hosts it is a sitemap.
 func (w *Web) sitemap(host int, path string) []byte {
 	n := w.Pages(host)
 	parts := (n + sitemapEntries - 1) / sitemapEntries

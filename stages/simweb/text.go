@@ -1,6 +1,6 @@
 package simweb
 
-// source identifies where the text of a page comes from.
+// source says from where a page takes its text.
 type source struct {
 	host, page int
 	variant    string
@@ -11,7 +11,8 @@ type source struct {
 	family key
 }
 
-// copied reports whether the text comes from another page, edited or not.
+// copied reports whether the text comes from a page other than the given page, whether edited or
+// not.
 func (s source) copied(host, page int) bool { return s.host != host || s.page != page }
 
 // source returns the source of a document.
@@ -41,9 +42,9 @@ func (w *Web) languageOf(s source) language {
 	return languages[w.pageKey(s.host, s.page).named("language").below(len(languages))]
 }
 
-// mainPart writes the main element: a heading, paragraphs, a list of links and a last
-// paragraph, in which near copies differ. The source determines the whole text, so copies
-// are equal except for the form of their references.
+// mainPart writes the main element: a heading, paragraphs, a list of links and a last paragraph, in
+// which near copies differ. The source determines the whole text, so copies are equal except for
+// the form of their references.
 func (a *author) mainPart(src source) {
 	w, d := a.w, a.doc
 	k := w.pageKey(src.host, src.page).named("text").named(src.variant)
@@ -80,7 +81,7 @@ func (a *author) mainPart(src source) {
 	d.mainEnd, d.MainLinks = len(d.html), len(d.Links)
 }
 
-// open starts a block, which is a new line of the main text.
+// open starts a block. A block is a line of the main text.
 func (a *author) open(tag string) {
 	a.text("<" + tag + ">")
 	a.doc.Main = append(a.doc.Main, '\n')
@@ -111,8 +112,8 @@ func (a *author) words(k key, n int, accents bool) {
 	}
 }
 
-// list writes the links of the main part, which lead to the children in the tree and to
-// random pages.
+// list writes the links of the main part. They lead to the children in the tree and to random
+// pages.
 func (a *author) list(src source, k key) {
 	w, d := a.w, a.doc
 	a.text("<ul>\n")
@@ -155,8 +156,8 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		a.anchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
-	// This is a nofollow link. It never names a page with a twin, because each link to such a
-	// page needs a second link to the twin.
+	// This is a nofollow link. It never names a page with a twin, because every link to such a page
+	// needs a second link to the twin.
 	h := to.at(1).below(w.cfg.Hosts)
 	p := to.at(2).below(w.Pages(h))
 	if w.role(h, p) == roleFault {

@@ -1,17 +1,17 @@
 package simweb
 
-// The vocabulary has about 300,000 likely words of two to four syllables, so that two
-// random texts have almost nothing in common.
+// The vocabulary has about 300,000 likely words of two to four syllables. Two random texts
+// therefore have almost no words in common.
 var (
 	onsets = [...]string{"b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "tr", "kl", "st", "gr"}
 	vowels = [...]string{"a", "e", "i", "o", "u", "ai", "or", "en"}
-	// The accented vowels are in Latin-1 and composed (NFC). So every charset of the web
-	// has them, and normalisation does not change them.
+	// The accented vowels are in Latin-1 and composed (NFC). Every charset of the web therefore has
+	// them, and normalisation does not change them.
 	accented = [...]string{"a", "é", "i", "ö", "u", "ä", "è", "ñ"}
 )
 
-// language is the language of a page: its lang attribute, the ISO 639-3 code, and
-// whether its words have accents.
+// language is the language of a page: its lang attribute, its ISO 639-3 code, and whether its words
+// have accents.
 type language struct {
 	tag, iso string
 	accents  bool
@@ -22,13 +22,13 @@ var languages = [...]language{
 	{"de", "deu", true}, {"fr", "fra", true}, {"es-MX", "spa", true},
 }
 
-// appendWord appends the word that k chooses. For speed it uses one hash per word: six
-// bits for the length and fourteen for each syllable.
+// appendWord appends the word that k chooses. For speed it uses one hash per word: six bits of it
+// for the length and fourteen for each syllable.
 func appendWord(b []byte, k key, accents bool) []byte {
 	x := mix(uint64(k))
 	n := 2 + int(x>>2&1) // two or three syllables
 	if x>>3&7 == 0 {
-		n++ // sometimes one more
+		n++ // some words have one syllable more
 	}
 	for x >>= 6; n > 0; n-- {
 		b = append(b, onsets[(x>>6&0xff)*uint64(len(onsets))>>8]...)
@@ -42,7 +42,7 @@ func appendWord(b []byte, k key, accents bool) []byte {
 	return b
 }
 
-// appendTitle appends n words, each with a capital.
+// appendTitle appends n words. Each word begins with a capital.
 func appendTitle(b []byte, k key, n int) []byte {
 	for i := range n {
 		if i > 0 {
@@ -50,7 +50,7 @@ func appendTitle(b []byte, k key, n int) []byte {
 		}
 		at := len(b)
 		b = appendWord(b, k.at(i), false)
-		b[at] -= 'a' - 'A' // onsets are ASCII
+		b[at] -= 'a' - 'A' // the first letter of a word is always ASCII
 	}
 	return b
 }

@@ -1,19 +1,19 @@
-// Package text collects the text of a document as an outline of blocks and elements,
-// chooses the main content, and computes the normal form and its digest, words, terms,
+// Package text collects the text of a document as an outline of blocks and elements, and chooses
+// the main content. It computes the normal form of the main content and its digest, words, terms,
 // language and signals of quality.
 //
-// The input is text and element names in document order. The output is lines of text, counts and a
-// language. The package is pure: equal input gives equal output, in time and memory linear in the
-// text. It imports no other package of this project.
+// In: text and element names in document order. Out: lines of text, counts and a language. Equal
+// input gives equal output, in time and memory linear in the text. Package text imports no other
+// package of this project.
 //
-// Another program can use the definitions below to recompute the stored values from the column main
-// of a row of text. Categories, scripts and case follow the Unicode version of Go's package
+// Other programs can recompute the stored values from the column main of a row of text, by the
+// definitions below. Categories, scripts and case follow the Unicode version of Go's package
 // unicode. A changed definition needs a new parse.Version.
 //
 // # The normal form
 //
 // Equal contents have the same normal form, even if they are typed, composed or broken into lines
-// differently. These steps make it, in this order:
+// differently. Make it by these steps, in this order:
 //
 //  1. Decode as UTF-8; a byte that is not UTF-8 is U+FFFD. Compose by Normalization Form C (UAX
 //     #15), in the Stream-Safe Text Format where more than 30 non-starters follow one another.

@@ -2,19 +2,19 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// Hint is what an element's name, class, id, role and style say about its content.
+// Hint says how an element's name, class, id, role and style describe its content.
 type Hint uint16
 
 // The hints.
 const (
-	Hidden  Hint = 1 << iota // not shown
-	Chrome                   // by its element or role not content: nav, footer, aside, forms
-	Clutter                  // by its class or id something around an article: share, related, comments …
-	InMain                   // within <main>
+	Hidden  Hint = 1 << iota // the element is not shown
+	Chrome                   // the element's name or role says that it is not content: nav, footer, aside, forms
+	Clutter                  // the element's class or id names something around an article: share, related, comments …
+	InMain                   // the element is within <main>
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
-	Imprint // set with Clutter: by its name a page's header or footer, which is never content
+	Imprint // set with Clutter; the class or id names a page's header or footer, which is never content
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
@@ -53,7 +53,7 @@ func OfName(name []byte) Hint {
 	var h Hint
 	var word [24]byte
 	n, prev := 0, byte(0)
-	bare := true // whether the word follows a separator, as in "post-ad" but not in "zPostAd"
+	bare := true // whether the word follows a separator, as in "post-ad", but not in "zPostAd"
 	for i := 0; i <= len(name); i++ {
 		c := byte(' ')
 		if i < len(name) {
@@ -80,15 +80,15 @@ func OfName(name []byte) Hint {
 		prev = c
 	}
 	if h&embedded != 0 {
-		h &^= Clutter | embedded // something that an article quotes: social-embed
+		h &^= Clutter | embedded // the name is that of something that an article quotes, such as social-embed
 	}
 	return h
 }
 
-// embedded is only used while a name is read.
+// embedded is used only while a name is read.
 const embedded Hint = 1 << 15
 
-// ofWord returns the hint of a word in the names that authors of templates use.
+// ofWord returns the hint of a word, as authors of templates use it in names.
 func ofWord(w []byte) Hint {
 	switch string(w) {
 	case "share", "sharing", "sharebar", "social", "socials", "addthis", "sharedaddy", "follow", "related", "recommended",

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/text/language"
 )
 
-// sample bounds how much of a text Detect reads, in bytes.
+// sample bounds the part of a text that Detect reads, in bytes.
 const sample = 1 << 10
 
-// leastText is the least length of a text that allows a guess, in bytes.
+// leastText is the least length of a text whose language is guessed, in bytes.
 const leastText = 24
 
-// Declared returns the ISO-639-3 code of the first BCP 47 tag of a list. Documents often misspell
-// tags ("en_US"). It returns "" if the tag is not a language.
+// Declared returns the ISO-639-3 code of the first BCP 47 tag in a list. It accepts common
+// misspellings ("en_US"). It returns "" if the tag is not a language.
 func Declared(tag string) string {
 	tag = strings.TrimSpace(tag)
 	if i := strings.IndexAny(tag, "-_,; "); i >= 0 {
@@ -40,12 +40,12 @@ func Declared(tag string) string {
 	}
 }
 
-// Detect guesses the language of a text. It returns "" if the text is too short or unclear. Equal
-// texts give equal guesses.
+// Detect guesses the language of a text. It returns "" if the text is too short or its language is
+// unclear. Equal texts give equal guesses.
 //
-// If only one language uses the script, the script decides. Otherwise, the words that occur in
-// nearly every sentence decide (scorer). If there are too few such words, or the language is not
-// listed, the frequencies of three-letter sequences decide (package whatlanggo), though they
+// If only one language uses the script, the script decides. If not, the words that occur in nearly
+// every sentence decide (scorer). If there are too few such words, or the scorer does not know the
+// language, the frequencies of three-letter sequences decide (package whatlanggo), although they
 // confuse similar languages.
 func Detect(s string) string {
 	s = middle(s)
@@ -62,7 +62,7 @@ func Detect(s string) string {
 		return best
 	}
 	info := whatlanggo.Detect(s)
-	if info.Lang < 0 || info.Confidence <= 0 { // if languages tie, their order is undefined
+	if info.Lang < 0 || info.Confidence <= 0 { // of languages with equal scores, whatlanggo returns any
 		if points >= leastPoints {
 			return best
 		}
@@ -74,13 +74,13 @@ func Detect(s string) string {
 	case points < leastPoints, !known && info.Confidence > 0.2:
 		return guess
 	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(best) >= 0):
-		return guess // the guess fits nearly as well by its words, and both methods know the languages
+		return guess // both methods know the languages, and the guess fits nearly as well by its words
 	}
 	return best
 }
 
 // If a language has surePoints, words and letters alone decide. If it has leastPoints, they decide
-// only if nothing contradicts them.
+// only if the other method does not contradict them.
 const (
 	surePoints  = 3 * wordPoints
 	leastPoints = wordPoints
@@ -88,7 +88,7 @@ const (
 
 var languages = sync.OnceValue(newScorer)
 
-// middle returns a sample after the first lines, which are often names and dates.
+// middle returns a sample of a text after the first lines, because these are often names and dates.
 func middle(s string) string {
 	if len(s) <= sample {
 		return s
@@ -120,8 +120,8 @@ var macrolanguages = map[string]string{
 func macro(code string) string { return cmp.Or(macrolanguages[code], code) }
 
 // Language chooses between the declared language (ISO-639-3, or "" if none) and the language of the
-// text s. The declared language wins unless it uses another script than the text, because templates
-// declare the language of their authors.
+// text s. The declared language wins unless it is not written in the script of the text. The
+// exception is needed because templates declare the language of their authors.
 func Language(declared, s string) string {
 	if declared == "" {
 		return Detect(s)

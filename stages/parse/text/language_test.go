@@ -48,7 +48,7 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestScoredLanguagesAreLanguages checks the tables.
+// TestScoredLanguagesAreLanguages checks the tables of the scorer.
 func TestScoredLanguagesAreLanguages(t *testing.T) {
 	scores, words := newScorer(), readLists("languages.txt")
 	if len(scores.languages) > maxLanguages {

@@ -2,12 +2,12 @@ package text
 
 import "strings"
 
-// MaxLanguageTag bounds the length of a language tag, in bytes. RFC 5646, 4.4.1, asks for 35.
+// MaxLanguageTag bounds the length of a language tag, in bytes. RFC 5646, 4.4.1, says at least 35.
 const MaxLanguageTag = 35
 
-// LanguageTag writes a BCP 47 tag in its usual letter case (RFC 5646, 2.1.1): de, pt-BR,
-// zh-Hant-TW. It also accepts x-default, and underscores in place of hyphens. It returns "" if p is
-// not a tag.
+// LanguageTag returns a BCP 47 tag in its usual letter case (RFC 5646, 2.1.1): de, pt-BR,
+// zh-Hant-TW. It also accepts x-default, and underscores in place of hyphens. If p is not a tag, it
+// returns "".
 func LanguageTag(p []byte) string {
 	if len(p) == 0 {
 		return ""
@@ -17,7 +17,7 @@ func LanguageTag(p []byte) string {
 		return ""
 	}
 	subtags := strings.Split(strings.ReplaceAll(s, "_", "-"), "-")
-	extended := false // whether a single character came; the rest is then private or belongs to an extension
+	extended := false // whether a subtag of one character was read; all later subtags are private or belong to an extension
 	for i, sub := range subtags {
 		if !isSubtag(sub) || i == 0 && sub[0] <= '9' {
 			return ""
@@ -25,9 +25,9 @@ func LanguageTag(p []byte) string {
 		sub = strings.ToLower(sub)
 		if i > 0 && !extended && sub[0] > '9' {
 			switch len(sub) {
-			case 2: // a region
+			case 2: // the subtag is a region
 				sub = strings.ToUpper(sub)
-			case 4: // a script
+			case 4: // the subtag is a script
 				sub = strings.ToUpper(sub[:1]) + sub[1:]
 			}
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // wordLists holds the tables of words by language. In each file, each language has a line with its
-// ISO-639-3 code and its words. Lines that begin with a tab continue that line.
+// ISO-639-3 code and its words. A line that begins with a tab continues the line before.
 //
 //go:embed words
 var wordLists embed.FS
@@ -16,7 +16,7 @@ var wordLists embed.FS
 func readLists(file string) map[string]string {
 	data, err := wordLists.ReadFile("words/" + file)
 	if err != nil {
-		panic(err) // the list is part of the program
+		panic(err) // a list is part of the program, so this cannot fail
 	}
 	lists := map[string]string{}
 	for line := range strings.Lines(strings.ReplaceAll(string(data), "\n\t", " ")) {
@@ -36,15 +36,15 @@ var stopLists = sync.OnceValue(func() map[string]*stopList {
 	return lists
 })
 
-// elisions are the parts of articles and similar words that remain before an apostrophe, such as l
-// in l'eau.
+// elisions are the letters that remain of articles and similar words before an apostrophe, such as
+// l in l'eau.
 var elisions = map[string]string{
 	"cat": "l d m t s n",
 	"fra": "l d j m t s n c qu jusqu lorsqu puisqu quoiqu",
 	"ita": "l un d c s dell nell all dall sull quell quest dov com",
 }
 
-// unspacedLanguages are written without spaces. Their words are found only if zero width spaces
-// separate them. (Chinese and Japanese are not among them, because each code point of Han and
-// Hiragana is a word.)
+// unspacedLanguages are written without spaces. Words of these languages are found only if zero
+// width spaces separate them. (Chinese and Japanese do not belong to them, because each code point
+// of Han and Hiragana is a word.)
 var unspacedLanguages = map[string]bool{"khm": true, "tha": true, "lao": true, "mya": true}

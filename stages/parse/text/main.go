@@ -2,28 +2,29 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// These are the parameters of the choice of main content, in percent. A change of one by a quarter
-// changes F1 on real pages by less than 0.01.
+// These are the parameters of the choice of main content, in percent. If one of them changes by a
+// quarter, F1 on real pages changes by less than 0.01.
 const (
-	clutterShare = 40 // an element named as clutter is clutter, unless it has this share of the page's prose
-	chromeShare  = 50 // the same share for nav, footer, aside elements
-	imprintShare = 75 // the same share for elements named as a footer or a cookie notice
-	regionShare  = 40 // a main or article element needs this share of the prose
-	descendShare = 85 // an element with this share of its parent's value replaces it
+	clutterShare = 40 // an element named as clutter is content only if it has this share of the page's prose
+	chromeShare  = 50 // the same share for nav, footer and aside elements
+	imprintShare = 75 // the same share for elements whose names mean a footer or a cookie notice
+	regionShare  = 40 // share of the prose that a main or article element needs
+	descendShare = 85 // share of its parent's value with which an element replaces the parent
 )
 
 // notContent marks elements that are never main content.
 const notContent = Hidden | Control | Caption
 
-// Main returns the main content of the page, one block per line. It chooses in this order:
+// Main returns the main content of the page, with one block per line. It tries these steps in
+// order:
 //
-//  1. All visible text of the only main element, or of the only article if there is no main.
-//     Everything outside that element must be in nav, header, footer and aside elements, and
-//     nothing in it may be named as clutter.
-//  2. The element with the greatest value. The value is the bytes of prose in it (paragraphs
-//     that are not mostly links) less the cost of its other blocks. Elements named as
-//     navigation, comments, sharing … do not count, unless they have most of the prose. The
-//     content is the blocks that are not mostly links, without the headline and captions.
+//  1. All visible text of the only main element, or of the only article if there is no main
+//     element. Everything outside that element must be in nav, header, footer and aside elements,
+//     and no element in it may be named as clutter.
+//  2. The element with the greatest value. The value is the number of bytes of prose in the element
+//     (paragraphs that are not mostly links) less the cost of its other blocks. Elements named as
+//     navigation, comments, sharing … do not count, unless they have most of the prose. The content
+//     is the blocks that are not mostly links, without the headline and captions.
 //  3. All blocks that are not mostly links, if the page has no prose.
 func (o *Outline) Main() string {
 	if len(o.blocks) == 0 {
@@ -37,7 +38,7 @@ func (o *Outline) Main() string {
 	if root < 0 {
 		root = max(o.region(InMain, 0), 0)
 	}
-	begun := false // whether there was prose; an h1 after prose is not the page's headline
+	begun := false // whether prose came before; an h1 after prose is not the page's headline
 	return o.join(root, func(b *Block) bool {
 		if o.elems[b.Elem].dropped {
 			return false
@@ -50,11 +51,12 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of the blocks within root that keep accepts. It drops headings at the end.
+// join returns the text of those blocks within root that keep accepts. It drops headings at the
+// end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
-	body := 0     // length of out at the end of the last block that is not a heading
-	kept := false // whether out has the visible block before this one
+	body := 0     // length of out after the last block that is not a heading
+	kept := false // whether out has the visible block before the current one
 	for i := range o.blocks {
 		b := &o.blocks[i]
 		if !o.within(b.Elem, root) || !keep(b) {
@@ -73,14 +75,14 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	}
 	o.scratch = out
 	if body == 0 && len(out) > 0 {
-		body = len(out) - 1 // only headings come after body
+		body = len(out) - 1 // only headings come after the first body bytes
 	}
 	return string(out[:body])
 }
 
-// prose returns the bytes of running text in a block. It returns 0 for a heading, a caption and a
-// short block. It also returns 0 for a block with more than a third of its text in links and fewer
-// than 80 other bytes.
+// prose returns the number of bytes of running text in a block. It returns 0 for a heading, a
+// caption and a short block. It also returns 0 for a block with more than a third of its text in
+// links and fewer than 80 other bytes.
 func (b *Block) prose() int32 {
 	n := b.End - b.Start
 	if b.Link*3 > n && n-b.Link < 80 {
@@ -100,7 +102,8 @@ func (b *Block) prose() int32 {
 }
 
 // measure computes the prose of the elements (bottom up), decides which elements to drop (top
-// down), and computes the values of the others (bottom up). Parents come before their children.
+// down), and computes the values of the other elements (bottom up). In the list of elements,
+// parents come before their children.
 func (o *Outline) measure() {
 	for i := range o.blocks {
 		b := &o.blocks[i]
@@ -150,15 +153,15 @@ func (o *Outline) measure() {
 		case e.value > 0:
 			o.elems[e.Parent].value += e.value
 		default:
-			o.elems[e.Parent].value += e.value / 2 // clutter further down weighs less
+			o.elems[e.Parent].value += e.value / 2 // clutter in a descendant weighs less than clutter in e itself
 		}
 	}
 }
 
-// within reports whether e is root or below it.
+// within reports whether e is root or a descendant of root.
 func (o *Outline) within(e, root int32) bool { return e >= root && e <= o.elems[root].last }
 
-// declared returns the element of step 1 of Main, or -1.
+// declared returns the element that step 1 of Main finds, or -1.
 func (o *Outline) declared() int32 {
 	r := o.only(InMain, atom.Main)
 	if r < 0 {
@@ -196,7 +199,7 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// only returns the page's only outermost element with the hint, or -1.
+// only returns the outermost element with the hint, if the page has exactly one, or -1.
 func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
@@ -212,7 +215,7 @@ func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	return found
 }
 
-// root returns the element with the main content, or -1 if there is no prose.
+// root returns the element with the main content, or -1 if the page has no prose.
 func (o *Outline) root() int32 {
 	top := o.top(0)
 	if o.elems[top].value <= 0 {
@@ -224,7 +227,7 @@ func (o *Outline) root() int32 {
 			top = o.top(r)
 		}
 	}
-	for i := top + 1; i <= o.elems[top].last; i++ { // children come after their parents
+	for i := top + 1; i <= o.elems[top].last; i++ { // in the list of elements, children come after their parents
 		e := &o.elems[i]
 		if e.Parent == top && !e.dropped && int64(e.value)*100 >= int64(o.elems[top].value)*descendShare {
 			top = i
@@ -233,8 +236,8 @@ func (o *Outline) root() int32 {
 	return top
 }
 
-// top returns the element with the greatest value within root. Of equal elements, it returns the
-// innermost.
+// top returns the element with the greatest value within root. Of elements with equal values, it
+// returns the innermost.
 func (o *Outline) top(root int32) int32 {
 	best := root
 	for i := root; i <= o.elems[root].last; i++ {
@@ -245,8 +248,8 @@ func (o *Outline) top(root int32) int32 {
 	return best
 }
 
-// region returns the outermost element with the hint and the greatest value. It returns -1 if that
-// value is less than least.
+// region returns the outermost element with the hint and the greatest value. If this value is less
+// than least, it returns -1.
 func (o *Outline) region(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

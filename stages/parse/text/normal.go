@@ -10,17 +10,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Normal is a text in its normal form, as the package comment defines it. It reuses its memory for
+// Normal is a text in its normal form, which the package comment defines. It reuses its memory for
 // the next text. The zero value is ready for use.
 type Normal struct {
 	Bytes []byte
-	lines []int32 // where each line begins in Bytes, except the first
+	lines []int32 // offset in Bytes at which each line begins, except the first line
 }
 
 // Of computes the normal form of a text whose lines are blocks.
 func (n *Normal) Of(s string) {
 	if !composed(s) {
-		s = norm.NFC.String(s) // returns s itself if it is already composed
+		s = norm.NFC.String(s) // NFC.String returns s itself if s is already composed
 	}
 	dst := slices.Grow(n.Bytes[:0], len(s))
 	n.lines = n.lines[:0]
@@ -59,8 +59,8 @@ func (n *Normal) Of(s string) {
 	n.Bytes = dst
 }
 
-// composed reports whether NFC keeps every code point of a text, whatever its neighbours are. It is
-// quick for most texts.
+// composed reports whether NFC keeps every code point of a text, whatever its neighbours are. For
+// most texts the answer is quick.
 func composed(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -76,8 +76,8 @@ func composed(s string) bool {
 	return true
 }
 
-// alone reports whether NFC keeps r and never combines it. It may return false for such an r,
-// because it knows only large blocks of code points.
+// alone reports whether NFC keeps r and never combines r with another rune. It knows only large
+// blocks of code points, so it may return false for some runes that NFC keeps.
 func alone(r rune) bool {
 	switch {
 	case r < 0x0300, r >= 0x0400 && r < 0x0483, r >= 0x4E00 && r < 0xA000, r >= 0xAC00 && r < 0xD7A4:
@@ -90,7 +90,7 @@ func alone(r rune) bool {
 	return r >= 0x3041 && r < 0x3097 || r >= 0x30A1 && r < 0x30FD || r >= 0xFF01 && r < 0xFF9E
 }
 
-// lower is unicode.ToLower with fast paths for most texts.
+// lower does the same as unicode.ToLower, but is faster for most texts.
 func lower(r rune) rune {
 	switch {
 	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // letters in these ranges have no case
@@ -116,7 +116,7 @@ func isSpace(r rune) bool {
 	return r == 0x3000
 }
 
-// invisible reports whether the normal form leaves out r.
+// invisible reports whether the normal form omits r.
 func invisible(r rune) bool {
 	switch {
 	case r < 0x061C:
@@ -127,8 +127,8 @@ func invisible(r rune) bool {
 	return r <= 0x200F || r >= 0x202A && r <= 0x202E || r == 0x2060 || r >= 0x2066 && r <= 0x2069 || r == 0xFEFF
 }
 
-// Digest returns the text digest of a normal form, which is its SHA-1 in base 32. It returns "" for
-// an empty normal form.
+// Digest returns the text digest of a normal form, which is its SHA-1 in base 32. For an empty
+// normal form, Digest returns "".
 func Digest(normal []byte) string {
 	if len(normal) == 0 {
 		return ""

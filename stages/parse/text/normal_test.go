@@ -43,7 +43,7 @@ func TestNormalForm(t *testing.T) {
 	}
 }
 
-// TestLineBreaksAndCompositionDoNotChangeTheDigest shows the purpose of the normal form.
+// TestLineBreaksAndCompositionDoNotChangeTheDigest shows why texts are normalised.
 func TestLineBreaksAndCompositionDoNotChangeTheDigest(t *testing.T) {
 	const one = "Tiếng Việt\nđược viết bằng chữ Latinh. Ångström, 각 나라."
 	other := strings.ToUpper(norm.NFD.String(strings.ReplaceAll(one, "\n", "  ")))
@@ -56,7 +56,7 @@ func TestDigest(t *testing.T) {
 	if got := Digest(nil); got != "" {
 		t.Errorf("digest of no text: %q", got)
 	}
-	// printf abc | sha1sum | xxd -r -p | base32
+	// The digest equals that of: printf abc | sha1sum | xxd -r -p | base32
 	if got, want := Digest([]byte("abc")), "VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5"; got != want {
 		t.Errorf("digest %q, want %q", got, want)
 	}
@@ -105,7 +105,8 @@ func TestNormalFormIsThatOfTheDefinition(t *testing.T) {
 	}
 }
 
-// TestDigestOfAnotherProgram compares digests with those of Python's unicodedata and hashlib.
+// TestDigestOfAnotherProgram compares digests with those that Python's unicodedata and hashlib
+// give.
 func TestDigestOfAnotherProgram(t *testing.T) {
 	for s, want := range map[string]string{
 		"Cafe\u0301 au\u00A0lait\nTIẾNG": "SQMPK3OOVWNDDBHTFONRLDK5ELVAZDLK",

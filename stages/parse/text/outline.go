@@ -10,28 +10,28 @@ import (
 
 // Block is a line of text between two breaks.
 type Block struct {
-	Start, End uint32 // range of the outline's text
-	Link       uint32 // bytes of the block within links
-	Elem       int32  // innermost element
-	Tag        Tag    // tag of the p, li, heading … around it; 0 if there is none
-	Join       Join   // how it continues the line of the visible block before it
+	Start, End uint32 // range of the block in the outline's text
+	Link       uint32 // number of bytes of the block within links
+	Elem       int32  // index of the innermost element around the block
+	Tag        Tag    // tag of the p, li, heading … around the block; 0 if there is none
+	Join       Join   // how the block continues the line of the visible block before it
 }
 
-// Join is how a block continues a line that hidden text interrupts.
+// Join says how a block continues a line that hidden text interrupts.
 type Join uint8
 
-// The joins.
+// The kinds of joins.
 const (
-	Joinless  Join = iota // it begins a line of its own
-	JoinTight             // it continues the line with nothing between
-	JoinSpace             // it continues the line after a space
+	Joinless  Join = iota // the block begins a new line
+	JoinTight             // the block continues the line without a space
+	JoinSpace             // the block continues the line after a space
 )
 
-// Tag is the kind of the element around a block. It distinguishes only what the choice of the main
+// Tag is the kind of the element around a block. It has only the kinds that the choice of the main
 // content needs.
 type Tag uint8
 
-// The tags.
+// The tags of blocks.
 const (
 	TagNone Tag = iota
 	TagParagraph
@@ -50,29 +50,29 @@ type Elem struct {
 	Atom   atom.Atom
 	Hint   Hint
 
-	// Computed by Main:
-	last    int32 // index of the last element below it
-	good    int32 // bytes of prose within it
-	value   int32 // bytes of prose without dropped elements, less the cost of clutter
+	// The method Main computes these fields.
+	last    int32 // index of the last descendant of the element
+	good    int32 // number of bytes of prose within the element
+	value   int32 // number of bytes of prose without dropped elements, less the cost of clutter
 	dropped bool
 }
 
-// maxElems bounds the elements of an outline. The content of further elements belongs to the
-// element around them.
+// maxElems bounds the number of elements of an outline. The content of a further element belongs to
+// the element around it.
 const maxElems = 1 << 18
 
-// Outline is the text of a document as blocks in a small tree of elements. Open, Close, Text and
-// Break build it in document order. The zero value is ready for use. Reset empties it and keeps its
-// memory. It is not safe for concurrent use.
+// Outline is the text of a document as blocks in a small tree of elements. The caller builds it in
+// document order with Open, Close, Text and Break. The zero value is ready for use. Reset empties
+// the outline and keeps its memory. An Outline is not safe for concurrent use.
 type Outline struct {
-	buf     []byte // the text with folded white space and a line feed after each block
+	buf     []byte // text with folded white space and a line feed after each block
 	blocks  []Block
 	elems   []Elem
-	cur     int32 // open element; elems[0] is the document
-	start   int   // where the open block starts
+	cur     int32 // index of the open element; elems[0] is the document
+	start   int   // offset at which the open block starts
 	link    uint32
 	inLink  bool
-	space   bool // whether there was white space since the last byte of the block
+	space   bool // whether white space came after the last byte of the block
 	tag     Tag
 	joint   Join // Join of the open block
 	held    Join // Join of the block after hidden text
@@ -82,7 +82,7 @@ type Outline struct {
 	scratch []byte
 }
 
-// Reset empties the outline and bounds its text, in bytes.
+// Reset empties the outline. maxText bounds the next text, in bytes.
 func (o *Outline) Reset(maxText int) {
 	o.buf, o.blocks, o.elems = o.buf[:0], o.blocks[:0], o.elems[:0]
 	o.elems = append(o.elems, Elem{Parent: -1})
@@ -119,10 +119,10 @@ func (o *Outline) Hint() Hint { return o.elems[o.cur].Hint }
 // SetLink sets whether the next text is within a link.
 func (o *Outline) SetLink(in bool) { o.inLink = in }
 
-// Len returns the number of bytes of text so far, which is where the next text begins.
+// Len returns the number of bytes of text so far. This is the position of the next text.
 func (o *Outline) Len() int { return len(o.buf) }
 
-// Break ends the open block. The next one is in an element with the tag.
+// Break ends the open block. The next block is in an element with the given tag.
 func (o *Outline) Break(tag Tag) {
 	if len(o.buf) > o.start {
 		o.blocks = append(o.blocks, Block{uint32(o.start), uint32(len(o.buf)), o.link, o.cur, o.tag, o.joint})
@@ -132,8 +132,8 @@ func (o *Outline) Break(tag Tag) {
 	o.link, o.space, o.tag, o.joint = 0, false, tag, Joinless
 }
 
-// Suspend ends the open block because hidden text interrupts its line. Resume begins the block that
-// continues the line after that text. The calls do not nest.
+// Suspend ends the open block, because hidden text interrupts its line. Resume begins the block
+// that continues the line after the hidden text. A second Suspend before Resume is not allowed.
 func (o *Outline) Suspend() {
 	held := o.joint
 	if len(o.buf) > o.start {
@@ -152,8 +152,8 @@ func (o *Outline) Resume(tag Tag) {
 	o.joint, o.held = o.held, Joinless
 }
 
-// spaceAt returns the length of the white space character at the beginning of p, or 0 if there is
-// none. White space is Unicode's White_Space and the byte order mark.
+// spaceAt returns the length of the white space character at the beginning of p, or 0 if p does not
+// begin with white space. White space is Unicode's White_Space and the byte order mark.
 func spaceAt(p []byte) int {
 	switch c := p[0]; {
 	case c <= ' ':
@@ -203,10 +203,10 @@ func (o *Outline) Text(p []byte) {
 	}
 }
 
-// word appends bytes without white space.
+// word appends bytes that have no white space.
 func (o *Outline) word(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true // shorter words after this one are dropped too, so that the text is a prefix
+		o.cut = true // shorter words after this word are dropped too, so that the text is a prefix
 		return
 	}
 	n := len(p)
@@ -225,7 +225,7 @@ func (o *Outline) word(p []byte) {
 	}
 }
 
-// Lines appends preformatted text: line ends (LF, CR LF or CR) end blocks.
+// Lines appends preformatted text. Line ends (LF, CR LF or CR) end blocks.
 func (o *Outline) Lines(p []byte) {
 	for len(p) > 0 {
 		i := bytes.IndexAny(p, "\n\r")
@@ -239,8 +239,8 @@ func (o *Outline) Lines(p []byte) {
 	}
 }
 
-// LinkDensity returns the share of the visible text that is within links, or false if there is no
-// text.
+// LinkDensity returns the share of the visible text that is within links. It returns false if there
+// is no visible text.
 func (o *Outline) LinkDensity() (float64, bool) {
 	var all, links int64
 	for i := range o.blocks {
@@ -255,10 +255,11 @@ func (o *Outline) LinkDensity() (float64, bool) {
 	return float64(links) / float64(all), true
 }
 
-// maxHeading bounds the result of Heading, in bytes.
+// maxHeading bounds the length of the result of Heading, in bytes.
 const maxHeading = 200
 
-// Heading returns the first visible headline, or "" if there is none or it is too long.
+// Heading returns the first visible headline. It returns "" if there is no headline or the headline
+// is too long.
 func (o *Outline) Heading() string {
 	for i := range o.blocks {
 		if b := &o.blocks[i]; b.Tag == TagHeading1 && o.elems[b.Elem].Hint&Hidden == 0 {
@@ -271,13 +272,13 @@ func (o *Outline) Heading() string {
 	return ""
 }
 
-// Cut reports whether text was dropped because there was too much.
+// Cut reports whether text was dropped because the text exceeded its bound.
 func (o *Outline) Cut() bool { return o.cut }
 
-// All returns all text, including hidden text. Len gives positions in this text.
+// All returns all text, including hidden text. The positions that Len returns refer to this text.
 func (o *Outline) All() string { return string(o.buf) }
 
-// joined prepares out for the block. out holds lines that end in line feeds.
+// joined prepares out for the next block. out holds lines that end in line feeds.
 func (b *Block) joined(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {
@@ -289,8 +290,8 @@ func (b *Block) joined(out []byte) []byte {
 	return out
 }
 
-// Full returns the visible text, one block per line. all is the result of All. The two share memory
-// if nothing is hidden.
+// Full returns the visible text, with one block per line. The caller passes the result of All. If
+// no text is hidden, Full and All share memory.
 func (o *Outline) Full(all string) string {
 	if !slices.ContainsFunc(o.blocks, func(b Block) bool { return o.elems[b.Elem].Hint&Hidden != 0 || b.Join != Joinless }) {
 		return strings.TrimSuffix(all, "\n")

@@ -9,13 +9,13 @@ import (
 // scriptID is an index of scripts.
 type scriptID uint8
 
-// scripts lists the scripts that words are counted by, with names from ISO 15924.
+// scripts lists the scripts by which words are counted, with names from ISO 15924.
 var scripts = [...]struct {
 	name  string
 	table *unicode.RangeTable
 }{
 	{"Zyyy", nil}, // Common and Inherited
-	{"Zzzz", nil}, // a script that is not listed here
+	{"Zzzz", nil}, // any script that is not in this list
 	{"Latn", unicode.Latin}, {"Grek", unicode.Greek}, {"Cyrl", unicode.Cyrillic}, {"Armn", unicode.Armenian},
 	{"Hebr", unicode.Hebrew}, {"Arab", unicode.Arabic}, {"Syrc", unicode.Syriac}, {"Thaa", unicode.Thaana}, {"Nkoo", unicode.Nko},
 	{"Deva", unicode.Devanagari}, {"Beng", unicode.Bengali}, {"Guru", unicode.Gurmukhi}, {"Gujr", unicode.Gujarati},
@@ -28,7 +28,7 @@ var scripts = [...]struct {
 	{"Talu", unicode.New_Tai_Lue}, {"Lana", unicode.Tai_Tham}, {"Tavt", unicode.Tai_Viet},
 }
 
-// Indexes of scripts.
+// Indexes of some scripts.
 const (
 	zyyy scriptID = 0
 	zzzz scriptID = 1
@@ -37,22 +37,22 @@ const (
 	cyrl scriptID = 4
 )
 
-// class is the role of a rune in words.
+// class says how a rune forms words.
 type class uint8
 
 const (
 	separator class = iota
-	letter          // begins and continues words
-	digit           // like letter, but a word of digits alone is no term
-	extend          // a mark or a joiner, which continues words and never begins them
-	joiner          // an apostrophe or a middle dot, which joins letters
-	point           // a full stop or a comma, which joins ASCII digits
-	ideograph       // Han or Hiragana, which is a word by itself
-	katakana        // forms runs of its own
-	unspaced        // in a script without spaces; forms runs of its own
+	letter          // a letter begins and continues words
+	digit           // a digit is like a letter, but a word with only digits is not a term
+	extend          // a mark or a joiner continues words and never begins them
+	joiner          // an apostrophe or a middle dot joins letters
+	point           // a full stop or a comma joins ASCII digits
+	ideograph       // a code point of Han or Hiragana is a word by itself
+	katakana        // a run of Katakana is a word
+	unspaced        // a run of letters and marks in a script without spaces between words
 )
 
-// property has the properties of a rune.
+// property holds the properties of a rune.
 type property struct {
 	class  class
 	script scriptID
@@ -62,7 +62,7 @@ type property struct {
 var unspacedScripts = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tai_Le,
 	unicode.New_Tai_Lue, unicode.Tai_Tham, unicode.Tai_Viet}
 
-// propertyOf looks up a rune in Unicode's tables.
+// propertyOf returns the properties of a rune according to Unicode's tables.
 func propertyOf(r rune) property {
 	switch r {
 	case '\'', 0x2019, 0x00B7:
@@ -105,17 +105,17 @@ func scriptOfRune(r rune) scriptID {
 	return zzzz
 }
 
-// runes holds the properties of the runes of the Basic Multilingual Plane, in pages of 256. Each
-// page is computed when a text first needs it.
+// runes holds the properties of the runes of the Basic Multilingual Plane, in pages of 256 runes.
+// Each page is computed when a text first needs it.
 type runes [256]struct {
 	once sync.Once
 	page *[256]property
 }
 
-// bmp is a cache of constants.
+// bmp caches properties, which never change.
 var bmp runes
 
-// ascii are the properties of ASCII.
+// ascii holds the properties of ASCII.
 var ascii = func() (t [utf8.RuneSelf]property) {
 	for c := range t {
 		t[c] = propertyOf(rune(c))
@@ -123,7 +123,7 @@ var ascii = func() (t [utf8.RuneSelf]property) {
 	return t
 }()
 
-// of returns the property of a rune.
+// of returns the properties of a rune.
 func (t *runes) of(r rune) property {
 	if r > 0xFFFF {
 		return propertyOf(r)

@@ -8,30 +8,30 @@ import (
 	"unicode/utf8"
 )
 
-// scorer gives a text points for each language by its words and letters.
+// scorer scores texts: it gives each language points for the words and letters of a text.
 type scorer struct {
-	languages []string // sorted
+	languages []string // ISO-639-3 codes, sorted
 	words     map[string][]vote
 	letters   map[rune][]vote
 }
 
-// maxLanguages is more than the number of languages.
+// maxLanguages exceeds the number of languages.
 const maxLanguages = 64
 
-// vote is the points that a word or letter gives a language.
+// vote is the number of points that a word or letter gives a language.
 type vote struct {
 	language int
 	points   int
 }
 
-// A word that occurs in only one language counts wordPoints. A letter that occurs in only one
-// language counts letterPoints.
+// A word that occurs in only one language gives wordPoints. A letter that occurs in only one
+// language gives letterPoints.
 const (
 	wordPoints   = 60
 	letterPoints = 24
 )
 
-// newScorer makes the tables, which have about 1,500 words.
+// newScorer makes the scorer's tables, which have about 1,500 words.
 func newScorer() *scorer {
 	words, letters := readLists("languages.txt"), readLists("letters.txt")
 	t := &scorer{languages: slices.Sorted(maps.Keys(words)), words: make(map[string][]vote, 2048), letters: make(map[rune][]vote, 256)}
@@ -48,7 +48,7 @@ func newScorer() *scorer {
 	for w, votes := range t.words {
 		points := wordPoints / len(votes)
 		if utf8.RuneCountInString(w) == 1 {
-			points /= 2 // texts of other languages have them too, in lists and formulas
+			points /= 2 // texts of other languages have these letters too, in lists and formulas
 		}
 		for i := range votes {
 			votes[i].points = points
@@ -63,7 +63,7 @@ func newScorer() *scorer {
 }
 
 // score returns the points of each language for the words and letters of s. It also returns the
-// languages with the most and the second most points.
+// numbers of the languages with the most and the second most points.
 func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 	var word [64]byte
 	n := 0
@@ -92,13 +92,13 @@ func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 			for _, l := range t.letters[r] {
 				score[l.language] += l.points
 			}
-		case unicode.IsMark(r), r == '\u200C': // occurs within words of Devanagari and Persian
+		case unicode.IsMark(r), r == '\u200C': // the rune occurs within words of Devanagari and Persian
 		default:
 			end()
 			continue
 		}
 		if n+utf8.UTFMax > len(word) {
-			n = len(word) // longer than all words in the tables
+			n = len(word) // such a word is longer than all words in the tables
 			continue
 		}
 		n += utf8.EncodeRune(word[n:], r)

@@ -8,22 +8,23 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// stopList holds the words of a language that do not tell what a text is about. The set is made
-// when a text first needs it.
+// stopList holds the words of a language that do not tell what a text is about. The set of words is
+// made when a text first needs it.
 type stopList struct {
 	words  string
-	byRun  bool   // whether the script has no spaces, so that not every occurrence is found
-	elided string // see elisions
+	byRun  bool   // whether the script has no spaces, so that some occurrences of words are not found
+	elided string // elided articles of the language (see elisions)
 	once   sync.Once
 	set    map[string]struct{}
 }
 
 // everywhere holds English words that are frequent in pages of other languages (in commands,
-// notices and quotations) and are no words of those languages.
+// notices and quotations) and do not exist in those languages.
 var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
 	"you": {}, "your": {}}
 
-// stopWordsOf returns the list of a language by its ISO-639-3 code, or nil if there is none.
+// stopWordsOf returns the list of a language by its ISO-639-3 code, or nil if the language has no
+// list.
 func stopWordsOf(language string) *stopList {
 	if near, ok := nearLanguages[language]; ok {
 		language = near
@@ -61,7 +62,7 @@ func (l *stopList) has(word []byte) bool {
 var curly = []byte("’")
 
 // elision returns the length of an elided article or similar word at the beginning of a word,
-// including its apostrophe.
+// including the apostrophe.
 func (l *stopList) elision(word []byte) int {
 	if l == nil || l.elided == "" {
 		return 0
@@ -81,7 +82,7 @@ func (l *stopList) elision(word []byte) int {
 	return 0
 }
 
-// nearLanguages maps languages without a list to the language whose function words they share.
+// nearLanguages maps languages without a list to a language with nearly the same function words.
 var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", "hbs": "hrv", "cnr": "hrv", "mol": "ron", "sco": "eng",
 	"ast": "spa", "fil": "tgl", "gsw": "deu", "bar": "deu", "ekk": "est", "zsm": "msa", "yue": "zho", "cmn": "zho", "wuu": "zho",
 	"lzh": "zho", "arz": "ara", "pes": "fas", "prs": "fas", "swh": "swa", "azj": "aze", "lvs": "lav", "uzn": "uzb"}
@@ -89,5 +90,6 @@ var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", 
 // emptyHan reports whether a Han code point occurs in Chinese or Japanese texts of any subject.
 func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
-// emptyHanAll separates the code points with spaces, so that no search matches across two of them.
+// emptyHanAll holds the code points with spaces between them, so that no search matches across two
+// of them.
 var emptyHanAll = sync.OnceValue(func() []byte { return []byte(stopLists()["zho"].words + " 様 等 方 々 ") })

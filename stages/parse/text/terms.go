@@ -14,35 +14,35 @@ type Term struct {
 	Count int32
 }
 
-// ScriptCount is the number of words of a text in a script, by its ISO 15924 code.
+// ScriptCount is the number of words of a text in a script. The script has its ISO 15924 code.
 type ScriptCount struct {
 	Script string
 	Words  int32
 }
 
-// maxWords bounds the words of a text that are counted as terms.
+// maxWords bounds the number of words of a text that are counted as terms.
 const maxWords = 100_000
 
-// maxTerm bounds a word that may be a term, in bytes.
+// maxTerm bounds the length of a word that may be a term, in bytes.
 const maxTerm = 64
 
-// Terms counts the words and terms of one text after another and reuses its memory. The zero value
-// is ready for use. It is not safe for concurrent use.
+// Terms counts the words and terms of texts, one text after another, and reuses its memory. The
+// zero value is ready for use. A Terms is not safe for concurrent use.
 type Terms struct {
 	text  []byte
 	lines []int32
 	stop  *stopList
 	ids   []entry
 	pairs []pair
-	slots []int32 // open addressing over ids, by hash; index + 1
+	slots []int32 // hash table with open addressing; a slot has an index of ids plus 1
 	twos  []int32 // the same table for pairs
 	best  []candidate
-	last  int32 // id of the preceding word, or -1 if that word cannot be in a pair
-	end   int   // end of the preceding word
+	last  int32 // id of the preceding word; -1 if that word cannot be in a pair
+	end   int   // offset at which the preceding word ends
 
 	words    int32
 	looked   int32 // number of words of letters and ideographs among the first maxWords
-	stopped  int32 // how many of the words in looked are stop words
+	stopped  int32 // number of stop words among the words in looked
 	byScript [len(scripts)]int32
 }
 
@@ -53,18 +53,18 @@ type entry struct {
 	class      class
 	stop       bool // whether the word is a stop word
 	pairs      bool // whether the word may be in a pair
-	alone      int8 // how many occurrences make it a term by itself; 0 means never
+	alone      int8 // number of occurrences that make the word a term by itself; 0 means never
 }
 
 type pair struct {
 	a, b  int32
 	count int32
-	at    int32 // position of its first occurrence
+	at    int32 // position of the term's first occurrence
 }
 
 type candidate struct {
 	count, at int32
-	id        int32 // a pair has its number plus len(ids)
+	id        int32 // id of the term; for a pair, its index plus len(ids)
 }
 
 // Count reads a text in a language (ISO-639-3, or "" if unknown) and returns its number of words.
@@ -73,7 +73,7 @@ func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
 	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
 	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
-	size := min(len(t.text)/2, maxWords) + 16 // more than the number of words that are looked at, so the tables never fill up
+	size := min(len(t.text)/2, maxWords) + 16 // exceeds the number of words that are counted, so the tables never fill up
 	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
 	words(t.text, t.add)
 	return t.words
@@ -113,7 +113,7 @@ func (t *Terms) add(w *word) {
 }
 
 // follows reports whether the word at start may form a pair with the preceding word. The word has
-// class c, the preceding one class b.
+// class c, and the preceding word has class b.
 func (t *Terms) follows(start int, c, b class) bool {
 	if c == ideograph || b == ideograph {
 		return c == b && start == t.end
@@ -127,7 +127,7 @@ func (t *Terms) follows(start int, c, b class) bool {
 	return len(t.lines) == 0 || int(t.lines[0]) != start
 }
 
-// table returns an empty table for n words. Its size is a power of two.
+// table returns an empty table for n words. The size of the table is a power of two.
 func table(old []int32, n int) []int32 {
 	size := 64
 	for size < n {
@@ -229,7 +229,8 @@ func (t *Terms) Top(n int) []Term {
 	return t.named()
 }
 
-// offer keeps the n best candidates in order.
+// offer adds a candidate to the sorted list of the n best candidates, if the candidate is good
+// enough.
 func (t *Terms) offer(c candidate, n int) {
 	if len(t.best) == n && before(t.best[n-1], c) <= 0 {
 		return
@@ -251,7 +252,8 @@ func before(a, b candidate) int {
 	return int(a.id) - int(b.id)
 }
 
-// named returns the best candidates as terms. Their strings share one string's memory.
+// named returns the best candidates as terms. All strings of the terms share the memory of one
+// string.
 func (t *Terms) named() []Term {
 	var buf []byte
 	ends := make([]int, 0, 64)
@@ -283,12 +285,12 @@ func (t *Terms) appendName(dst []byte, id int32) []byte {
 	return append(dst, t.text[b.start:b.end]...)
 }
 
-// Words returns the number of words of the text.
+// Words returns the number of words of the counted text.
 func (t *Terms) Words() int32 { return t.words }
 
 // StopRatio returns the share of stop words among the words of letters and ideographs. Only the
-// first maxWords words count. It returns false if the language has no list or the text has no such
-// words.
+// first maxWords words count. StopRatio returns false if the language has no list or the text has
+// no such words.
 func (t *Terms) StopRatio() (float64, bool) {
 	if t.stop == nil || t.stop.byRun || t.looked == 0 {
 		return 0, false
@@ -296,8 +298,8 @@ func (t *Terms) StopRatio() (float64, bool) {
 	return float64(t.stopped) / float64(t.looked), true
 }
 
-// Scripts returns the number of words by script, the most frequent first. Equally frequent scripts
-// keep the order of the table of scripts.
+// Scripts returns the number of words by script, the script with the most words first. Scripts with
+// equal numbers keep the order of the table of scripts.
 func (t *Terms) Scripts() []ScriptCount {
 	var room [len(scripts)]ScriptCount
 	out := room[:0]

@@ -75,12 +75,12 @@ func TestTermsGrowWithTheText(t *testing.T) {
 	if d := cmp.Diff(first, terms.Top(3)); d != "" {
 		t.Error(d)
 	}
-	if first[0].Count != 3 { // the text has 50,000 words, 17,576 of them different
+	if first[0].Count != 3 { // of the text's 50,000 words, 17,576 are different
 		t.Errorf("most frequent word counted %d times", first[0].Count)
 	}
 }
 
-// allLists returns all lists with their languages.
+// allLists returns the lists of all languages.
 func allLists() map[string]*stopList {
 	all := map[string]*stopList{}
 	for lang := range stopLists() {
@@ -142,8 +142,8 @@ func TestStopRatio(t *testing.T) {
 	}
 }
 
-// BenchmarkOddTexts counts terms in texts that are made to be slow. The nanoseconds per byte must
-// not grow with the length.
+// BenchmarkOddTexts counts terms in texts that are made to be slow. The time per byte must not grow
+// with the length.
 func BenchmarkOddTexts(b *testing.B) {
 	distinct := func(n int) string {
 		var sb strings.Builder

@@ -50,9 +50,9 @@ func TestHintsOfNames(t *testing.T) {
 	}
 }
 
-// outline builds an outline from a script: "<name.class" opens an element and ">" closes it. Other
-// words are blocks, with underscores for spaces. A leading * makes a block a link, a leading # a
-// heading.
+// outline builds an outline from a script: "<name.class" opens an element and ">" closes the
+// element. Other words are blocks, with underscores in place of spaces. A * at its beginning makes
+// a block a link, and a # makes it a heading.
 func outline(script string) *Outline {
 	var o Outline
 	o.Reset(1 << 20)
@@ -140,8 +140,8 @@ func TestOutlineKeepsToItsLimits(t *testing.T) {
 	}
 }
 
-// FuzzOutline builds an outline from bytes. The chosen text must consist of visible lines,
-// in order.
+// FuzzOutline builds an outline from bytes. The chosen text must consist of visible lines, in their
+// order.
 func FuzzOutline(f *testing.F) {
 	f.Add([]byte("\x00a text of some length that reads like prose, as it has words\x01\x05\x02more\x03\x04"))
 	f.Add([]byte("\x00\x10\x20\x30x\x01y\x02z\x03\x06\x07"))

@@ -5,18 +5,18 @@ import "unicode/utf8"
 // word is a word of a normal form.
 type word struct {
 	start, end int
-	runes      int32 // number of letters; in scripts without spaces, of letters and marks
-	class      class // letter, digit (the word has only digits), ideograph, katakana or unspaced
-	last       class // class of its last rune that is not a mark
+	runes      int32 // number of letters, or in scripts without spaces, of letters and marks
+	class      class // class of the word: letter, digit (the word has only digits), ideograph, katakana or unspaced
+	last       class // class of the word's last rune that is not a mark
 	script     scriptID
-	joined     bool // whether it contains an apostrophe or a middle dot
+	joined     bool // whether the word contains an apostrophe or a middle dot
 }
 
 // unspacedWord is the mean length of a word in scripts without spaces, in letters and marks.
 const unspacedWord = 4
 
-// count returns how many words w counts as. For a run without spaces, this is the likely number of
-// words in the run.
+// count returns the number of words as which w counts. For a run without spaces, this is the likely
+// number of words in the run.
 func (w *word) count() int32 {
 	if w.class != unspaced {
 		return 1
@@ -24,8 +24,8 @@ func (w *word) count() int32 {
 	return (w.runes + unspacedWord - 1) / unspacedWord
 }
 
-// words calls yield for each word of a normal form, in order. See the package comment. The word is
-// valid only during the call.
+// words calls yield for each word of a normal form, in order. The package comment defines words.
+// The word is valid only during the call.
 func words(s []byte, yield func(*word)) {
 	w := word{start: -1}
 	for i := 0; i < len(s); {
@@ -92,7 +92,7 @@ func (w *word) goesOn(s []byte, i, n int, c class) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// take adds a rune to the word.
+// take adds a rune to the open word.
 func (w *word) take(p property) {
 	switch p.class {
 	case joiner, point:

@@ -44,7 +44,7 @@ func TestWordsAreCountedByScript(t *testing.T) {
 		{"灯台 lamp 灯台", 5, "Hani 4, Latn 1"},
 		{"これはラーメンです", 6, "Hira 5, Kana 1"},
 		{"ラーメン・カレー", 2, "Kana 2"},
-		{"ประภาคารตั้งอยู่", 4, "Thai 4"}, // 16 letters and marks
+		{"ประภาคารตั้งอยู่", 4, "Thai 4"}, // the run has 16 letters and marks
 		{"ប្រទេស ខ្មែរ", 4, "Khmr 4"},
 		{"маяк стоит на краю", 4, "Cyrl 4"},
 		{"ο φάρος και the lamp", 5, "Grek 3, Latn 2"},
@@ -62,7 +62,7 @@ func TestWordsAreCountedByScript(t *testing.T) {
 	}
 }
 
-// naiveScripts are the scripts of the package comment by the names of Go's tables.
+// naiveScripts lists the scripts of the package comment, with the names of Go's tables.
 var naiveScripts = map[string]string{"Latn": "Latin", "Cyrl": "Cyrillic", "Grek": "Greek", "Arab": "Arabic", "Hebr": "Hebrew",
 	"Deva": "Devanagari", "Beng": "Bengali", "Hang": "Hangul", "Thai": "Thai", "Mymr": "Myanmar", "Hira": "Hiragana",
 	"Kana": "Katakana", "Hani": "Han"}
@@ -96,11 +96,11 @@ func kindByTheBook(r rune) string {
 	return "letter"
 }
 
-// wordsByTheBook is a second, slow implementation of words. It marks the places between
-// code points where no word ends.
+// wordsByTheBook is a second, slow implementation of words. It marks the places between code points
+// at which no word ends.
 func wordsByTheBook(normal string) (out []string) {
 	runes := []rune(normal)
-	kinds := make([]string, len(runes)) // kind of each character; a mark within a word has the kind of the character before it
+	kinds := make([]string, len(runes)) // kind of each character; a mark within a word has the kind of the character before the mark
 	for i, r := range runes {
 		kinds[i] = kindByTheBook(r)
 	}

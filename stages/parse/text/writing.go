@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// writings are the scripts that text is written in. Several languages use the first four. Every
-// other script has the name of the language that it implies. Of scripts with equal counts, the
-// earlier one wins.
+// writings lists the scripts in which texts are written. Several languages use each of the first
+// four. Every other script has the name of the language that it implies. Of scripts with equal
+// counts, the one that is earlier in this list wins.
 var writings = [...]string{"Latn", "Cyrl", "Arab", "Deva", "zho", "jpn", "bod", "ell", "hye", "heb", "ben", "pan", "guj", "ori", "tam", "tel",
 	"kan", "mal", "sin", "tha", "lao", "mya", "kat", "kor", "amh", "khm"}
 
@@ -20,7 +20,7 @@ type writingRange struct {
 	writing  string
 }
 
-// writingRanges are sorted by character. Characters outside them have no script here.
+// writingRanges are sorted by character. A character in none of the ranges counts for no script.
 var writingRanges = [...]writingRange{
 	{0xAA, 0x24F, "Latn"}, {0x370, 0x3FF, "ell"}, {0x400, 0x52F, "Cyrl"}, {0x531, 0x58F, "hye"}, {0x5D0, 0x5F4, "heb"},
 	{0x620, 0x6FF, "Arab"}, {0x904, 0x97F, "Deva"}, {0x985, 0x9FB, "ben"}, {0xA05, 0xA75, "pan"}, {0xA85, 0xAF9, "guj"},
@@ -30,12 +30,12 @@ var writingRanges = [...]writingRange{
 	{0x1F00, 0x1FFF, "ell"}, {0x3041, 0x30FF, "jpn"}, {0x3400, 0x9FFF, "zho"}, {0xAC00, 0xD7A3, "kor"}, {0xFB50, 0xFEFC, "Arab"},
 }
 
-// writtenIn returns the language that the script of a text implies, or "" if it implies none.
-// Foreign parts of a text are mostly Latin (names, commands, addresses), so letters of other
-// scripts count twice. An ideograph is about half a word, so it counts four times.
+// writtenIn returns the language that the script of a text implies, or "" if no language follows
+// from it. Foreign parts of a text are mostly Latin (names, commands, addresses), so letters of
+// other scripts count twice. An ideograph is about half a word, so it counts four times.
 func writtenIn(s string) (language string) {
 	count := countLetters(s)
-	// Text in ideographs is Japanese if it also has kana.
+	// A text in ideographs is Japanese if it also has kana.
 	if count["jpn"]*20 > count["jpn"]+count["zho"] {
 		count["jpn"], count["zho"] = count["jpn"]+count["zho"], 0
 	}

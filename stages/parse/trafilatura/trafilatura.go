@@ -1,13 +1,12 @@
 // Package trafilatura chooses the main content of a page with
-// github.com/markusmobius/go-trafilatura, which builds a tree, copies it several times and
+// github.com/markusmobius/go-trafilatura. That library builds a tree, copies it several times and
 // takes about twenty times as long as package text.
 //
-// The input is an HTML document in UTF-8. The output is the blocks of its main content as lines, or
-// an error; after an error the caller uses package text. The package returns in time for any
-// document. Before it builds a tree, it refuses documents whose tree would be large or deep, or
-// whose formatting elements would be cloned often. It turns panics into errors. The bounds depend
-// only on the document, not on time, so equal documents give equal texts. It imports only package
-// text.
+// In: an HTML document in UTF-8. Out: the blocks of its main content as lines, or an error, after
+// which the caller uses package text. The time is bounded for any document: documents are refused
+// if their tree would be large or deep, or if their formatting elements would be cloned often.
+// Panics become errors. The bounds depend only on the document, not on time, so equal documents
+// give equal texts. Package trafilatura imports only package text.
 package trafilatura
 
 import (
@@ -27,13 +26,13 @@ import (
 const (
 	maxBytes  = 2 << 20
 	maxTokens = 60_000
-	maxDepth  = 100     // open elements, except those that need no end tag
-	maxWeight = 8 << 20 // sum over the text of bytes times open elements, which is the work to read the text of each element
-	maxClones = 60_000  // formatting elements that the tree builder may open again
-	maxText   = 1 << 20 // bytes of the result
+	maxDepth  = 100     // number of open elements, not counting those that need no end tag
+	maxWeight = 8 << 20 // sum over the text of bytes times open elements; this is the work of reading the text of each element
+	maxClones = 60_000  // number of formatting elements that the tree builder may open again
+	maxText   = 1 << 20 // number of bytes of the result
 )
 
-// These are the reasons to refuse a document.
+// These errors are the reasons to refuse a document.
 var (
 	ErrTooLarge = errors.New("document is too large")
 	ErrTooDeep  = errors.New("document is nested too deep")
@@ -66,8 +65,8 @@ func Main(doc []byte) (lines string, err error) {
 	return lines, nil
 }
 
-// check reads the tokens of a document. It refuses a document that would take long to read as a
-// tree. If end tags are missing, it overestimates the depth.
+// check reads the tokens of a document and returns an error if it would take long to read the
+// document as a tree. If end tags are missing, check overestimates the depth.
 func check(doc []byte) error {
 	if len(doc) > maxBytes {
 		return ErrTooLarge
@@ -119,8 +118,8 @@ func leftOpen(a atom.Atom) bool {
 	return false
 }
 
-// isFormatting reports whether the tree builder opens an element again in each block (HTML,
-// 13.2.4.3).
+// isFormatting reports whether the tree builder opens an element of this kind again in each block
+// (HTML, 13.2.4.3).
 func isFormatting(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike,
@@ -130,7 +129,7 @@ func isFormatting(a atom.Atom) bool {
 	return false
 }
 
-// linesOf returns the text of a tree, one block per line.
+// linesOf returns the text of a tree, with one block per line.
 func linesOf(root *html.Node) string {
 	if root == nil {
 		return ""

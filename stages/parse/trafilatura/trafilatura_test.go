@@ -47,7 +47,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestOddDocumentsWithinTheBoundsComeBack reads documents just within the bounds.
+// TestOddDocumentsWithinTheBoundsComeBack reads documents that are just within the bounds.
 func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -59,7 +59,7 @@ func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	}
 }
 
-// odd returns documents near the bounds that are hard to read as trees.
+// odd returns documents near the bounds that are slow to read as trees.
 func odd() map[string]string {
 	prose := "The lighthouse stands at the end of the cape, and its light can be seen far out at sea. "
 	return map[string]string{

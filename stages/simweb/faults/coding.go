@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// codingFaults encode the body, even if the client did not ask for it.
+// codingFaults encode the body, even if the client did not accept the coding.
 var codingFaults = []Fault{
 	coded("gzip", "gzip", "gzip that nobody asked for", Gzipped),
 	coded("x-gzip", "x-gzip", "gzip by its old name", Gzipped),
@@ -50,8 +50,8 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// must returns v. The functions that return err fail only on bad options, and here the
-// options are constants.
+// must returns v. The functions that return err fail only on bad options. Here the options are
+// constants.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())
@@ -90,10 +90,10 @@ func gzippedTo(b []byte, n int) []byte {
 	return buf.Bytes()
 }
 
-// bombSize is how many spaces follow the page in a decompression bomb.
+// bombSize is the number of spaces that follow the page in a decompression bomb.
 const bombSize = 64 << 20
 
-// bomb returns page in gzip, with 64 MiB of spaces in a second member.
+// bomb returns page in gzip, followed by 64 MiB of spaces in a second member.
 func bomb(page []byte) []byte { return append(Gzipped(page), spaces()...) }
 
 var spaces = sync.OnceValue(func() []byte {

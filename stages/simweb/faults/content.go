@@ -69,13 +69,13 @@ func stripMeta(html []byte) []byte { return bytes.Replace(html, []byte(metaUTF8+
 // encode converts html to a charset that has all its characters.
 func encode(e encoding.Encoding, html []byte) []byte {
 	out, err := e.NewEncoder().Bytes(html)
-	if err != nil { // a mistake in the vocabulary; the text shows it to a test
+	if err != nil { // this is a mistake in the vocabulary, which tests see in the text
 		return []byte("faults: " + err.Error())
 	}
 	return out
 }
 
-// padded appends a comment to html, so that it has n bytes in total.
+// padded appends a comment to html, so that the result has n bytes.
 func padded(html []byte, n int) []byte {
 	const open, end = "<!-- ", " -->\n"
 	fill := n - len(html) - len(open) - len(end)

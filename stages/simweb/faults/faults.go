@@ -1,11 +1,11 @@
-// Package faults is the table of what the servers of the synthetic web do wrong.
+// Package faults is the table of the mistakes that the servers of the synthetic web make.
 //
-// In: the page behind a fault and, for faults on the wire, a connection. Out: the altered
-// page, a redirect, or the bytes on the connection. For each fault the table also gives
-// the outcome that a correct crawler records. The package does not depend on a web, because
-// package simweb gives each fault its URL and its page.
+// In: the page behind a fault and, for faults on the wire, a connection. Out: the altered page, a
+// redirect, or the bytes on the connection. For each fault the table also gives the outcome that a
+// correct crawler records. Package faults does not depend on a web, because package simweb gives
+// each fault its URL and its page.
 //
-// It imports only the schema of outcomes and codecs.
+// Package faults imports only the schema of outcomes and codecs.
 package faults
 
 import (
@@ -21,40 +21,40 @@ import (
 type Class uint8
 
 const (
-	Quick   Class = 1 << iota // one response, immediately
-	Retried                   // a crawler asks again after a pause
-	Slow                      // takes up to all of a crawler's time limits
+	Quick   Class = 1 << iota // the server gives one response, immediately
+	Retried                   // a crawler sends the request again after a pause
+	Slow                      // the response takes up to all of a crawler's time limits
 )
 
-// Part is how much of the page behind a fault a crawler can read.
+// Part says how much of the page behind a fault a crawler can read.
 type Part uint8
 
 const (
-	NoPage    Part = iota // no row in pages
-	WholePage             // the whole page
-	MainPage              // text and links up to the end of the main part
-	EmptyPage             // a row in pages, without text
-	OtherPage             // a row in pages whose text depends on how the crawler repairs it
+	NoPage    Part = iota // pages has no row
+	WholePage             // pages has a row with the whole page
+	MainPage              // pages has a row with text and links up to the end of the main part
+	EmptyPage             // pages has a row without text
+	OtherPage             // pages has a row whose text depends on how the crawler repairs the page
 )
 
-// Fault is one way in which a server misbehaves, and the result that a correct crawler
-// records. On every host it has the URLs /fault/NAME/N for N up to 2^24. Each URL has its
-// own page behind it.
+// Fault is one way in which a server misbehaves, and the result that a correct crawler records. On
+// every host a fault has the URLs /fault/NAME/N for N up to 2^24. Each of these URLs has its own
+// page.
 type Fault struct {
 	Name  string
 	About string
 	Class Class
 
-	// These fields are the result with the default limits (5 redirects, 5 MiB of body), unless
-	// robots.txt or the like causes another result.
+	// Outcome and the next fields are the result with the default limits (5 redirects, 5 MiB of
+	// body), unless robots.txt or the like causes another result.
 	Outcome   schema.Outcome
-	Status    int    // status of the last response; 0 if there was none
-	Redirects int    // number of redirects followed
-	Truncated string // content_truncated
-	Warning   bool   // the crawler salvages malformed data
+	Status    int    // status of the last response; 0 if there was no response
+	Redirects int    // number of redirects that are followed
+	Truncated string // value of content_truncated
+	Warning   bool   // whether the crawler salvages malformed data
 	Page      Part
-	// Host marks that the result depends on the host, because it depends on the robots.txt of
-	// a redirect's target or on which hosts exist. Package truth computes the result.
+	// Host marks that the result depends on the host: on the robots.txt of a redirect's target or
+	// on which hosts exist. Package truth computes the result.
 	Host bool
 
 	Code     int       // status of the response; 0 means 200
@@ -62,23 +62,23 @@ type Fault struct {
 	First    int       // status of the first response at each URL; 0 means Code
 	Redirect *Redirect // nil if the fault is not a redirect
 	Bomb     int64     // decoded size in bytes of a decompression bomb; otherwise 0
-	Refresh  bool      // the page has a meta refresh to its landing page
+	Refresh  bool      // whether the page has a meta refresh to its landing page
 
-	alter  func(r *Response)       // changes the well-formed response
-	bytes  func(r Response) []byte // returns what the server sends before it closes the connection
-	script script                  // what happens on the connection; if set, it replaces all of the above
+	alter  func(r *Response)       // changes the well-formed response; may be nil
+	bytes  func(r Response) []byte // returns the bytes that the server sends before it closes the connection; may be nil
+	script script                  // actions on the connection; if set, they replace the response
 }
 
-// Response is the well-formed response that a fault alters or sends malformed.
+// Response is the well-formed response that a fault changes or makes malformed.
 type Response struct {
 	MIME string
 	Body []byte
-	// MainEnd is the offset in bytes at which a page ends if it is cut after its main
-	// part.
+	// MainEnd is the offset in Body, in bytes, of the end of the main part. A page may be cut
+	// there.
 	MainEnd int
 	// NoPage marks a Body that is not an HTML page.
 	NoPage bool
-	// Text replaces the text of the page, if not nil.
+	// Text, if not nil, replaces the text of the page.
 	Text *Text
 	// LargeBody is the size in bytes of the large document.
 	LargeBody int
@@ -87,15 +87,15 @@ type Response struct {
 // Text is the title and the main text of a page that a fault replaced.
 type Text struct{ Title, Main string }
 
-// script plays a fault on a connection whose request has been read. It runs until it is
-// done or ctx ends. The connection is then closed.
+// script plays a fault on a connection whose request has been read. It ends when it is done or ctx
+// ends. The connection is closed after the script.
 type script func(ctx context.Context, conn net.Conn, r Response, pause time.Duration)
 
 // All is the table of all faults. Callers must not change it.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
-// Planned names the fault that redirects to a page which a second link always names, so
-// that the target is planned too.
+// Planned names the fault that redirects to a page which a second link always names. The target is
+// therefore planned too.
 const Planned = "redirect-planned"
 
 var byName = func() map[string]*Fault {
@@ -106,7 +106,7 @@ var byName = func() map[string]*Fault {
 	return m
 }()
 
-// Named returns the fault with that name, or nil.
+// Named returns the fault with the given name, or nil.
 func Named(name string) *Fault { return byName[name] }
 
 // Of returns the faults of the given classes.
@@ -123,7 +123,7 @@ func Of(classes Class) []*Fault {
 // HasPage reports whether a page is behind the fault.
 func (f *Fault) HasPage() bool { return f.Page != NoPage || f.Outcome == schema.OK }
 
-// Hops returns the number of URLs that the fault has after its first.
+// Hops returns the number of URLs that the fault has after its first URL.
 func (f *Fault) Hops() int {
 	if f.Redirect == nil {
 		return 0
@@ -138,21 +138,23 @@ func (f *Fault) Alter(r *Response) {
 	}
 }
 
-// OnWire reports whether the fault needs the connection, because net/http cannot send it.
+// OnWire reports whether the fault needs the connection, because net/http cannot send such a
+// response.
 func (f *Fault) OnWire() bool { return f.bytes != nil || f.script != nil }
 
-// Scripted reports whether the fault needs pauses, silence or a reset, not only bytes.
+// Scripted reports whether the fault consists not only of bytes, but also of pauses, silence or a
+// reset.
 func (f *Fault) Scripted() bool { return f.script != nil }
 
-// Play plays a fault on conn, whose request has been read. OnWire must be true. It runs
-// until it is done or ctx ends. pause is the time between the pieces of a slow response.
-// The caller closes conn.
+// Play plays a fault on conn, whose request has been read. OnWire must be true. Play returns when
+// the fault is done or ctx ends. pause is the time between the pieces of a slow response. The
+// caller closes conn.
 func (f *Fault) Play(ctx context.Context, conn net.Conn, r Response, pause time.Duration) {
 	if f.script != nil {
 		f.script(ctx, conn, r, pause)
 		return
 	}
-	_, _ = conn.Write(f.bytes(r)) // if it fails, the client has gone away
+	_, _ = conn.Write(f.bytes(r)) // an error means that the client has gone away
 }
 
 // page returns a fault that lets a crawler read the whole page.

@@ -2,32 +2,32 @@ package faults
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// Destination is where a redirect leads.
+// Destination says where a redirect leads.
 type Destination uint8
 
-// The destinations. No link names a landing page, so results do not depend on the order of
-// fetching.
+// The destinations of redirects. No link names a landing page, so results do not depend on the
+// order of fetching.
 const (
 	Landing Destination = iota // the landing page on the same host
 	Sibling                    // the landing page on another host of the domain, if there is one
 	Denied                     // a landing page that robots.txt denies on some hosts
-	Away                       // a page of another domain, if there is one
+	Away                       // a page of another domain, if there is another domain
 	Outside                    // a host that the web does not have
-	Self                       // the URL itself; with Hops, the first URL again
+	Self                       // the URL itself; with Hops, the first URL of the chain
 	Nowhere                    // no URL that can be crawled
 )
 
 // Redirect describes where a redirect leads and how its Location is written.
 type Redirect struct {
 	To   Destination
-	Hops int // number of URLs after the first that redirect to the next
-	// Query is appended to the target. Written is the form of Query in the Location, if that
-	// is different.
+	Hops int // number of URLs after the first that redirect to the next URL
+	// Query is appended to the target. If Written is not empty, it is the form of Query in the
+	// Location.
 	Query, Written string
-	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix is the
-	// whole Location.
+	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix alone is the
+	// Location.
 	Prefix, Suffix string
-	Full           bool // the Location has the whole URL instead of the path
+	Full           bool // whether the Location has the whole URL and not only the path
 }
 
 var redirectFaults = []Fault{
@@ -65,13 +65,13 @@ func redirect(name string, code int, about string, r Redirect) Fault {
 		Code: code, Redirect: &r}
 }
 
-// chain returns a redirect with n hops.
+// chain returns a fault that redirects n times.
 func chain(name string, n int) Fault {
 	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
 }
 
-// ending changes f to a redirect that ends in outcome. followed is the number of redirects
-// that are followed before that.
+// ending changes f to a redirect that ends in outcome. followed is the number of redirects that a
+// crawler follows before this outcome.
 func ending(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
 	return f

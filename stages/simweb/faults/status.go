@@ -2,7 +2,7 @@ package faults
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// statusFaults respond with a status.
+// statusFaults respond with a status other than 200.
 var statusFaults = []Fault{
 	status("not-found", 404, Quick, schema.HTTP4xx, "404"),
 	status("gone", 410, Quick, schema.HTTP4xx, "410"),
@@ -22,15 +22,15 @@ func status(name string, code int, class Class, outcome schema.Outcome, about st
 	return Fault{Name: name, About: about, Class: class, Outcome: outcome, Status: code, Code: code, Header: header}
 }
 
-// once returns a page whose first request fails.
+// once returns a fault whose first request fails. Later requests get the page.
 func once(name string, code int, about string) Fault {
 	f := page(name, about, nil)
 	f.Class, f.First = Retried, code
 	return f
 }
 
-// softNotFound replaces the page with one whose text is long enough that such pages are
-// duplicates of one another.
+// softNotFound replaces the page with a page that says "not found". Its text is long enough that
+// such pages are duplicates of one another.
 func softNotFound(r *Response) {
 	const (
 		heading = "Page not found"

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// headFaults are malformed heads. After each one the server sends the page and closes the
+// headFaults are malformed heads. After each head the server sends the page and closes the
 // connection. Browsers show the page.
 var headFaults = []Fault{
 	head("status-colon", true, "HTTP/1.1 200: OK", func(r Response) []string { return sized(r) }),
@@ -99,12 +99,12 @@ var connectionFaults = []Fault{
 		}},
 }
 
-// HTML is the type of pages.
+// HTML is the Content-Type of pages.
 const HTML = "text/html; charset=utf-8"
 
 const ok = "HTTP/1.1 200 OK"
 
-// headOf returns a head with the page's type and the given lines.
+// headOf returns a head with the Content-Type of pages and the given lines.
 func headOf(status string, lines ...string) string {
 	b := status + "\r\nContent-Type: " + HTML + "\r\n"
 	for _, l := range lines {
@@ -125,7 +125,7 @@ func head(name string, warning bool, status string, lines func(r Response) []str
 	})
 }
 
-// nothing returns a response that no crawler can use.
+// nothing returns a fault whose response is useless to every crawler.
 func nothing(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.ProtocolError, bytes: send}
 }
@@ -136,7 +136,7 @@ func chunkedBody(name string, warning bool, about string, body func([]byte) []by
 	})
 }
 
-// cut returns a body that ends after the main part, together with the connection.
+// cut returns a fault whose body ends after the main part, together with the connection.
 func cut(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Page: MainPage,
 		Truncated: schema.TruncatedDisconnect, bytes: send}
@@ -151,14 +151,14 @@ func chunks(b []byte, size int, sizeEnd, dataEnd string) []byte {
 	return out
 }
 
-// reset makes closing the connection send a RST.
+// reset makes the connection send an RST when it is closed.
 func reset(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = c.SetLinger(0) // if it fails, the client sees a normal end instead
+		_ = c.SetLinger(0) // after an error, the client sees a normal end of the connection
 	}
 }
 
-// hang waits until the client leaves.
+// hang waits until the client closes the connection.
 func hang(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	var b [512]byte
 	for {
@@ -168,7 +168,7 @@ func hang(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	}
 }
 
-// drip writes first, then one piece after each pause, until the client leaves.
+// drip writes first, then one piece after each pause, until the client closes the connection.
 func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Duration) {
 	for {
 		if _, err := conn.Write([]byte(first)); err != nil || !sleep(ctx, pause) {
@@ -178,7 +178,7 @@ func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Du
 	}
 }
 
-// sleep reports whether it slept to the end.
+// sleep waits for d. It returns false if ctx ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -14,9 +14,9 @@ type earlier struct {
 	round int
 }
 
-// better orders the pages of a cluster. Pages that name no other page as canonical come
-// first, then pages with shorter URLs, then pages with lexically lower URLs. The first page
-// is the representative, unless an earlier round has one.
+// better compares the pages of a cluster. Pages that name no other page as canonical come first,
+// then pages with shorter URLs, then pages with lexically lower URLs. The first page is the
+// representative, unless the cluster has a representative of an earlier round.
 func better(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
@@ -27,7 +27,7 @@ func better(a, b *Page) int {
 	return cmp.Or(cmp.Compare(names(a), names(b)), cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
 }
 
-// cluster groups the pages of a round with each other and with representatives of earlier
+// cluster groups the pages of a round with each other and with the representatives of earlier
 // rounds. It keeps the new representatives for later rounds.
 func (c *crawl) cluster(pages []Page) []Cluster {
 	all := make([]earlier, 0, len(c.standing)+len(pages))
@@ -37,12 +37,12 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 		all = append(all, earlier{p, round})
 	}
 	group := c.components(all, len(c.standing))
-	members := make(map[int][]int) // by the first page of the component
+	members := make(map[int][]int) // members of each component, by the first page of the component
 	for i := range all {
 		members[group[i]] = append(members[group[i]], i)
 	}
 	var clusters []Cluster
-	for i := range all { // in page order, because the order of the map is random
+	for i := range all { // the pages are in order, but the map is not
 		if group[i] != i {
 			continue
 		}
@@ -60,8 +60,8 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 	return clusters
 }
 
-// clusterOf returns the rows of a cluster. ok is false unless the cluster has a page of
-// this round and at least one other page.
+// clusterOf returns the rows of a cluster. If the cluster has no page of this round, or no other
+// page, ok is false.
 func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok bool) {
 	cl = Cluster{Representative: all[rep].page.URL, Earlier: -1}
 	if all[rep].round != round {
@@ -85,9 +85,9 @@ func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok boo
 	return cl, len(cl.Members) > 0 && (len(cl.Members) > 1 || cl.Earlier >= 0)
 }
 
-// components returns for each page the lowest index in its connected component. The first
-// n pages are those of earlier rounds. components does not compare them with each other,
-// because sealed rounds do not change.
+// components returns for each page the lowest index in its connected component. The first n pages
+// are representatives of earlier rounds. They are not compared with each other, because sealed
+// rounds do not change.
 func (c *crawl) components(all []earlier, n int) []int {
 	parent := make([]int, len(all))
 	for i := range parent {
@@ -114,7 +114,7 @@ func (c *crawl) components(all []earlier, n int) []int {
 	return parent
 }
 
-// duplicates reports whether an edge connects two pages.
+// duplicates reports whether two pages are alike and so belong to one cluster.
 func (c *crawl) duplicates(a, b *Page) bool {
 	if a.TextDigest == "" || b.TextDigest == "" {
 		return false

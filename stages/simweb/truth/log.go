@@ -9,23 +9,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// ViolationKind says what was wrong with a request.
+// ViolationKind says which rule a request violates.
 type ViolationKind string
 
 const (
-	TooSoon         ViolationKind = "too_soon"          // it came before the host's delay had passed
-	Denied          ViolationKind = "denied"            // robots.txt denies it
-	RobotsNotAsked  ViolationKind = "robots_not_asked"  // it came before any request for the host's robots.txt
-	RobotsNotServed ViolationKind = "robots_not_served" // it came although the host's robots.txt always returns 5xx
+	TooSoon         ViolationKind = "too_soon"          // the request came before the host's delay had passed
+	Denied          ViolationKind = "denied"            // robots.txt denies the request
+	RobotsNotAsked  ViolationKind = "robots_not_asked"  // the request came before any request for the host's robots.txt
+	RobotsNotServed ViolationKind = "robots_not_served" // the request came although the host's robots.txt always returns 5xx
 )
 
-// Violation is a request that no polite crawler sends.
+// Violation describes a request that no polite crawler sends.
 type Violation struct {
 	Kind  ViolationKind
 	Entry simweb.Entry
-	Gap   time.Duration // for TooSoon: the time since the host's previous request
-	Delay time.Duration // for TooSoon: the required delay
-	Rule  string        // for Denied: the line of robots.txt
+	Gap   time.Duration // time since the host's previous request; only for TooSoon
+	Delay time.Duration // required delay; only for TooSoon
+	Rule  string        // line of robots.txt that denies the request; only for Denied
 }
 
 // String describes the violation in one line.
@@ -43,15 +43,15 @@ func (v Violation) String() string {
 // Pace is the delay that CheckLog requires.
 type Pace struct {
 	Delay time.Duration // shortest allowed gap between two requests to a host
-	Slack time.Duration // tolerance, because the network may delay one request longer than the next
-	// DelayOf, if not nil, returns the delay of a host, which replaces Delay.
+	Slack time.Duration // tolerance, because the network may delay some requests longer than others
+	// DelayOf, if not nil, returns the delay of a host, which applies in place of Delay.
 	DelayOf func(host string) time.Duration
 }
 
-// CheckLog checks the requests of a whole log, in any order, against the rules of web's
-// hosts. Once a host has served its robots.txt, its Crawl-delay applies to all later gaps
-// if it is longer than pace's delay. The generator knows what robots.txt denies, so
-// CheckLog parses none. For a host that the web does not have, only pace's delay applies.
+// CheckLog checks the requests of a whole log, in any order, against the rules of web's hosts. Once
+// a host has served its robots.txt, the Crawl-delay in it applies to all later gaps if it is longer
+// than pace's delay. CheckLog parses no robots.txt, because the generator knows which URLs are
+// denied. For a host outside the web, only pace's delay applies.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })

@@ -21,12 +21,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// naive is a short crawler over net/http, net/url and x/net/html. It shares no code with
-// Truth. Tests compare the two.
+// naive is a short crawler over net/http, net/url and x/net/html. It shares no code with Truth.
+// Tests compare the results of both.
 type naive struct {
 	t      *testing.T
 	client *http.Client
-	robots map[string]func(path string) (allowed bool, rule string) // by host; a nil function means that robots.txt is unreachable
+	robots map[string]func(path string) (allowed bool, rule string) // robots rules by host; a nil function means that the host's robots.txt is unreachable
 
 	unanswered string // URL of the redirect hop that the walk could not request or that got no answer; "" if there is no such hop
 	strip      *regexp.Regexp
@@ -58,7 +58,7 @@ func (n *naive) get(u string) (*http.Response, []byte, error) {
 	return resp, body, err
 }
 
-// canonical resolves ref with net/url and converts it to the web's own form of URLs.
+// canonical resolves ref with net/url and returns it in the web's own form of URLs.
 func (n *naive) canonical(base, ref string) (string, bool) {
 	b, err := url.Parse(base)
 	if err != nil {
@@ -93,7 +93,8 @@ func domainOf(u string) string {
 	return d
 }
 
-// allowed requests a host's robots.txt. ok is false if it is unreachable.
+// allowed requests the robots.txt of a URL's host and returns the verdict on the URL. ok is false
+// if the robots.txt is unreachable.
 func (n *naive) allowed(u string) (allowed bool, rule string, ok bool) {
 	host := hostOf(u)
 	verdict, asked := n.robots[host]
@@ -221,7 +222,7 @@ func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page
 	}
 }
 
-// rounds crawls rounds as Truth does.
+// rounds crawls several rounds, as Truth does.
 func (n *naive) rounds(seeds []string, rounds int, maxDepth int32) ([]Round, error) {
 	var out []Round
 	known, domains := map[string]bool{}, map[string]bool{}
@@ -298,7 +299,7 @@ func (n *naive) rounds(seeds []string, rounds int, maxDepth int32) ([]Round, err
 	return out, nil
 }
 
-// summary counts outcomes, for messages.
+// summary counts the outcomes of a round, for messages.
 func summary(r *Round) string {
 	n := map[schema.Outcome]int{}
 	for _, f := range r.Fetches {

@@ -1,38 +1,39 @@
-// Package truth computes what a correct crawl of a synthetic web yields.
+// Package truth computes the correct result of a crawl of a synthetic web.
 //
-// In: a simweb.Web and a Config. Out: a Truth, which has the rows of every round by the
-// rules below. The package computes them from what the generator knows. It fetches and
-// parses nothing and uses no code of the crawler's stages. CheckLog finds requests in a
-// server's log that no polite crawler sends.
+// In: a simweb.Web and a Config. Out: a Truth, which has the rows of every round by the rules
+// below. The package computes them from the knowledge of the generator. It fetches and parses
+// nothing and uses no code of the crawler's stages. CheckLog finds requests in a server's log that
+// no polite crawler sends.
 //
 // # The rules of a crawl
 //
 //   - A planned URL is robots_unreachable if its host's robots.txt responds with 5xx, and
 //     robots_denied if a rule denies it. 4xx means that there are no rules.
-//   - The crawl follows at most maxRedirects redirects, within the domain. It checks each
-//     hop in this order: a Location that names no http or https URL is a protocol_error; a
-//     URL already in the chain is redirect_limit; another domain, or a target that is
-//     planned in this round, is redirected; one hop too many is redirect_limit; then the
+//   - The crawl follows at most maxRedirects redirects, within the domain. It checks each hop in
+//     this order. A Location that names no http or https URL is a protocol_error. A URL already in
+//     the chain is redirect_limit. Another domain, or a target that is planned in this round, is
+//     redirected. One hop too many is redirect_limit. Then the robots.txt of the target's host
+//     decides.
 //     robots.txt of the target's host decides.
-//   - final_url is the URL of the last response, and http_status is its status. Both are
-//     empty if there was no response. A URL that is denied before its first request has
-//     neither. A URL that is denied at a later hop has those of the hop before.
-//   - pages.url is the final URL; its depth is that of the planned URL.
-//   - Links are recorded in document order, but only http and https links. Meta robots
-//     nofollow makes all links of a page nofollow.
-//   - The next round plans every target of a followed kind that at least one link of the
-//     round names without nofollow. These targets include the targets of redirected URLs,
-//     and redirect hops that were denied or gave no response. They exclude URLs that were
-//     planned before, and final URLs. The depth is one more than the lowest depth of those
-//     links' pages. Any other target is skipped with the first reason that applies:
-//     nofollow (all its links have it), out_of_scope, depth.
+//   - final_url is the URL of the last response, and http_status is the status of that response.
+//     Both are empty if there was no response. If a URL is denied before its first request, it has
+//     neither. If it is denied at a later hop, it has those of the hop before.
+//   - pages.url is the final URL; pages.depth is the depth of the planned URL.
+//   - Links are recorded in document order, but only http and https links. A meta robots nofollow
+//     makes all links of a page nofollow.
+//   - The next round plans every target of a followed kind that at least one link of the round
+//     names without nofollow. These targets include the targets of redirected URLs, and redirect
+//     hops that were denied or gave no response. They exclude URLs that were planned before, and
+//     final URLs. The depth of a target is one more than the lowest depth of the pages with such
+//     links. Any other target is skipped with the first reason that applies: nofollow (all links to
+//     the target have it), out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
 //     equal, or if both texts have at least minWords words and their Hamming distance is
 //     at most maxDistance. A page without text is in no cluster. Pages of earlier rounds
 //     are not compared with each other.
 //
-// It imports simweb, faults and formats packages only.
+// Package truth imports only simweb, faults and formats packages.
 package truth
 
 import (
@@ -45,21 +46,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// ErrConfig means that a Config is invalid. The error names the field.
+// ErrConfig means that a Config is invalid. The error's text names the field.
 var ErrConfig = errors.New("not a usable truth config")
 
-// These are the defaults of crawlbatch, which follows schema.DefaultFollowed within planned
-// domains.
+// These are the defaults of crawlbatch. By default crawlbatch follows schema.DefaultFollowed within
+// planned domains.
 const (
-	MaxBody      = 5 << 20 // bytes kept of a document
+	MaxBody      = 5 << 20 // number of bytes of a document that are kept
 	maxRedirects = 5
 	minWords     = 50 // least number of words of a text that can be a near duplicate
-	maxDistance  = 3  // bits
+	maxDistance  = 3  // largest distance of near duplicates, in bits
 )
 
-// Config describes the crawl.
+// Config describes the crawl whose result is computed.
 type Config struct {
-	Seeds       []string // canonical URLs; nil means the seeds of the web
+	Seeds       []string // canonical URLs of the seeds; nil means the seeds of the web
 	Rounds      int
 	MaxDepth    int32
 	StripParams []string
@@ -76,13 +77,13 @@ type Truth struct{ Rounds []Round }
 // Round is the truth of one round. All lists are sorted by URL: links by source, then by
 // position in the page, and clusters by first member.
 type Round struct {
-	Fetches   []Fetch   // one for each planned URL
-	Pages     []Page    // one for each document
+	Fetches   []Fetch   // outcomes, one for each planned URL
+	Pages     []Page    // pages, one for each document
 	Links     []Link    // links of the pages
-	Redirects []Link    // redirects from a planned URL to the target that the frontier plans
+	Redirects []Link    // redirects from a planned URL to a target about which the frontier decides
 	Clusters  []Cluster // clusters of duplicates
 	Next      []Planned // URLs of the next round
-	Skips     []Skip    // found but not planned
+	Skips     []Skip    // URLs that were found but not planned
 }
 
 // Planned is a URL that a round plans.
@@ -103,27 +104,27 @@ type Fetch struct {
 	RedirectTarget    string
 	Redirects         int32
 	FinalURL          string
-	Fault             string // name of the first fault met, or ""
+	Fault             string // name of the first fault on the way, or ""
 }
 
-// Page is a document. Its fields are the columns of pages; Main is the column of text.
+// Page is a document. Its fields are the columns of pages, but Main is a column of text.
 type Page struct {
 	URL, PlannedURL string
 	Depth           int32
 	ETag            string
 
-	// TextKnown marks that the fields below are certain. If it is false, they are empty and
+	// TextKnown marks that the fields below are certain. If it is false, these fields are empty and
 	// the page's links are not listed, because both depend on how a crawler repairs the page.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
-	Language                             string // ISO-639-3
+	Language                             string // language in ISO-639-3
 	CanonicalURL                         string
 	Robots                               string
 	Indexable                            bool
 	Outlinks                             int32
-	WordCount                            int32  // words between white space
-	Main                                 string // one line per block
-	TextDigest                           string // SHA-1, base 32, of Main in lower case with white space folded to single spaces
+	WordCount                            int32  // number of words between white space
+	Main                                 string // main text, with one block per line
+	TextDigest                           string // SHA-1, in base 32, of Main in lower case with white space folded to single spaces
 	SimHash                              uint64
 }
 
@@ -141,7 +142,7 @@ type Link struct {
 // Cluster is a set of duplicates.
 type Cluster struct {
 	Representative string
-	Earlier        int // round of the representative; -1 if that is this round
+	Earlier        int // round of the representative; -1 if it is this round
 	Members        []Member
 }
 
@@ -149,7 +150,7 @@ type Cluster struct {
 type Member struct {
 	URL      string
 	Kind     schema.DuplicateKind
-	Distance int32 // distance to the representative in bits
+	Distance int32 // distance between the fingerprints of the member and the representative, in bits
 }
 
 // Skip is a URL that was found but not planned.
@@ -159,8 +160,8 @@ type Skip struct {
 	Depth  int32
 }
 
-// Of returns the truth of a crawl of web. It holds all results in memory and compares
-// all pages with each other, so it suits small webs only.
+// Of returns the truth of a crawl of web. It holds all results in memory and compares all pages
+// with each other, so Of is suitable only for small webs.
 func Of(web *simweb.Web, cfg Config) (*Truth, error) {
 	canonicalizer, err := urlkey.New(cfg.StripParams)
 	if err != nil {

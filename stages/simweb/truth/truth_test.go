@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// newWeb makes the default web, with its config changed by change.
+// newWeb makes the default web, whose config the function change may modify.
 func newWeb(t testing.TB, change func(*simweb.Config)) *simweb.Web {
 	t.Helper()
 	cfg := simweb.Default()
@@ -30,7 +30,7 @@ func newWeb(t testing.TB, change func(*simweb.Config)) *simweb.Web {
 	return w
 }
 
-// serve starts a server on loopback until the test ends.
+// serve starts a server on loopback. The server runs until the test ends.
 func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 	t.Helper()
 	srv := httptest.NewServer(simweb.NewServer(w, log))
@@ -38,13 +38,13 @@ func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 	return srv.Listener.Addr().String()
 }
 
-// unreadable lists the faults that net/http cannot read or that would take a test too long.
+// unreadable lists the faults that net/http cannot read or that would take too long in a test.
 func unreadable() (names []string) {
 	for _, f := range faults.All {
 		switch f.Name {
-		case "reset", "close": // faults for net/http too
+		case "reset", "close": // net/http sees these as faults too
 			continue
-		case "http-1.0", "early-hints", "chunked", "gzip": // no faults
+		case "http-1.0", "early-hints", "chunked", "gzip": // net/http does not see these as faults
 			continue
 		case "deep", "gzip-bomb", "charset-wrong", "redirect-invalid":
 			names = append(names, f.Name)
@@ -68,7 +68,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	cfg := Default()
 	cfg.MaxDepth = 2
 	cfg.Seeds = slices.Collect(w.Seeds())
-	for _, f := range faults.Of(faults.Quick | faults.Retried) { // the link graph may lack some faults
+	for _, f := range faults.Of(faults.Quick | faults.Retried) { // no link may lead to some faults
 		if !slices.Contains(unreadable(), f.Name) {
 			cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, f.Name, 900))
 		}
@@ -131,7 +131,7 @@ func TestTruthKnowsTheTableOfFaults(t *testing.T) {
 			t.Errorf("%s is not a fault", f.URL)
 			continue
 		}
-		if want.Host { // this fault on this host
+		if want.Host { // the result depends on the host
 			continue
 		}
 		if f.Outcome != want.Outcome || int(f.HTTPStatus) != want.Status || int(f.Redirects) != want.Redirects || f.Truncated != want.Truncated {

@@ -16,21 +16,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// crawl is the state between rounds.
+// crawl is the state of a crawl between two rounds.
 type crawl struct {
 	web       *simweb.Web
 	cfg       Config
 	canonical func(url string) (string, bool)
 	seen      map[string]bool // URLs that were planned before, and final URLs
 	domains   map[string]bool // domains that have been planned
-	standing  []earlier       // the representatives of earlier rounds
+	standing  []earlier       // representatives of earlier rounds
 	rounds    int             // number of completed rounds
 }
 
-// found is what a round's links say about one target.
+// found holds the statements of a round's links about one target.
 type found struct {
 	followed bool  // whether at least one link is followed
-	depth    int32 // lowest depth of the pages with a followed link to it; without such pages, of all pages that link to it
+	depth    int32 // lowest depth of the pages with a followed link to the target; without such pages, of all pages that link to it
 }
 
 // round computes one round.
@@ -92,7 +92,7 @@ func (c *crawl) find(targets map[string]found, l Link, depth int32) {
 
 // frontier plans or skips the targets of a round.
 func (c *crawl) frontier(r *Round, targets map[string]found) error {
-	for url, t := range targets { // sorted below
+	for url, t := range targets { // the order of the map does not matter, because the targets are sorted below
 		if c.seen[url] {
 			continue
 		}
@@ -124,8 +124,8 @@ func (c *crawl) frontier(r *Round, targets map[string]found) error {
 	return nil
 }
 
-// fetch follows a planned URL to its outcome. unanswered is a redirect hop that was not
-// requested or that gave no response.
+// fetch follows a planned URL to its outcome. unanswered is a redirect hop that was not requested
+// or that got no response.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	chain := []string{p.URL}
 	for url := p.URL; ; {
 		host, path, exists := c.web.Locate(url)
-		if !exists { // the server's status for an unknown host
+		if !exists { // the server answers requests for an unknown host with this status
 			f.Outcome, f.HTTPStatus, f.FinalURL = schema.HTTP4xx, http.StatusMisdirectedRequest, url
 			if len(chain) == 1 {
 				f.RobotsAllowed = new(true)
@@ -190,7 +190,7 @@ func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outco
 	return ""
 }
 
-// hop follows a redirect. It returns the outcome if the redirect ends the chain.
+// hop follows a redirect. If the redirect ends the chain, hop returns the outcome.
 func (c *crawl) hop(a simweb.Response, domain string, chain []string, planned map[string]bool) (target string, outcome schema.Outcome) {
 	if a.Target == "" {
 		return "", schema.ProtocolError
@@ -246,7 +246,7 @@ func (c *crawl) finish(f *Fetch, p Planned, url string, host int, a simweb.Respo
 	return page, c.read(page, a.Document, part, a.XRobots)
 }
 
-// read fills page from a document and returns its links.
+// read fills page from a document and returns the document's links.
 func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots string) []Link {
 	page.Title, page.Description, page.Keywords, page.Author = doc.Title, doc.Description, doc.Keywords, doc.Author
 	page.Language = doc.Language
@@ -274,7 +274,7 @@ func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots
 	return links
 }
 
-// tracked returns the target of a link as the crawl records it. It has its tracking
+// tracked returns the target of a link as the crawl records it. The target has its tracking
 // parameters, unless the crawl removes them.
 func (c *crawl) tracked(l simweb.Link) (target string, ok bool) {
 	if l.Track == "" {

@@ -1,8 +1,8 @@
 // Package htmldate replaces (in this repository's go.mod) the module of that name, which
 // github.com/markusmobius/go-trafilatura imports for the date of a page. Package parse reads dates
-// itself, and that module's parser of dates would load 78 MB of tables (125 ms) at every start of
-// the program. This package declares the names that go-trafilatura needs to compile, and finds no
-// dates.
+// itself, so go-trafilatura need not. The replaced module would load 78 MB of tables (125 ms) at
+// every start of the program. This package declares the names that go-trafilatura needs to compile,
+// and finds no dates.
 package htmldate
 
 import (
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Options has the fields that go-trafilatura sets.
+// Options has those fields that go-trafilatura sets.
 type Options struct {
 	ExtractTime         bool
 	UseOriginalDate     bool
@@ -21,7 +21,7 @@ type Options struct {
 	EnableLog           bool
 }
 
-// Result is a date; the zero value means no date.
+// Result is a date. The zero value means no date.
 type Result struct {
 	DateTime    time.Time
 	HasTime     bool
