@@ -97,8 +97,8 @@ type noColumn struct {
 	None string `parquet:"none,optional"`
 }
 
-// settle changes all documents of round 0 to agree with an object's present bytes. The checks can
-// then only find fault with the object's content.
+// settle changes all documents of round 0 to agree with an object's present bytes. After settle,
+// checks can only find faults in the object's content.
 func (d *damaged) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
@@ -182,7 +182,7 @@ func (d *damaged) editIf(key string, doc manifest.Document, change func(manifest
 	}
 }
 
-// forget drops from the ledger that round 1 got further than its fetch stage.
+// forget drops the entries of the ledger that show that round 1 got further than its fetch stage.
 func (d *damaged) forget() {
 	d.t.Helper()
 	ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
@@ -195,14 +195,14 @@ func (d *damaged) forget() {
 // part returns the key of a dataset's published part of partition 0 in round 0.
 func part(dataset string) string { return layout.Table(dataset, testCrawl, 0, 0) }
 
-// change rewrites the rows of a part and corrects the documents for it.
+// change rewrites the rows of a part and corrects the documents that list the part.
 func change[T any](d *damaged, key string, f func([]T) []T) {
 	d.t.Helper()
 	rewrite(d, key, f)
 	d.settle(key)
 }
 
-// first returns the first row that fits.
+// first returns the index of the first row for which fits returns true.
 func first[T any](d *damaged, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {
@@ -276,7 +276,7 @@ func TestAnUnfinishedRoundIsCheckedAsFarAsItGoes(t *testing.T) {
 		}
 	}
 
-	// An unfinished task has the files that its checkpoint lists.
+	// The files of an unfinished task are the files that its checkpoint lists.
 	d.delete(layout.Result(testCrawl, 1, "fetch", 0))
 	edit(d, layout.Checkpoint(testCrawl, 1, 0), func(c *manifest.Checkpoint) { c.Complete = false })
 	if r := d.audit(); r.Found() > 0 {
@@ -360,7 +360,7 @@ func TestTheListOfViolationsIsBoundedAndTheRestCounted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	const listed = 20 // violations of one check and round
+	const listed = 20 // number of listed violations of one check and round
 	d := copyCrawl(t)
 	change(d, part(stages.FileFetches), func([]schema.Fetch) []schema.Fetch { return nil })
 	r := d.audit()

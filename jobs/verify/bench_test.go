@@ -22,8 +22,9 @@ import (
 )
 
 // BenchmarkVerify audits two sealed rounds with about 100,000 planned URLs of a synthetic web, and
-// reports the CPU of the whole audit and the largest heap. With CRAWLBATCH_BENCH_STORE in the
-// environment it audits the crawl 2026-11 of that store; otherwise it crawls first, for minutes.
+// reports the CPU of the whole audit and the largest heap. If CRAWLBATCH_BENCH_STORE is set,
+// BenchmarkVerify audits the crawl 2026-11 of the store that the variable names. Otherwise
+// BenchmarkVerify first crawls for some minutes.
 func BenchmarkVerify(b *testing.B) {
 	dir := os.Getenv("CRAWLBATCH_BENCH_STORE")
 	if dir == "" {
@@ -61,7 +62,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// peakHeap samples the heap until ctx ends, then sends the largest.
+// peakHeap samples the heap size until ctx ends, then sends the largest size in bytes.
 func peakHeap(ctx context.Context) <-chan uint64 {
 	peak := make(chan uint64, 1)
 	go func() {

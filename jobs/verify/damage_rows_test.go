@@ -83,7 +83,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 				})
 				return slices.Delete(rows, i, i+1)
 			})
-			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round has taken this robots.txt over
+			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round also uses this robots.txt
 		},
 		"a request whose evidence is another answer": func(d *damaged) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
@@ -230,13 +230,14 @@ func isPart(dataset string) func(manifest.File) bool {
 	return func(f manifest.File) bool { return f.Key == part(dataset) }
 }
 
-// second returns the later of two consecutive requests to one host that fit.
+// second returns the index of the later of two consecutive requests to one host for which fits
+// returns true.
 func second(d *damaged, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
 	d.t.Helper()
 	return first(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })
 }
 
-// deniedURL returns a planned URL of partition 0 that robots.txt denied. Other URLs of its
+// deniedURL returns a planned URL of partition 0 that robots.txt denied. Other URLs of the same
 // origin were requested.
 func deniedURL(d *damaged) string {
 	d.t.Helper()

@@ -15,7 +15,8 @@ import (
 
 const strayCheck = "nothing stray is read"
 
-// put creates an object with the bytes of another, or with a few of its own.
+// put creates an object with the bytes of the object like. If like is empty, put makes up a few
+// bytes.
 func (d *damaged) put(key, like string) {
 	d.t.Helper()
 	body := []byte("stray")
@@ -27,8 +28,8 @@ func (d *damaged) put(key, like string) {
 	}
 }
 
-// strays returns strays that engines read with their folder, by description. Each has its key, and
-// the key of the object whose bytes it gets.
+// strays returns strays that engines read with their folder, by description. Each entry has the key
+// of the stray, and the key of the object whose bytes the stray gets.
 func strays(d *damaged) map[string][2]string {
 	text, warc := part(stages.FileText), warcOf(d)
 	return map[string][2]string{

@@ -11,7 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// unfinish makes round 1 a round that is being fetched: partition 0 has everything but its result.
+// unfinish turns round 1 into a round that is being fetched. Partition 0 keeps everything except
+// its result.
 func (d *damaged) unfinish() {
 	d.t.Helper()
 	p := d.load(1).Plan
@@ -159,7 +160,7 @@ func TestAnUnfinishedRoundIsReadAsDeeplyAsASealedOne(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	for _, c := range r.Checked {
-		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // no page is published yet, so pointers has read less
+		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // the round has no published page yet, so the check pointers has read less
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}
 	}

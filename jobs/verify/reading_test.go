@@ -21,8 +21,8 @@ import (
 )
 
 // TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site that denies other spellings of URLs
-// from the list, redirects and links. It crawls once in format 1 and once in the present format,
-// then audits each crawl as if it had the other format.
+// from the list, redirects and links. The test crawls once in format 1 and once in the present
+// format, then audits each crawl as if the crawl had the other format.
 func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -78,7 +78,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				})
 			}
 			beganWith(format)
-			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 needs a second round, for the links
+			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 needs a second round for the links; the number of rounds equals the format
 				t.Fatal(err)
 			}
 			l.verify(t, true)
@@ -104,9 +104,9 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				}
 			}
 			if format == 1 {
-				want = denied // as in a round that begins today
+				want = denied // a round that begins today denies the same URLs
 			}
-			if format == 1 { // a round that begins today with a plan of the older version
+			if format == 1 { // the round begins today with a plan of the older version
 				key := filepath.Join(l.dir, layout.PlanManifest(testCrawl, 0, p.ID))
 				body, err := os.ReadFile(key)
 				if err != nil {

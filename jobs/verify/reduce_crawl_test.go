@@ -34,8 +34,8 @@ import (
 
 const testCrawl = "2026-11"
 
-// crawled makes a store with two sealed rounds of a synthetic web, once. Tests only read
-// it; a test that damages it takes a copy.
+// crawled makes a store with two sealed rounds of a synthetic web, once for all tests. Tests only
+// read the store. A test that damages the store takes a copy.
 var crawled = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "verify-test-")
 	if err != nil {
@@ -45,7 +45,8 @@ var crawled = sync.OnceValues(func() (string, error) {
 	return dir, crawlTo(dir)
 })
 
-// crawledDir is the directory of crawled's store, or "" before it exists.
+// crawledDir is the directory of the store that crawled made, or "" before the first call of
+// crawled.
 var crawledDir string
 
 func TestMain(m *testing.M) {
@@ -94,7 +95,7 @@ func crawlTo(dir string) error {
 	}
 	seeds, scratch := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "scratch")
 	urls := slices.Collect(web.Seeds())
-	for _, u := range urls { // the same URL in another spelling
+	for _, u := range urls { // u is the same URL in another spelling
 		if i := strings.LastIndexByte(u, '/') + 1; i < len(u) && u[i] >= 'a' && u[i] <= 'z' {
 			urls = append(urls, fmt.Sprintf("%s%%%02x%s", u[:i], u[i], u[i+1:]))
 			break
@@ -129,8 +130,8 @@ func drive(ctx context.Context, b store.Bucket, cfg *config.Config, scratch stri
 	return d.Run(ctx, testCrawl, rounds)
 }
 
-// planBuckets plans round 0 for several reduce buckets; jobs.Plan would need millions of
-// URLs for that. Round 1 has one bucket.
+// planBuckets plans round 0 for several reduce buckets. jobs.Plan would need millions of URLs for
+// several buckets. Round 1 has one bucket.
 func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from source.Source, scratch string) error {
 	c := worker.PlanConfig(cfg)
 	c.BucketURLs = 100
@@ -155,7 +156,7 @@ func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from s
 	return err
 }
 
-// damaged is a copy of the crawl and an audit of it.
+// damaged is a copy of the crawl and an audit of the copy.
 type damaged struct {
 	t      *testing.T
 	dir    string // directory of the store
@@ -182,7 +183,7 @@ func copyCrawl(t *testing.T) *damaged {
 		case e.IsDir():
 			return os.MkdirAll(to, 0o755)
 		}
-		// Hard links are enough, because parts never change and damage replaces whole files.
+		// copyCrawl makes hard links, because parts never change and damage replaces whole files.
 		return os.Link(filepath.Join(dir, "store", filepath.FromSlash(name)), to)
 	})
 	if err != nil {
@@ -199,7 +200,7 @@ func copyCrawl(t *testing.T) *damaged {
 	return &damaged{t: t, dir: own, b: b, a: audit.New(audit.Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
 }
 
-// load returns a round as it was at the first call of load.
+// load returns a round in its state at the first call of load.
 func (d *damaged) load(number int) *audit.Round {
 	d.t.Helper()
 	if d.rounds == nil {
@@ -253,7 +254,7 @@ func (d *damaged) looked(check string) int64 {
 	return 0
 }
 
-// finds fails the test unless some violation of the row contains the problem.
+// finds fails the test unless the text of some violation of the row contains the problem.
 func (d *damaged) finds(row, problem string) {
 	d.t.Helper()
 	all := d.a.Report().Violations

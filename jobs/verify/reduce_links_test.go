@@ -46,7 +46,8 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 	}
 }
 
-// damageRow changes the first row of a dataset of round 0 that fits and returns its URL.
+// damageRow changes the first row of a dataset of round 0 for which fits returns true, and returns
+// the URL of the row.
 func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
 	for bucket := range d.load(0).Plan.Buckets {
@@ -129,7 +130,7 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 				t.Fatal(err)
 			}
 			d.finds(url, c.problem)
-			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // a row that is missing in urls may also be missed by a link
+			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // a link may also report a row that is missing in urls
 				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
 		})

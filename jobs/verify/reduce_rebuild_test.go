@@ -61,7 +61,7 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 	}
 	tasks(func(_ stages.Task, result *manifest.Result) {
 		for _, f := range result.Files {
-			// Delete at least one file of each dataset.
+			// The test deletes at least one file of each dataset.
 			if datasets[f.Dataset] && random.IntN(3) > 0 {
 				continue
 			}
@@ -164,7 +164,7 @@ func TestADamagedPartIsMovedAwayAndMadeAnew(t *testing.T) {
 			t.Errorf("quarantine has %d bytes, the damaged part had %d", len(kept), len(damage))
 		}
 	}
-	// A part that comes out different replaces nothing.
+	// A recomputed part with another digest replaces nothing.
 	d.replace(key, flipped)
 	edit(d, result(stages.Frontier, 0), func(r *manifest.Result) {
 		for i := range r.Files {

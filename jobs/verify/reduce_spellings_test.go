@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestForgottenSpellingsAreFound removes spellings, or adds some that do not exist.
+// TestForgottenSpellingsAreFound removes spellings, or adds spellings that do not exist.
 func TestForgottenSpellingsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -81,7 +81,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		round   int
 		damage  func(d *damaged) string
-		problem string // "" for none
+		problem string // the expected problem; "" if no problem is expected
 	}{
 		"of a planned URL": {0, func(d *damaged) string {
 			return damageRow(d, stages.FileURLs, urlOf, func(r *schema.URLRecord) bool { return len(r.Spellings) > 0 }, func(r *schema.URLRecord) []schema.URLRecord {

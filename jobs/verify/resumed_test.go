@@ -13,7 +13,7 @@ import (
 )
 
 // TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again. Each attempt must take
-// over the rules of robots.txt, the pace and the outcomes from the one before.
+// over the rules of robots.txt, the pace and the outcomes from the previous attempt.
 func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

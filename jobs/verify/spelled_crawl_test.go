@@ -24,7 +24,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// spelledWeb denies URLs in spellings that are not canonical. Each value lists the page's links; a
+// spelledWeb denies URLs in spellings that are not canonical. Each value lists the page's links. A
 // link is an anchor unless the value names another element.
 var spelledWeb = map[string]string{
 	"a.test/":           "/q?z=1&a=2 /q?z=1&a=3 /five?a&b&c /five?b&a&c /five?c&a&b /five?c&b&a /five?a&c&b /five?b&c&a /next /to img:/img?z=1&a=2 feed:/feed?z=1&a=2 img:/alone?z=1&a=2",
@@ -37,8 +37,8 @@ var spelledWeb = map[string]string{
 }
 
 // TestASpellingGoesFromALinkToThePlan crawls spelledWeb. The first round learns a spelling that
-// robots.txt denies. The page is therefore denied in the second round, which links only to the
-// canonical form, and in the third, where a redirect leads to the page.
+// robots.txt denies. The second round, which links only to the canonical form, and the third round,
+// in which a redirect leads to the page, must therefore deny the page.
 func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -1,10 +1,10 @@
-// Package audit is the framework of verify: it reads a crawl's documents, looks for every file that
-// they list, runs checks side by side, and collects their reports.
+// Package audit is the framework of verify. It reads a crawl's documents, looks for every file that
+// the documents list, runs checks side by side, and collects the findings.
 //
-// In: a store, a crawl and a table of steps. Out: a Report. Before any step runs, it finds out
-// which documents and files it can read. So it reports each unreadable one once, and the steps skip
-// it. It never writes to the store. It imports jobs/config, jobs/ledger, jobs/roundstate, stages,
-// stages/publish, stages/fetch/robots and formats.
+// In: a store, a crawl and a table of steps. Out: a Report. Before any step runs, an audit finds
+// all unreadable documents and files and reports each of them once. The steps then skip unreadable
+// objects. The package never writes to the store. The package imports jobs/config, jobs/ledger,
+// jobs/roundstate, stages, stages/publish, stages/fetch/robots and formats.
 package audit
 
 import (
@@ -30,50 +30,50 @@ import (
 type Options struct {
 	Bucket   store.Bucket
 	Crawl    string
-	Round    int            // the only round to audit; negative: all
-	Config   *config.Config // the frozen config; nil if it cannot be read: the checks that need it are then skipped
-	Scratch  string         // an existing local directory
-	Parallel int            // steps that run at the same time; 0 means GOMAXPROCS
+	Round    int            // the only round to audit; negative: all rounds
+	Config   *config.Config // the frozen config; nil if the config is unreadable, which skips the checks that need a config
+	Scratch  string         // an existing local directory for temporary files
+	Parallel int            // number of steps that run at the same time; 0 means GOMAXPROCS
 	Sample   float64        // share of partitions, records and tasks to check, chosen by a hash of their names; 1 means all
 	// Archive opens the store with external WARC files, for a reparse of such files.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
-	Version  string // version of this crawlbatch; empty means the version that made the crawl
-	OneClock bool   // all tasks ran on one machine, so times of different epochs may be compared
+	Version  string // version of the running crawlbatch; empty means the version that made the crawl
+	OneClock bool   // true: all tasks ran on one machine, so times of different epochs may be compared
 }
 
 // Violation is a stored object, row or record that breaks an invariant.
 type Violation struct {
-	Invariant int    `json:"invariant"` // number in the list of invariants; 0 means the store's structure
-	Check     string `json:"check"`     // short name, such as "one outcome a URL"
-	Round     int    `json:"round"`     // negative means the whole crawl
-	Object    string `json:"object"`    // key
-	Row       string `json:"row"`       // what identifies the row or record: URL, offset
+	Invariant int    `json:"invariant"` // number of the broken invariant; 0 means the store's structure
+	Check     string `json:"check"`     // short name of the check, such as "one outcome a URL"
+	Round     int    `json:"round"`     // number of the round; negative means the whole crawl
+	Object    string `json:"object"`    // key of the object
+	Row       string `json:"row"`       // identifies the row or record by its URL or offset
 	Problem   string `json:"problem"`
 	Where     string `json:"where,omitempty"` // SQL condition that selects the rows in the object
 }
 
-// Checked says how much a check has read.
+// Checked tells the number of items that a check has read.
 type Checked struct {
 	Invariant int    `json:"invariant"`
 	Check     string `json:"check"`
-	Looked    int64  `json:"looked"` // rows, records or objects
-	Of        string `json:"of"`     // what was counted: "rows", "WARC records"
-	Found     int64  `json:"found"`  // violations, including those beyond Report's limit
+	Looked    int64  `json:"looked"` // number of rows, records or objects that the check read
+	Of        string `json:"of"`     // noun for the counted items, such as "rows" or "WARC records"
+	Found     int64  `json:"found"`  // number of violations, including violations that the report does not list
 }
 
 // Report is the result of an audit.
 type Report struct {
 	Crawl      string      `json:"crawl"`
 	Store      string      `json:"store"`
-	Rounds     []int       `json:"rounds"`   // audited
-	Unsealed   []int       `json:"unsealed"` // audited rounds that are not finished
+	Rounds     []int       `json:"rounds"`   // numbers of the audited rounds
+	Unsealed   []int       `json:"unsealed"` // numbers of the audited rounds that are not finished
 	Sample     float64     `json:"sample"`
-	Checked    []Checked   `json:"checked"`    // by invariant and name
-	Violations []Violation `json:"violations"` // by round, invariant, check, object and row
-	Notes      []string    `json:"notes"`      // what was not checked and why; notes are not violations
+	Checked    []Checked   `json:"checked"`    // ordered by invariant and name
+	Violations []Violation `json:"violations"` // ordered by round, invariant, check, object and row
+	Notes      []string    `json:"notes"`      // notes about data that was not checked, with the reason; a note is no violation
 }
 
-// Found returns the number of violations, including those that are not listed.
+// Found returns the number of violations, including violations that the report does not list.
 func (r *Report) Found() int64 {
 	var n int64
 	for _, c := range r.Checked {
@@ -82,17 +82,17 @@ func (r *Report) Found() int64 {
 	return n
 }
 
-// Check is one invariant, or a part of one, as reports name it.
+// Check is an invariant, or a part of an invariant, as reports name it.
 type Check struct {
-	Invariant int    // number in the list of invariants; 0 means the store's structure
+	Invariant int    // number of the invariant; 0 means the store's structure
 	Name      string // the statement that must hold
-	Of        string // what the check counts
+	Of        string // noun for the items that the check counts, such as "rows"
 }
 
 // At is the place of a violation.
 type At struct {
-	Object string // key
-	Row    string // what identifies the row or record
+	Object string // key of the object
+	Row    string // identifies the row or record by its URL or offset
 	Where  string // SQL condition that selects the rows in the object
 }
 
@@ -102,28 +102,29 @@ func URL(object, url string) At { return At{object, url, "url = " + SQL(url)} }
 // SQL returns a text as an SQL literal.
 func SQL(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// maxViolations limits the violations that one check lists in one round. The others are only
-// counted.
+// maxViolations limits the violations that one check lists in one round. Further violations are
+// only counted.
 const maxViolations = 20
 
-// Audit collects the reports of the steps of one audit. Steps call its methods concurrently.
+// Audit collects the reports of the steps of one audit. Steps call the methods of Audit
+// concurrently.
 type Audit struct {
 	Options
-	InFlight  int               // the most simultaneous requests to one host that the crawl allows; 0 if unknown
-	RobotsTTL time.Duration     // how long a robots.txt stays valid; 0 if unknown
-	Reparse   *manifest.Reparse // what the crawl parses again; nil if it fetches
-	External  store.Bucket      // the store of the external WARC files that the crawl parses; nil if there are none
-	Ledger    *ledger.Ledger    // of the crawl; nil if it is lost or damaged
+	InFlight  int               // largest number of simultaneous requests to one host that the crawl allows; 0 if unknown
+	RobotsTTL time.Duration     // time for which a robots.txt stays valid; 0 if unknown
+	Reparse   *manifest.Reparse // the source that the crawl parses again; nil for a crawl that fetches
+	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without external WARC files
+	Ledger    *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
 	last      int               // number of the crawl's last round, plus one
 	lost      map[string]bool   // objects that were reported as lost or changed; only Load uses it
 
 	mu       sync.Mutex
-	found    map[checkRound][]Violation // sorted; the first maxViolations of each
+	found    map[checkRound][]Violation // sorted violations; the first maxViolations of each check and round
 	checked  map[string]*Checked
-	broken   map[string]bool      // unreadable objects that were reported
-	frozen   bool                 // broken does not change any more
-	reported map[checkPlace]bool  // unreadable places that a check reported
-	counted  map[string]*exampled // notes that are counted
+	broken   map[string]bool      // keys of unreadable objects that were reported
+	frozen   bool                 // true: broken does not change any more
+	reported map[checkPlace]bool  // places that a check has reported as unreadable
+	counted  map[string]*exampled // counted notes, by text
 	notes    []string
 }
 
@@ -151,8 +152,8 @@ func New(o Options) *Audit {
 	}
 }
 
-// Count adds to the amount that a check has read. Counting 0 lists a check that may find nothing to
-// read.
+// Count adds to the number of items that a check has read. A call with 0 makes the report list a
+// check that may find nothing to read.
 func (a *Audit) Count(c Check, read int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,14 +181,15 @@ func (a *Audit) CountNote(text, example string) {
 	e.least = min(e.least, example)
 }
 
-// Wrong reports a violation of a check in a round; a negative round means the whole crawl.
+// Wrong reports a violation of a check in a round. A negative round means the whole crawl.
 func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
 	v := Violation{Invariant: c.Invariant, Check: c.Name, Round: round, Object: at.Object, Row: at.Row, Where: at.Where, Problem: fmt.Sprintf(format, args...)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.entry(c).Found++
 	l := checkRound{round, c.Name}
-	// Keep the smallest violations, so that the report does not depend on the order of finding.
+	// Wrong keeps the smallest violations, so that the report does not depend on the order in which
+	// steps find violations.
 	if i, _ := slices.BinarySearchFunc(a.found[l], v, compareViolations); i < maxViolations {
 		all := slices.Insert(a.found[l], i, v)
 		a.found[l] = all[:min(len(all), maxViolations)]
@@ -212,8 +214,8 @@ func (a *Audit) setBroken(key string) {
 	}
 }
 
-// freezeBroken ends the search for unreadable objects. From then on steps mark no objects, so that
-// the order of steps does not change the report.
+// freezeBroken ends the search for unreadable objects. After freezeBroken, steps mark no objects as
+// broken, so that the order of steps does not change the report.
 func (a *Audit) freezeBroken() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -244,8 +246,8 @@ func (a *Audit) Sampled(name string) bool {
 	return a.Sample >= 1 || fraction(name) < a.Sample
 }
 
-// SampledOf reports which of n items are in the sample, by their names. If there are items, at least
-// one is.
+// SampledOf reports which of n items are in the sample, by the names of the items. If n is not 0,
+// at least one item is in the sample.
 func (a *Audit) SampledOf(n int, name func(int) string) []bool {
 	in := make([]bool, n)
 	least := 0

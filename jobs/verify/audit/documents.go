@@ -20,7 +20,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 	}
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
 	in, err := a.inputs(ctx, r, stage)
-	if err != nil || in == nil || a.lost[key] { // results are not compared with inputs that were changed
+	if err != nil || in == nil || a.lost[key] { // changed inputs prove nothing about results
 		return err
 	}
 	next := 0
@@ -36,7 +36,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 			switch {
 			case a.Broken(result):
 			case r.Results[from][n] == nil:
-				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // it was created after it was read
+				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process created the result after the audit looked for it
 					return err
 				}
 				a.misplaced(r.Number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
@@ -51,8 +51,8 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 	return nil
 }
 
-// checkSource compares the results that the fetch tasks of a reparse must read, as frozen, with the
-// results in the store.
+// checkSource compares the frozen inputs of the fetch stage of a reparse with the results in the
+// store.
 func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 	if a.Reparse == nil || a.Reparse.Of == "" {
 		return nil
@@ -95,7 +95,7 @@ func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*mani
 	return &in, nil
 }
 
-// loadSealed reads the seal of the round, if it has one.
+// loadSealed reads the seal of the round, if the round is sealed.
 func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 	key := layout.Sealed(r.Crawl, r.Number)
 	var s manifest.Sealed
@@ -163,7 +163,7 @@ func FileText(f manifest.File) string {
 
 // Difference is an entry in which two lists differ.
 type Difference[T any] struct {
-	Name, How string // How: "lacks", "should not list", "differs in"
+	Name, How string // Name of the entry; How is "lacks", "should not list" or "differs in"
 	Want, Got T
 }
 

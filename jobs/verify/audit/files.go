@@ -21,14 +21,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The checks of files that a plan, a result or a seal lists.
+// These checks read the files that a plan, a result or a seal lists.
 var (
 	filesThere  = Check{0, "files are there", "files"}
 	fileDigests = Check{0, "file digests", "files"}
 	tablesRead  = Check{0, "tables can be read", "rows"}
 )
 
-// listedFile is a file, with advice for the case that it is damaged.
+// listedFile is a file, with advice for the case that the file is damaged.
 type listedFile struct {
 	manifest.File
 	advice string
@@ -78,8 +78,8 @@ func (r *Round) listedFiles() []listedFile {
 	return slices.CompactFunc(all, func(a, b listedFile) bool { return a.Key == b.Key })
 }
 
-// checkFiles looks for every file that the round's documents list. It compares the digests of a
-// sample and reads the tables.
+// checkFiles looks for every file that the round's documents list. checkFiles compares the digests
+// of a sample of files, and reads the tables.
 func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	for _, c := range []Check{filesThere, fileDigests, tablesRead} {
 		a.Count(c, 0)
@@ -93,7 +93,7 @@ func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	return g.Wait()
 }
 
-// checkFile looks for one file. If whole is true, it reads the complete file.
+// checkFile looks for one file. If whole is true, checkFile reads the complete file.
 func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	if err := a.CheckPresent(ctx, r, f.File, f.advice); err != nil || a.Broken(f.Key) {
 		return err
@@ -163,13 +163,14 @@ func (a *Audit) compareDigest(ctx context.Context, r *Round, f listedFile) error
 	return nil
 }
 
-// footer has a column that no file has, so that reading it reads only the file's footer.
+// footer has a column that no file has, so that reading a footer value reads only the file's
+// footer.
 type footer struct {
 	None string `parquet:"none,optional"`
 }
 
-// readTable compares the number of rows. If whole is true, it also decodes every column of a
-// published part.
+// readTable compares a table's number of rows with the document. If whole is true, readTable also
+// decodes every column of a published part.
 func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// checkLosses reports what the crawl's ledger and the store's head name and what is gone or has
-// other contents. Of a round that is gone as a whole it reports the folder only.
+// checkLosses reports objects that the crawl's ledger or the store's head names, and that are gone
+// or have other contents. For a round that is gone as a whole, checkLosses reports only the folder.
 func (a *Audit) checkLosses(ctx context.Context) error {
 	if a.Ledger == nil {
 		return a.checkHead(ctx)
@@ -46,7 +46,7 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 	return a.checkHead(ctx)
 }
 
-// wasRound says how far a round got, as the ledger has it.
+// wasRound describes the last state of a round that the ledger names.
 func (a *Audit) wasRound(round int) string {
 	switch {
 	case a.Ledger.Newest(manifest.EntrySealed, round) != nil:
@@ -57,8 +57,8 @@ func (a *Audit) wasRound(round int) string {
 	return "a round that is planned"
 }
 
-// losses lists what the ledger names and what is not there. The checks of documents report those that
-// cannot be read.
+// losses lists the objects that the ledger names and that are gone or changed. losses omits
+// unreadable documents, because other checks report them.
 func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
 	for lost, err := range a.Ledger.Losses(ctx, a.Bucket) {
 		if lost != nil {
@@ -70,7 +70,8 @@ func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
 	return all, nil
 }
 
-// checkHead reports what is lost of the store as a whole. Losses of other crawls are notes.
+// checkHead reports a lost head or active.json, and other objects of the crawl that the head shows
+// as lost. Losses of other crawls are notes.
 func (a *Audit) checkHead(ctx context.Context) error {
 	if _, _, err := a.document(ctx, -1, layout.Crawls(), &manifest.Crawls{}, false); err != nil || a.Broken(layout.Crawls()) {
 		return err
@@ -83,7 +84,7 @@ func (a *Audit) checkHead(ctx context.Context) error {
 			a.missed(lost)
 		case !IsFault(err):
 			return err
-		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // that is reported of the crawl itself
+		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // the checks of the crawl's own documents report this error
 			a.Note("another crawl of the store: %v", err)
 		}
 	}
@@ -96,7 +97,7 @@ func (a *Audit) checkHead(ctx context.Context) error {
 		return nil
 	}
 	if err != nil && IsFault(err) {
-		return nil // reported above
+		return nil // the loop above has reported this error
 	}
 	return err
 }

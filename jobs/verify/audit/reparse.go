@@ -10,13 +10,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A reparse keeps every invariant of a crawl that fetches, with one difference. The results of its
-// fetch tasks follow from stored responses, so they are recomputed like the results of any other
-// task, and there is no checkpoint to compare. Its requests and records are those of the crawl that
-// fetched. That crawl's parser decided which noarchive pages to keep, so this decision is not
-// compared with what today's parser finds in the pages.
+// A reparse keeps every invariant of a crawl that fetches. The results of a reparse's fetch tasks
+// follow from stored responses. The audit recomputes these results, and has no checkpoint to
+// compare. The requests and records of a reparse are those of the crawl that fetched. The parser of
+// the crawl that fetched decided which noarchive pages to keep, so the audit does not check this
+// decision with today's parser.
 
-// loadReparse records what the crawl parses again.
+// loadReparse records the source that the crawl parses again.
 func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {
 	a.Reparse = crawl.Reparse
 	switch {
@@ -42,8 +42,7 @@ func (a *Audit) FetchedIn() string {
 	return a.Crawl
 }
 
-// OwnFile reports whether the round's own tasks wrote a file. The result of a fetch task lists the
-// file.
+// OwnFile reports whether the round's own tasks wrote a file that the result of a fetch task lists.
 func (r *Round) OwnFile(f manifest.File) bool {
 	return strings.HasPrefix(f.Key, layout.StageDir(r.Crawl, r.Number, string(stages.Fetch)))
 }

@@ -22,23 +22,23 @@ type Round struct {
 	Crawl   string
 	Number  int
 	Plan    *manifest.Plan
-	Reading robots.Reading                      // how the round read robots.txt when it began
+	Reading robots.Reading                      // reading of robots.txt with which the round began
 	Sealed  *manifest.Sealed                    // nil if the round is not sealed
-	Results map[stages.Stage][]*manifest.Result // by partition; nil if missing or unreadable
-	Earlier []*manifest.Sealed                  // sealed rounds before it, oldest first
-	Before  *Round                              // the previous round; nil if missing or unreadable
-	// Unfinished holds, by partition, what the checks need of the checkpoints of fetch tasks
-	// without a result. An entry is nil if the partition has no readable checkpoint.
+	Results map[stages.Stage][]*manifest.Result // results by partition; a missing or unreadable result is nil
+	Earlier []*manifest.Sealed                  // sealed rounds before this round, oldest first
+	Before  *Round                              // the previous round; nil if the previous round is missing or unreadable
+	// Unfinished holds the checkpoints of fetch tasks without a result, by partition. An entry is
+	// nil if the partition has no readable checkpoint.
 	Unfinished map[int]*Checkpoint
 
-	started bool                      // the round follows Plan for good
-	digests map[stages.Stage][]string // SHA-256 of Results
+	started bool                      // true: the round has started, so its plan does not change
+	digests map[stages.Stage][]string // SHA-256 of the results in Results
 }
 
-// documents is the check of the JSON documents.
+// documents is the check of a crawl's JSON documents.
 var documents = Check{0, "documents", "documents"}
 
-// Load reads the documents of the crawl and returns the rounds that have a valid plan. It reports
+// Load reads the documents of the crawl and returns the rounds that have a valid plan. Load reports
 // documents with faults and leaves them out.
 func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	earlier, err := a.loadCrawl(ctx)
@@ -53,11 +53,11 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			return nil, err
 		}
 		if !some {
-			a.last = n // it may be planned right now
+			a.last = n // another process may plan round n right now
 			if a.Ledger != nil && n < a.Ledger.Rounds() {
-				continue // its loss was reported
+				continue // checkLosses has reported the lost round
 			}
-			// A lost round must not hide those after it.
+			// A lost round must not hide later rounds.
 			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
 				break
 			}
@@ -91,8 +91,8 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	return rounds, nil
 }
 
-// loadCrawl reads the documents of the crawl as a whole. It returns the sealed rounds of the crawls
-// that this crawl continues.
+// loadCrawl reads the documents of the crawl as a whole. loadCrawl returns the sealed rounds of the
+// crawls that this crawl continues.
 func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	a.Count(documents, 0)
 	var crawl manifest.Crawl
@@ -129,7 +129,7 @@ func (a *Audit) loadLedger(ctx context.Context) error {
 	case err == nil:
 		a.Ledger = l
 	case errors.As(err, &lost) && lost.Object == layout.CrawlManifest(a.Crawl), errors.Is(err, ledger.ErrNoCrawl), a.Broken(layout.CrawlManifest(a.Crawl)):
-		// that is reported already
+		// the loss of the ledger is already reported
 	case errors.As(err, &lost):
 		a.missed(lost)
 	default:
@@ -144,16 +144,16 @@ func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 		return nil
 	}
 	key := layout.Sealed(a.Crawl, last.Number)
-	sealed, err := manifest.Exists(ctx, a.Bucket, key) // it may have been sealed after it was read
+	sealed, err := manifest.Exists(ctx, a.Bucket, key) // the round may have been sealed after the audit read it
 	if err == nil && !sealed {
 		a.misplaced(last.Number, key, "the round is not sealed, though round %d was planned after it", n)
 	}
 	return err
 }
 
-// loadPoliteness reads the newest revision of politeness, if there is one. Rows do not record which
-// limit of requests in flight and which lifetime of a robots.txt applied. So the checks use the
-// larger value of the revision and the config.
+// loadPoliteness reads the newest revision of politeness, if a revision exists. Rows do not record
+// which limit of requests in flight and which lifetime of a robots.txt applied. The checks
+// therefore use the larger value of the revision and the config.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
 	if a.Config == nil {
 		return nil
@@ -197,7 +197,7 @@ func (a *Audit) hasRound(ctx context.Context, n int) (bool, error) {
 	return false, nil
 }
 
-// continued returns the sealed rounds of the crawls that this one continues.
+// continued returns the sealed rounds of the crawls that this crawl continues.
 func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed, error) {
 	if crawl == "" {
 		return nil, nil
@@ -236,7 +236,7 @@ func (a *Audit) misplaced(round int, key, format string, args ...any) {
 	a.Wrong(documents, round, At{Object: key}, format, args...)
 }
 
-// loadRound reads the documents of a round. It returns nil if the round has no valid plan.
+// loadRound reads the documents of a round. loadRound returns nil if the round has no valid plan.
 func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*Round, error) {
 	r := &Round{
 		Crawl: a.Crawl, Number: n, Earlier: earlier,
@@ -247,8 +247,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}
-	// The crawl may continue meanwhile. Read each document before the documents that it is made
-	// from, so that those exist.
+	// The crawl may continue meanwhile. loadRound reads each document before the documents from
+	// which it was made, so that all documents exist.
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}
@@ -281,8 +281,9 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	return r, a.checkSealed(r)
 }
 
-// checkStarted reports a round that the ledger does not call started, though it has results or
-// anything that was fetched. It may have started after the ledger was read.
+// checkStarted reports a round that has results or fetched objects, although the ledger has no
+// start of the round. checkStarted reads the ledger again, because the round may have started
+// meanwhile.
 func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	l, err := ledger.Load(ctx, a.Bucket, a.Crawl)
 	if err != nil {
@@ -299,7 +300,8 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	return err
 }
 
-// readingOf returns how the round read robots.txt: as the ledger says of the round that fetched.
+// readingOf returns the reading of robots.txt that the round used. The format in which the fetching
+// round started decides the reading.
 func (a *Audit) readingOf(ctx context.Context, r *Round) (robots.Reading, error) {
 	if of := a.FetchedIn(); of != r.Crawl {
 		l, err := ledger.Load(ctx, a.Bucket, of)
@@ -317,7 +319,7 @@ func (a *Audit) readingOf(ctx context.Context, r *Round) (robots.Reading, error)
 	return robots.ReadingOf(format), nil
 }
 
-// loadPlan reads the plan that the round follows, if there is one.
+// loadPlan reads the plan that the round follows, if the round has a plan.
 func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error) {
 	if r.Reading, err = a.readingOf(ctx, r); err != nil {
 		return started, err
@@ -338,7 +340,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 			if len(ids) == 0 {
 				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects and no readable plan: restore its plan.json from a copy")
 			}
-			return started, nil // there are several, and none was chosen
+			return started, nil // the round has several plans, and none was chosen
 		}
 		id = ids[0]
 	}
@@ -356,7 +358,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 	return started, nil
 }
 
-// planProblem says why a plan does not match its key, or returns "" if it does.
+// planProblem says why a plan does not match its key, or returns "" if the plan matches.
 func planProblem(p *manifest.Plan, r *Round, id string) string {
 	if p.Crawl != r.Crawl || p.Round != r.Number || p.ID != id {
 		return fmt.Sprintf("it is plan %q of round %d of crawl %q: restore the one that belongs here", p.ID, p.Round, p.Crawl)
@@ -383,8 +385,8 @@ func planProblem(p *manifest.Plan, r *Round, id string) string {
 	return ""
 }
 
-// loadResult reads the result of a task. It returns nil if there is none, or if it belongs
-// elsewhere.
+// loadResult reads the result of a task. loadResult returns nil if the task has no result, or if
+// the document belongs to another task.
 func (a *Audit) loadResult(ctx context.Context, r *Round, t stages.Task) (*manifest.Result, string, error) {
 	key := roundstate.ResultKey(t)
 	var result manifest.Result

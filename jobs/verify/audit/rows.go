@@ -17,8 +17,8 @@ import (
 // SortMemory is the number of bytes that a check sorts in memory before it writes to disk.
 const SortMemory = 16 << 20
 
-// IsFault reports whether an error means that stored data is damaged or missing. Any other error
-// means that the audit cannot be done.
+// IsFault reports whether an error means that stored data is damaged or missing. After any other
+// error, the audit cannot continue.
 func IsFault(err error) bool {
 	_, damaged := errors.AsType[*warc.DamageError](err)
 	for _, fault := range []error{store.ErrNotFound, store.ErrTooLarge, store.ErrKey, manifest.ErrCorrupt, manifest.ErrNewer, table.ErrCorrupt, urlfilter.ErrCorrupt, ledger.ErrLost} {
@@ -27,8 +27,8 @@ func IsFault(err error) bool {
 	return damaged
 }
 
-// Fault reports an unreadable object as a violation, once for each check, and returns nil. If the
-// error is not about the data, Fault returns it. It does not report objects that were found
+// Fault reports an unreadable object as a violation, once for each check, and returns nil. Fault
+// returns an error that is not about the data. Fault does not report objects that were found
 // unreadable before the steps ran.
 func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	if !IsFault(err) {
@@ -43,8 +43,9 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 }
 
 // Files lists the keys of the files with a partition's rows of a dataset. For captures, subset
-// selects one subset, or all if it is empty. The files come from the last stage that has a result:
-// published files, otherwise segments. sorted reports whether the rows are in the dataset's order.
+// selects one subset, and an empty subset selects all. The files come from the last stage that has
+// a result: published files, otherwise segments. sorted reports whether the rows are in the
+// dataset's order.
 func (r *Round) Files(dataset, subset string, n int) (keys []string, sorted bool) {
 	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
 		result := r.Results[stage][n]
@@ -81,7 +82,7 @@ type unreadable struct {
 
 func (u unreadable) Unwrap() error { return u.error }
 
-// Concat is table.Concat, but its errors name the object, which Skip needs.
+// Concat is table.Concat with errors that name the object, because Skip needs the name.
 func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
@@ -97,8 +98,8 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Each calls do for each row of the objects, and stops at the first error. Pass the error to Skip,
-// which handles errors of unreadable objects.
+// Each calls do for each row of the objects, and stops at the first error. The caller passes the
+// error to Skip, which handles unreadable objects.
 func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
 	for _, key := range keys {
 		for row, err := range Concat[T](ctx, a, []string{key}) {
@@ -114,7 +115,7 @@ func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key strin
 }
 
 // Skip turns an error of Concat into a violation of the check if the data is at fault. The check
-// then skips everything that depends on that object.
+// then skips everything that depends on the object.
 func (a *Audit) Skip(err error, c Check, r *Round) error {
 	u, ok := errors.AsType[unreadable](err)
 	if !ok {
@@ -123,8 +124,8 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 	return a.Fault(u.error, c, r.Number, u.key)
 }
 
-// SortRows reads the rows of objects into a sorter. It takes the rows that keep selects, or all
-// rows if keep is nil. The caller closes the sorter.
+// SortRows reads the rows of objects into a sorter. SortRows takes the rows that keep selects, or
+// all rows if keep is nil. The caller closes the sorter.
 func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int, keep func(*T) bool) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(a.Scratch, compare, SortMemory)
 	if err != nil {
@@ -141,8 +142,8 @@ func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(
 	return s, nil
 }
 
-// InOrder yields a partition's rows of a dataset in the dataset's order. It sorts segments, which
-// are not in order.
+// InOrder yields a partition's rows of a dataset in the dataset's order. InOrder sorts segments,
+// which are not in order.
 func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, compare func(x, y *T) int) iter.Seq2[T, error] {
 	if sorted {
 		return Concat[T](ctx, a, keys)

@@ -9,24 +9,26 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 )
 
-// Step checks a round, or each partition of a round. Exactly one of its functions is set. A step
-// reports what is wrong with the data. It returns an error only if the audit cannot continue.
+// Step checks a round, or each partition of a round. Exactly one function of a step is set. A step
+// reports faults of the data as violations. A step returns an error only if the audit cannot
+// continue.
 type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
-	Checks    []Check // the checks that the step counts and reports; an error of Concat goes to the first
+	Checks    []Check // the checks that the step counts and reports; the first check gets errors of Concat
 }
 
-// Run audits a crawl with steps. The error says why the audit cannot be done: the store does not
-// answer, the crawl or round does not exist, or the context ended. All faults of the data are in
-// the report.
+// Run audits a crawl with steps. An error means that the audit is impossible, because the store
+// does not answer, the crawl or round does not exist, or the context ended. All faults of the data
+// are in the report.
 func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Find unreadable files first, so that each is reported once.
+	// The search for unreadable files comes first, so that each unreadable file is reported only
+	// once.
 	for _, r := range rounds {
 		if err := a.checkFiles(ctx, r); err != nil {
 			return nil, err

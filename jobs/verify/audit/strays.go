@@ -24,10 +24,10 @@ var noStray = Check{0, "nothing stray is read", "objects"}
 // Stray is an object that no seal, result, checkpoint or live attempt accounts for.
 type Stray struct {
 	store.Info
-	Round int    // negative: of no round of the crawl
-	Why   string // why nothing accounts for it
+	Round int    // number of the round; negative if the object belongs to no round
+	Why   string // why nothing accounts for the object
 	// Read is true if SQL engines or readers of WARC files read the object with its folder. Other
-	// strays are leftovers, which take room and do no harm.
+	// strays only take room.
 	Read bool
 }
 
@@ -56,7 +56,7 @@ func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, erro
 	return r, nil
 }
 
-// checkStrays reports strays that engines read as violations, and counts the others in a note.
+// checkStrays reports strays that engines read as violations, and counts other strays in a note.
 func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	a.Count(noStray, 0)
 	for s, err := range a.strays(ctx, rounds) {
@@ -73,7 +73,7 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 }
 
 // strays lists the crawl's objects in the store, prefix by prefix, and yields those that nothing
-// accounts for. It needs 8 bytes of memory for each file that documents list.
+// accounts for. strays needs 8 bytes of memory for each file that documents list.
 func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
 	l := newLister(a, rounds)
 	return func(yield func(Stray, error) bool) {
@@ -93,12 +93,12 @@ func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, er
 	}
 }
 
-// lister tells which objects something accounts for.
+// lister decides whether a document or task accounts for an object.
 type lister struct {
 	*Audit
 	rounds map[int]*Round
 	listed map[uint64]struct{} // hashes of the keys that documents list
-	begun  bool                // the round after the last one has objects by now
+	begun  bool                // true: the round after the last audited round has objects by now
 }
 
 // makerOf names the stage that makes the parts of each dataset.
@@ -131,14 +131,15 @@ func (l *lister) prefixes() []string {
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
 
-// judge describes an object as a Stray. Its Why is empty if something accounts for the object.
+// judge describes an object as a Stray. The field Why is empty if something accounts for the
+// object.
 func (l *lister) judge(o store.Info) Stray {
 	s := Stray{Info: o, Round: -1}
 	if _, ok := l.listed[xxh3.HashString(o.Key)]; ok {
 		return s
 	}
 	top, _, _ := strings.Cut(o.Key, "/")
-	// Engines leave out names such as _SUCCESS and .part.parquet.crc.
+	// Engines do not read names such as _SUCCESS and .part.parquet.crc.
 	s.Read = (top == "tables" || top == "warc") && !strings.ContainsAny(path.Base(o.Key)[:1], "._")
 	m := roundFolder.FindStringSubmatch(o.Key)
 	if m == nil {
@@ -167,7 +168,7 @@ func (l *lister) judge(o store.Info) Stray {
 	return s
 }
 
-// ofCrawl judges an object that is in no round.
+// ofCrawl judges an object that belongs to no round.
 func (l *lister) ofCrawl(key string) string {
 	name := strings.TrimPrefix(key, layout.CrawlDir(l.Crawl))
 	known := []string{"crawl.json", "politeness.json", "ledger.json"}
@@ -177,17 +178,19 @@ func (l *lister) ofCrawl(key string) string {
 	return "no crawl has an object of this name"
 }
 
-// ofNoRound judges an object of a round that has no readable plan. The round after the last one may
-// be planned right now. It then has a folder, which is listed first, and no tables yet.
+// ofNoRound judges an object of a round that has no readable plan. Another process may plan the
+// round after the last one right now. A round that is being planned has a folder, which is listed
+// first, and no tables.
 func (l *lister) ofNoRound(number int, read bool) string {
 	l.begun = l.begun || number == l.last && !read
 	if number < l.last || number == l.last && l.begun {
-		return "" // the damage of its documents is reported
+		return "" // the damage of the round's documents is reported
 	}
 	return fmt.Sprintf("the crawl has no round %d", number)
 }
 
-// ofTable judges an unlisted part of a dataset. Only a task without a result may have made it.
+// ofTable judges an unlisted part of a dataset. Only a task without a result may have made an
+// unlisted part.
 func (l *lister) ofTable(r *Round, key string) string {
 	parts := strings.Split(key, "/")
 	dataset, name := parts[1], parts[len(parts)-1]
@@ -209,8 +212,8 @@ func (r *Round) unfinished(stage stages.Stage, n int) bool {
 	return n < len(results) && results[n] == nil
 }
 
-// ofArchive judges an unlisted WARC file or index. If it has the name of a partition's own files,
-// an attempt that died or came too late left it.
+// ofArchive judges an unlisted WARC file or index. A file with a name of the partition's own files
+// is left from an attempt that died or came too late.
 func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRead bool) {
 	warc := key
 	if base, ok := strings.CutSuffix(key, ".cdxj"); ok {
@@ -272,7 +275,7 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	return "no stage has an object of this name"
 }
 
-// ofPart judges an object of a task. file says that the task's result lists such objects.
+// ofPart judges an object of a task. file is true if a task's result lists objects of this kind.
 func (r *Round) ofPart(stage stages.Stage, part string, file bool) string {
 	n, err := layout.ParsePart(part)
 	switch {

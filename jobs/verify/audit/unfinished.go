@@ -10,16 +10,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Checkpoint is what a fetch task without a result has committed. Its files hold the rows of the
-// recorded URLs, and the checks read them as those of a finished task.
+// Checkpoint is the committed state of a fetch task without a result. The files of a Checkpoint
+// hold the rows of the recorded URLs, and checks read these files like the files of a finished
+// task.
 type Checkpoint struct {
-	Result   manifest.Result // its files and counts, and nothing else
-	Recorded *roaring.Bitmap // planned rows that have an outcome
+	Result   manifest.Result // only the files and counts of the checkpoint
+	Recorded *roaring.Bitmap // indexes of planned rows that have an outcome
 }
 
-// loadUnfinished reads the checkpoints of fetch tasks that have no result. It leaves out
-// checkpoints that cannot be read or belong elsewhere, because the check of checkpoints reports
-// those.
+// loadUnfinished reads the checkpoints of fetch tasks that have no result. loadUnfinished leaves
+// out checkpoints that are unreadable or belong elsewhere. The check of checkpoints reports such
+// checkpoints.
 func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 	if a.Reparse != nil {
 		return nil
@@ -46,8 +47,8 @@ func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 	return nil
 }
 
-// Fetched returns what a fetch task has committed: its result, or what its checkpoint lists. It
-// returns nil if there is neither.
+// Fetched returns the result of a fetch task. For a task without a result, Fetched returns the
+// files and counts of the checkpoint. Fetched returns nil if the task has neither.
 func (r *Round) Fetched(n int) *manifest.Result {
 	if n >= len(r.Results[stages.Fetch]) {
 		return nil

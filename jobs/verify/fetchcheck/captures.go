@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// located holds the place of a record and the description of the record, both from a row.
+// located holds the place and the description of a record, as a row states them.
 type located struct {
 	File    string         `parquet:"warc_filename"`
 	Offset  int32          `parquet:"warc_record_offset"`
@@ -28,7 +28,7 @@ type located struct {
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 
 	Truncated string `parquet:"content_truncated,optional"`
-	Robots    string `parquet:"robots,optional"` // only for pages
+	Robots    string `parquet:"robots,optional"` // value of the page's robots rules; only for pages
 }
 
 // emptyDigest is the digest of an empty payload.
@@ -55,18 +55,18 @@ type capturedAt struct {
 	payloadAt
 }
 
-// mention is a row of some table that names the place of a record. Captures sort before rows that
-// point to them.
+// mention is a row of some table that names the place of a record. Captures sort before the rows
+// that point to captures.
 type mention struct {
 	located
 	Kind  int32
-	Table string // file that holds the row
+	Table string // key of the file that holds the row
 }
 
 // The kinds of mentions.
 const (
 	ofCapture int32 = iota
-	ofPayload       // the payload of a revisit
+	ofPayload       // the mention is the payload of a revisit
 	ofFetch
 	ofPage
 )
@@ -90,7 +90,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	defer rows.Close() //nolint:errcheck // scratch
 	keys, _ := r.Files(stages.FileCaptures, "", n)
 	if a.Broken(keys...) {
-		return nil // the other rows point to captures
+		return nil // without captures, the check has no rows to compare
 	}
 	if err := addCaptures(ctx, a, keys, rows); err != nil {
 		return err
@@ -135,7 +135,7 @@ func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table
 func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, l *located) error {
 		if l.File == "" && kind == ofFetch {
-			return nil // no response
+			return nil // a row without a response points to no record
 		}
 		return rows.Add(&mention{*l, kind, key})
 	})
@@ -148,12 +148,12 @@ type archive struct {
 	warcs  map[string]int64 // the WARC files that the fetch task lists, with their sizes
 	reader *warc.Reader
 
-	key    string       // of the file
-	object store.Object // nil if the file belongs to another task, or cannot be read; the latter was reported
+	key    string       // key of the open file
+	object store.Object // the open file; nil if the file belongs to another task, or was reported as unreadable
 	window window
-	index  *index // index of the file; nil if it cannot be read; that was reported
-	other  bool   // the file belongs to another task, and revisits here have their payloads in it
-	tried  bool   // verify has tried to open the file of the other task, and reported a failure
+	index  *index // index of the file; nil if the index was reported as unreadable
+	other  bool   // true: the file belongs to another task and holds payloads of this partition's revisits
+	tried  bool   // true: verify has tried to open the file of the other task, and reported a failure
 
 	read, pointed, lines int64
 }
@@ -208,8 +208,8 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 type atPlace struct {
 	offset  int32
 	capture mention             // the capture of the record; zero if the partition has none
-	payload mention             // the last revisit that has its payload in the record
-	revisit map[uint64]struct{} // hashes of the URLs of all such revisits
+	payload mention             // the last revisit whose payload is in the record
+	revisit map[uint64]struct{} // hashes of the URLs of all revisits whose payload is in the record
 }
 
 // enter opens the WARC file of the next mentions, and its index.
@@ -223,7 +223,7 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	}
 	size, ok := c.warcs[key]
 	if !ok {
-		c.other = true // opened only if a revisit refers to it; other mentions are reported
+		c.other = true // the file of another task is opened only for a revisit; other mentions are reported
 		return nil
 	}
 	delete(c.warcs, key)
@@ -233,7 +233,7 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	}
 	err = c.open(ctx, c.Bucket, key)
 	if c.Sample >= 0.5 {
-		c.window.ahead = 4 << 20 // most records are read, in file order
+		c.window.ahead = 4 << 20 // with a large sample, the check reads most records in file order
 	}
 	return err
 }
@@ -264,13 +264,13 @@ func (c *archive) leaveFile(ctx context.Context) error {
 
 func (c *archive) leave() {
 	if c.object != nil {
-		_ = c.object.Close() // it was only read
+		_ = c.object.Close() // closing a file that was only read cannot lose data
 	}
 	c.object, c.index, c.other, c.tried = nil, nil, false, false
 }
 
-// point compares a row that points to a record with the capture of that record. The row of a page
-// points to the page's payload. For a revisit, the payload belongs to another capture.
+// point compares a row that points to a record with the record's capture. The row of a page points
+// to the page's payload. For a revisit, the payload belongs to another capture.
 func (c *archive) point(m *mention, p *atPlace) {
 	what := "fetches"
 	if m.Kind == ofPage {
@@ -301,7 +301,7 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 	p.payload = *m
 	p.revisit[xxh3.HashString(m.URL)] = struct{}{}
 	if p.capture.Length == m.Length && p.capture.Digest == m.Digest && p.capture.Revisit == "" && m.Length > 0 {
-		return nil // the check of that capture covers the payload
+		return nil // the check of the record's capture covers the payload
 	}
 	if same {
 		return nil
@@ -337,7 +337,8 @@ func (c *archive) capture(m *mention) error {
 	return c.examine(m, "", func(m *mention) (string, error) { return c.record(m, describes) })
 }
 
-// examine reads the record of a mention, if it is in the sample, and reports the problem with it.
+// examine reads the record of a mention, if the record is in the sample, and reports the record's
+// problem.
 func (c *archive) examine(m *mention, what string, problemOf func(*mention) (string, error)) error {
 	if !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
 		return nil

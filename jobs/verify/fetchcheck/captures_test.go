@@ -18,9 +18,9 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	w := warc.NewWriter(&file)
 	cases := []struct {
 		name, block string
-		reason      warc.Truncation // of the record
+		reason      warc.Truncation // reason for truncation in the record
 		row         located
-		want        string // part of the problem; "" for none
+		want        string // part of the expected problem; "" if no problem is expected
 	}{
 		{"withheld without a digest", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, ""},
 		{"kept without a digest", head + body, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},

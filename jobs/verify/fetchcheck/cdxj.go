@@ -18,20 +18,20 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// index is the CDXJ file beside a WARC file. It needs 32 bytes of memory for each line.
+// index is the CDXJ file beside a WARC file. An index needs 32 bytes of memory for each line.
 type index struct {
 	key     string
-	entries []indexEntry // by offset
+	entries []indexEntry // lines of the index, ordered by offset
 }
 
 // indexEntry is a line of an index.
 type indexEntry struct {
 	offset, length int64
-	hash           uint64 // of URL and digest
-	captured       bool   // a row of captures names the record
+	hash           uint64 // hash of URL and digest
+	captured       bool   // true: a row of captures names the record
 }
 
-// indexLine is the JSON of a line.
+// indexLine is the JSON object in a line of an index.
 type indexLine struct {
 	URL      string `json:"url"`
 	Digest   string `json:"digest"`
@@ -45,7 +45,7 @@ func hashOf(url, digest string) uint64 { return xxh3.HashString(url + "\x00" + d
 // maxIndexLine bounds a line of an index, in bytes.
 const maxIndexLine = 1 << 20
 
-// loadIndex reads the index beside a WARC file. It returns nil if it cannot read the index.
+// loadIndex reads the index beside a WARC file. loadIndex returns nil if the index is unreadable.
 func (c *archive) loadIndex(ctx context.Context, warcKey string, size int64) (*index, error) {
 	x := &index{key: layout.CDXJ(warcKey)}
 	if c.Broken(x.key) {
@@ -67,7 +67,7 @@ func (c *archive) loadIndex(ctx context.Context, warcKey string, size int64) (*i
 	return x, nil
 }
 
-// read reads the lines, which must be in byte order.
+// read reads the lines of the index, which must be in byte order.
 func (x *index) read(r io.Reader, warcKey string, size int64) (problem string, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), maxIndexLine)
@@ -99,7 +99,7 @@ func (x *index) read(r io.Reader, warcKey string, size int64) (problem string, e
 	return "", lines.Err()
 }
 
-// compare finds the line of a capture and compares the two.
+// compare finds the index line of a capture, and compares the line with the capture.
 func (x *index) compare(c *archive, m *mention) {
 	i, ok := slices.BinarySearchFunc(x.entries, int64(m.Offset), func(e indexEntry, offset int64) int { return cmp.Compare(e.offset, offset) })
 	if !ok {
@@ -113,8 +113,8 @@ func (x *index) compare(c *archive, m *mention) {
 	}
 }
 
-// finish reads the records of lines that no capture names. These are responses whose rows were lost
-// in a crash, but a record must still begin there.
+// finish reads the records of lines that no capture names. Such lines come from responses whose
+// rows were lost in a crash, but a record must still begin at the line's offset.
 func (x *index) finish(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]

@@ -14,15 +14,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// remedy says what to do if the checkpoint of an unfinished task is lost, damaged or old. To begin
-// the plan again would request URLs a second time.
+// remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. A new start
+// of the plan would request URLs a second time.
 const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
 // resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
-// the result was made. The checkpoint of an unfinished task must prove itself.
+// the result was made. The checkpoint of an unfinished task must have a valid proof.
 func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse != nil {
-		return nil // a reparse has no checkpoint; its fetch tasks are recomputed
+		return nil // a reparse has no checkpoints; verify recomputes the fetch tasks of a reparse
 	}
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	result := r.Results[stages.Fetch][n]
@@ -57,7 +57,7 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 	return nil
 }
 
-// notLost reports a partition that had a checkpoint and has none now.
+// notLost reports a partition whose checkpoint is lost.
 func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	witness, err := segments.Witness(ctx, a.Bucket, taskOf(r, n), r.Plan.ID)
@@ -71,7 +71,7 @@ func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	return err
 }
 
-// isLast reports a checkpoint if an object of its partition proves that there was a later one.
+// isLast reports a checkpoint if an object of its partition proves that a later checkpoint existed.
 func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, version store.Version) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	evidence, err := segments.PutBack(ctx, a.Bucket, taskOf(r, n), c)
@@ -83,7 +83,7 @@ func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manif
 		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is not the partition's last checkpoint: %s: an older one was put back: %s", evidence, remedy)
 	}
 	if err != nil && audit.IsFault(err) {
-		return nil // another process changes it now
+		return nil // another process changes the checkpoint now
 	}
 	return err
 }
@@ -92,8 +92,8 @@ func taskOf(r *audit.Round, n int) stages.Task {
 	return stages.Task{Stage: stages.Fetch, Crawl: r.Crawl, Round: r.Number, Partition: n}
 }
 
-// recordedRows counts the planned rows that a checkpoint records, and says what is wrong with the
-// checkpoint. The count is negative if the checkpoint belongs to another partition.
+// recordedRows counts the planned rows that a checkpoint records, and returns the problem of a
+// wrong checkpoint. The count is negative if the checkpoint belongs to another partition.
 func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)

@@ -2,8 +2,8 @@
 // records), mostly one partition at a time.
 //
 // In: an audit and its rounds. Out: violations, reported to the audit. Memory is bounded: rows are
-// streamed, and rows that must be joined are sorted on local disk. It imports jobs/verify/audit,
-// jobs/worker, stages, stages/fetch and formats.
+// streamed, and rows that must be joined are sorted on local disk. The package imports
+// jobs/verify/audit, jobs/worker, stages, stages/fetch and formats.
 package fetchcheck
 
 import "crawlbatch.io/crawlbatch/jobs/verify/audit"

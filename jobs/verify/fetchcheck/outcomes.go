@@ -34,8 +34,8 @@ type planned struct {
 }
 
 // everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches,
-// first by the plan's row and then by URL. In an unfinished partition, exactly the URLs that its
-// checkpoint records have an outcome.
+// first by the plan's row and then by URL. In an unfinished partition, exactly the URLs that the
+// checkpoint records must have an outcome.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	result := r.Fetched(n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)
@@ -68,11 +68,12 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
-	object  string // the file with the rows, the first of several, or the plan
+	object  string // key of the file with the rows, of the first such file, or of the plan
 	plan    string // key of the plan's file
 	planned int64
-	counts  map[string]int64 // rows by outcome
-	// recorded holds the planned rows that have an outcome; nil if all have.
+	counts  map[string]int64 // number of rows, by outcome
+	// recorded holds the planned rows that have an outcome. recorded is nil if all rows have an
+	// outcome.
 	recorded *roaring.Bitmap
 }
 
@@ -80,7 +81,8 @@ func (o *outcomes) wrong(url, format string, args ...any) {
 	o.Wrong(oneOutcome, o.round.Number, audit.URL(o.object, url), format, args...)
 }
 
-// compare reads the plan in its order, and fetches in the order of planned rows.
+// compare reads the rows of the plan in order, and the rows of fetches in the order of their
+// planned rows.
 func (o *outcomes) compare(plan iter.Seq2[planned, error], fetches iter.Seq2[ended, error]) error {
 	next, stop := iter.Pull2(fetches)
 	defer stop()

@@ -33,7 +33,7 @@ func comparePaced(a, b *paced) int {
 }
 
 // delaysAreKept reads the requests to each host of a partition in the order of their starts. The
-// later of two rows records the delay that applied.
+// later row of two consecutive requests records the delay that applied.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	keys, sorted := r.Files(stages.FileRequests, "", n)
 	if len(keys) == 0 || a.Broken(keys...) {
@@ -51,15 +51,15 @@ type pacing struct {
 	limit  int // limit of requests in flight; 0 if unknown
 
 	host   string
-	epochs []epochPace // of the host
-	last   paced       // last request to the host; its Host is empty before the first request
+	epochs []epochPace // state of the host's epochs
+	last   paced       // last request to the host; the field Host is empty before the first request
 }
 
 // epochPace is the state of one epoch's requests to the host.
 type epochPace struct {
 	epoch int32
 	last  paced
-	ends  []int64 // ends of the requests in flight, in milliseconds
+	ends  []int64 // end times of the requests in flight, in milliseconds
 }
 
 func (p *pacing) wrong(check audit.Check, q *paced, format string, args ...any) {
@@ -78,7 +78,7 @@ func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
 			p.host, p.epochs, p.last = strings.Clone(q.Host), p.epochs[:0], paced{}
 		} else if q.Start < p.last.Start {
 			p.wrong(delayKept, &q, "the rows of host %s are not in the order of their starts", q.Host)
-			p.epochs, p.last = p.epochs[:0], paced{} // requests before this one are unknown
+			p.epochs, p.last = p.epochs[:0], paced{} // earlier requests to a new host are unknown
 		}
 		i := slices.IndexFunc(p.epochs, func(e epochPace) bool { return e.epoch == q.Epoch })
 		if i < 0 {
@@ -111,7 +111,7 @@ func (p *pacing) gap(before, q *paced) {
 	}
 }
 
-// flight counts the epoch's requests, q included, that were in flight when q began.
+// flight compares the number of requests in flight at the start of q, including q, with the limit.
 func (p *pacing) flight(e *epochPace, q *paced) {
 	e.ends = slices.DeleteFunc(e.ends, func(end int64) bool { return end <= q.Start })
 	e.ends = append(e.ends, q.Start+q.TotalMS)
@@ -120,22 +120,23 @@ func (p *pacing) flight(e *epochPace, q *paced) {
 	}
 }
 
-// edgeRequest is the last request to a host in one round, or the first in the next.
+// edgeRequest is the last request to a host in one round, or the first request to the host in the
+// next round.
 type edgeRequest struct {
 	paced
-	Later  bool // the request is in the later round, which is checked
+	Later  bool // true: the request is in the later round, which is checked
 	Object string
 }
 
-// compareEdges orders the requests to each host: first those of the previous round, then those of
-// this round, each earliest first. A host has several if redirects lead to it from other partitions.
+// compareEdges orders the requests to each host by round and then by time. A host has several
+// requests of one round if redirects of other partitions lead to the host.
 func compareEdges(a, b *edgeRequest) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), audit.FalseFirst(a.Later, b.Later), comparePaced(&a.paced, &b.paced))
 }
 
 // delaysAreKeptBetweenRounds compares, for each host, the last request of the previous round with
-// the first request of this round, because host clocks carry over. It compares times of two rounds
-// only if all tasks ran on one clock. With a sample, it checks some hosts.
+// the first request of this round, because host clocks carry over. The check compares times of two
+// rounds only if all tasks ran on one clock. With a sample, the check covers only some hosts.
 func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if !a.OneClock || r.Before == nil {
 		return nil
@@ -149,7 +150,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		for n := range of.Plan.Partitions {
 			keys, _ := of.Files(stages.FileRequests, "", n)
 			if a.Broken(keys...) {
-				return nil // the last request is unknown
+				return nil // the last request of the previous round is unknown
 			}
 			if err := addEdges(ctx, a, keys, of == r, edges); err != nil {
 				return a.Skip(err, delayKept, of)
@@ -157,7 +158,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		}
 	}
 	var gaps int64
-	var last, first edgeRequest // the host's requests in the previous round and in this one
+	var last, first edgeRequest // the host's requests in the previous round and in this round
 	for e, err := range edges.Sorted(ctx) {
 		if err != nil {
 			return err
@@ -179,8 +180,8 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to out: the first if later is true,
-// otherwise the last. It needs a few hundred bytes of memory for each host.
+// addEdges adds one request for each host of a partition to out: the first request if later is
+// true, otherwise the last request. addEdges needs a few hundred bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
 	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {

@@ -28,7 +28,7 @@ func TestPaceIsComparedWithinAnEpochAndOnOneClockBetweenEpochs(t *testing.T) {
 		rows     []paced
 		oneClock bool
 		limit    int
-		pace     string // part of the problem; "" for none
+		pace     string // part of the expected problem; "" if no problem is expected
 		inFlight bool
 	}{
 		{name: "a whole delay", rows: []paced{at("a", 1, 0, 50), at("a", 1, 100, 50)}},

@@ -22,7 +22,7 @@ func comparePlaced(a, b *placed) int {
 }
 
 // everyDomainIsInOnePartition looks for domains and URLs that the round plans in two partitions,
-// and for URLs that one partition plans twice. With a sample, it checks some domains.
+// and for URLs that one partition plans twice. With a sample, the check covers only some domains.
 func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	rows, err := table.NewSorter(a.Scratch, comparePlaced, 4*audit.SortMemory)
 	if err != nil {

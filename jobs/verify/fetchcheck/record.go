@@ -20,8 +20,8 @@ type whole struct {
 	warc.Summary
 }
 
-// record reads the record that a mention names. It returns the record's own fault, if there is one,
-// else the problem that check finds.
+// record reads the record that a mention names. problem is the record's own fault, if it has one,
+// otherwise the problem that check finds.
 func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil
@@ -63,8 +63,8 @@ var profiles = map[schema.Revisit]string{
 	schema.RevisitNotModified: warc.ProfileNotModified,
 }
 
-// describes says how a record differs from the description in a capture's row. It returns "" if
-// they agree.
+// describes says how a record differs from the description in a capture's row. describes returns ""
+// if the record agrees with the row.
 func describes(r whole, m *mention) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
@@ -84,7 +84,8 @@ func describes(r whole, m *mention) string {
 	return digestOf(r, m.Digest)
 }
 
-// holds says why a record does not contain the payload with this digest. It returns "" if it does.
+// holds says why a record does not contain the payload with this digest, or returns "" if the
+// record contains the payload.
 func holds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -95,8 +96,9 @@ func holds(r whole, digest string) string {
 	return digestOf(r, digest)
 }
 
-// withholds says why a record does not mark its content as withheld (noarchive). It returns "" if
-// it does. Only records of format 1 have a digest; it is the digest of the payload that was sent.
+// withholds says why a record does not mark its content as withheld (noarchive). withholds returns
+// "" if the record marks its content as withheld. Only records of format 1 have a digest, which is
+// that of the sent payload.
 func withholds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -117,7 +119,7 @@ func digestOf(r whole, digest string) string {
 }
 
 // window reads an object in ranges of at least ahead bytes, because records are read in file order.
-// Only one goroutine may use it.
+// Only one goroutine may use a window.
 type window struct {
 	r     io.ReaderAt
 	size  int64
@@ -125,7 +127,7 @@ type window struct {
 
 	at  int64
 	buf []byte
-	err error // the store's error
+	err error // the first error of the store
 }
 
 // ReadAt implements io.ReaderAt.
@@ -152,12 +154,12 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// describesExternal says how an external record differs from the response in a capture's row. It
-// returns "" if they agree. Such records may lack digests, so it computes the payload's digest in
-// the same way as the parse did.
+// describesExternal says how an external record differs from the response in a capture's row.
+// describesExternal returns "" if the record agrees with the row. External records may lack
+// digests, so describesExternal computes the payload's digest in the same way as the parse did.
 func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
-		return "", nil // without it, the size limit of bodies is unknown
+		return "", nil // without a config, the size limit of bodies is unknown
 	}
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil

@@ -31,7 +31,7 @@ type asked struct {
 
 	PlannedURL string `parquet:"planned_url"`
 
-	// the place of the response with the robots.txt that applied
+	// File and Offset are the place of the response with the robots.txt that applied.
 	File   string `parquet:"robots_warc_filename"`
 	Offset int32  `parquet:"robots_warc_record_offset"`
 }
@@ -96,12 +96,12 @@ type judge struct {
 	*audit.Audit
 	round     *audit.Round
 	files     *robotsFiles
-	agent     string // product token
+	agent     string // product token of the crawler
 	spellings *spellings
-	object    string // the file with the rows
+	object    string // key of the file with the rows
 
 	origin string                   // origin of the rules; rows are ordered by host
-	rules  map[string]*robots.Group // by place of the record
+	rules  map[string]*robots.Group // rules of the crawler, by the place of the robots.txt's record
 }
 
 func (j *judge) wrong(check audit.Check, url, format string, args ...any) {
@@ -176,7 +176,7 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	return limited, nil
 }
 
-// deniedNow notes a request that robots.txt allowed by the reading of the round, but denies by the
+// deniedNow notes a request that robots.txt allowed in the reading of the round, but denies in the
 // reading of this program.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
@@ -187,8 +187,8 @@ func (j *judge) deniedNow(url, rule string) {
 // staleSlack is the largest difference between the clocks of two machines that is accepted.
 const staleSlack = 2 * time.Minute
 
-// robotsFor finds the robots.txt that applied to a request. It reports a request without one, and a
-// row that names a different one.
+// robotsFor finds the robots.txt that applied to a request. robotsFor reports a request without a
+// robots.txt, and a row that names a different robots.txt.
 func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robotsResponse, bool, error) {
 	responses, err := j.files.before(ctx, origin, q.Epoch, q.Start)
 	if err != nil {
@@ -234,7 +234,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 	return nil, false, nil
 }
 
-// rulesOf reads the crawler's rules in a robots.txt. It caches the rules of one origin.
+// rulesOf reads the crawler's rules in a robots.txt. rulesOf caches the rules of one origin.
 func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (*robots.Group, bool, error) {
 	if f.digest() == "" {
 		return robots.AllowAll(), true, nil
@@ -257,7 +257,7 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 }
 
 // fetches compares the verdicts of fetches with every robots.txt of the origin, because the rows do
-// not say which one applied.
+// not say which robots.txt applied.
 func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) error {
 	var looked int64
 	for f, err := range rows {
@@ -298,8 +298,9 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 	return nil
 }
 
-// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule. It reads
-// both from error_detail; rows of format 1 have them in error. It ignores text that was cut.
+// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule.
+// deniedRedirect reads both from error_detail, or for rows of format 1 from error. deniedRedirect
+// ignores text that was cut.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
@@ -313,7 +314,7 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 }
 
 // verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling is the URL's
-// spelling in a redirect; it is empty if the spelling equals url.
+// spelling in a redirect, or "" if the spelling equals url.
 func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

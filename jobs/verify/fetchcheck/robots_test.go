@@ -27,18 +27,18 @@ const originURL = "http://a.test"
 
 // reply is an answer to a robots.txt request.
 type reply struct {
-	url   string // "" means originURL
+	url   string // requested URL; "" means originURL
 	epoch int32
 	at    int64
-	raw   string // response; "" if none came
-	lost  bool   // the response is missing in the store
+	raw   string // bytes of the response; "" if no response came
+	lost  bool   // true: the response is missing in the store
 }
 
 func rawResponse(status int, more, body string) string {
 	return fmt.Sprintf("HTTP/1.1 %d X\r\n%sContent-Length: %d\r\n\r\n%s", status, more, len(body), body)
 }
 
-// archived writes replies as captures into one WARC file and returns a judge of them.
+// archived writes replies as captures into one WARC file and returns a judge with these replies.
 func archived(t *testing.T, replies []reply) *judge {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
@@ -86,7 +86,7 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &spellings{}}
 }
 
-// names sets the robots.txt that a request names: the last record before the request that has the
+// names makes a request name the last record of a robots.txt before the request that has the
 // request's digest.
 func (j *judge) names(q *asked) {
 	for _, all := range j.files.byURL {
@@ -108,7 +108,7 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 		name    string
 		replies []reply
 		at      int64
-		of      int // index of the reply that the request names; -1 for none
+		of      int // index of the reply that the request names; -1 if the request names no reply
 		want    string
 	}{
 		{"the answer", twice, ttl + 5, 1, ""},
@@ -153,7 +153,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 		name    string
 		replies []reply
 		request asked
-		want    string // part of the problem; "" for none
+		want    string // part of the expected problem; "" if no problem is expected
 	}{
 		{"a file that allows it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
 		{"a file that denies it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}}, page(5, digest(shut)), `denied it: "Disallow: /a" in line 3`},

@@ -35,7 +35,7 @@ type robotsCapture struct {
 	Length    int32  `parquet:"warc_record_length"`
 }
 
-// sent identifies a request of a partition, and its response.
+// sent identifies a request of a partition and the response to the request.
 type sent struct {
 	url   string
 	start int64
@@ -48,7 +48,7 @@ type robotsResponse struct {
 	class   robots.Class
 }
 
-// digest returns the digest of the file in the response, or "" if there is no file.
+// digest returns the digest of the file in the response, or "" if the response has no file.
 func (f *robotsResponse) digest() string {
 	if f.class != robots.Rules || f.capture == nil {
 		return ""
@@ -77,20 +77,20 @@ func (f *robotsResponse) String() string {
 	return fmt.Sprintf("%s (status %d, %s at %d)", f.URL, f.Status, f.capture.File, f.capture.Offset)
 }
 
-// robotsFiles holds the responses to the robots.txt requests of a partition. It needs a few hundred
-// bytes of memory for each origin; the files themselves stay in the store.
+// robotsFiles holds the responses to the robots.txt requests of a partition. robotsFiles needs a
+// few hundred bytes of memory for each origin, because the files themselves stay in the store.
 type robotsFiles struct {
 	*audit.Audit
 	round *audit.Round
 	canon *urlkey.Canonicalizer
-	byURL map[string][]*robotsResponse // in the order of arrival
+	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
 	// carried has, for each origin, the responses of earlier rounds that this round began with.
-	// lost has the origins whose carried response cannot be read. This is reported once, and
-	// requests to these origins are not judged.
+	// lost has the origins whose carried response is unreadable. The check reports each unreadable
+	// response once, and does not judge requests to origins in lost.
 	carried map[string][]*robotsResponse
 	lost    map[string]bool
 
-	key  string // of the open WARC file
+	key  string // key of the open WARC file
 	open store.Object
 }
 
@@ -104,7 +104,7 @@ func newRobotsFiles(a *audit.Audit, r *audit.Round) (*robotsFiles, error) {
 
 func (s *robotsFiles) close() {
 	if s.open != nil {
-		_ = s.open.Close() // it was only read
+		_ = s.open.Close() // closing a file that was only read cannot lose data
 	}
 }
 
@@ -163,8 +163,8 @@ func (f *robotsResponse) classify() robots.Class {
 }
 
 // before lists the conclusive responses to an origin's robots.txt that came before a request of an
-// epoch, newest first. A higher epoch is later, whatever the clocks of the machines say. Responses
-// carried over from an earlier round are older than all epochs.
+// epoch, newest first. Responses of a higher epoch are later, even if the machines' clocks
+// disagree. Responses carried over from an earlier round are older than all epochs.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -188,8 +188,8 @@ func (s *robotsFiles) all(ctx context.Context, origin string) ([]*robotsResponse
 	return s.before(ctx, origin, 1<<31-1, end)
 }
 
-// follow returns the conclusive response at the end of a response's redirects, or nil if there is
-// none.
+// follow returns the conclusive response at the end of a response's redirects, or nil if the
+// redirects end without a conclusive response.
 func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
 		target, err := s.target(ctx, f)
@@ -199,8 +199,8 @@ func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsRes
 		if target == "" {
 			break // a redirect without a target leads to no file
 		}
-		// Take the first conclusive response of the target after the redirect. A resumed task may
-		// have fetched it in a later epoch.
+		// The first conclusive response of the target after the redirect counts. A resumed task may
+		// have fetched the target in a later epoch.
 		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
 			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
 		})
@@ -215,7 +215,7 @@ func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsRes
 	return f, nil
 }
 
-// target returns the target of a stored redirect, or "" if it has none.
+// target returns the target of a stored redirect, or "" if the redirect has no target.
 func (s *robotsFiles) target(ctx context.Context, f *robotsResponse) (string, error) {
 	if f.capture == nil {
 		return "", nil
@@ -232,7 +232,7 @@ func (s *robotsFiles) target(ctx context.Context, f *robotsResponse) (string, er
 	return strings.Clone(k.URL), nil
 }
 
-// read reads the stored response. It reports a record that cannot be read.
+// read reads the stored response. read reports an unreadable record.
 func (s *robotsFiles) read(ctx context.Context, f *robotsResponse) (*wire.Exchange, bool, error) {
 	if s.Broken(f.capture.File) {
 		return nil, false, nil
@@ -278,8 +278,8 @@ func readRecord(obj io.ReaderAt, c *robotsCapture) ([]byte, error) {
 	return io.ReadAll(e)
 }
 
-// carriedRow is a row of a working file. It names the place of the response to a robots.txt
-// request.
+// carriedRow is a row of a working file. A carriedRow names the place of the response to a
+// robots.txt request.
 type carriedRow struct {
 	Origin  string `parquet:"origin"`
 	Outcome string `parquet:"outcome"`
@@ -291,8 +291,8 @@ type carriedRow struct {
 type fetchTask struct{ round, partition int }
 
 // loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
-// working file only says where to look. A response counts only if the earlier round records it as a
-// response to the origin's robots.txt, possibly after redirects.
+// working file only tells the places of these responses. A response counts only if the earlier
+// round records it as a response to the origin's robots.txt, possibly after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, audit.Keys(s.round.Fetched(n).FilesOf(stages.FileRobots))) {
@@ -312,7 +312,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	order := slices.SortedFunc(maps.Keys(from), func(a, b fetchTask) int {
 		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.partition, b.partition))
 	})
-	for _, t := range slices.Backward(order) { // the newest first
+	for _, t := range slices.Backward(order) { // the newest task first
 		if err := s.carry(ctx, t, from[t]); err != nil {
 			return err
 		}

@@ -17,25 +17,25 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// spellings holds the forms of a partition's URLs other than the canonical form. robots.txt must
-// have allowed each form. The plan lists the spellings of planned URLs and of other known URLs. The
+// spellings holds the spellings of a partition's URLs that are not canonical. robots.txt must have
+// allowed each spelling. The plan lists the spellings of planned URLs and of other known URLs. The
 // spellings in redirects come from the stored responses. Memory holds the spellings of planned URLs
 // and of redirect targets, and about 150 bytes for each followed redirect.
 type spellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
-	chains  map[string][]hop    // by planned URL, in the order of responses
+	chains  map[string][]hop    // redirects by planned URL, in the order of responses
 }
 
 // hop is a redirect of a chain.
 type hop struct {
 	epoch    int32
 	start    int64
-	url      string // redirecting URL
-	target   string // canonical
-	spelling string // spelling of target; empty if it equals target
+	url      string // the URL that redirects
+	target   string // canonical URL of the redirect's target
+	spelling string // spelling of the target in the redirect; empty if the spelling equals target
 }
 
-// before reports whether the redirect came before a request.
+// before reports whether the redirect came before the request q.
 func (h *hop) before(q *asked) bool {
 	if h.epoch != q.Epoch {
 		return h.epoch < q.Epoch
@@ -123,8 +123,8 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 	return s, nil
 }
 
-// loadKnown reads the spellings of targets of redirects that were not planned. It adds the targets
-// that were denied.
+// loadKnown reads the spellings of targets of redirects that were not planned. loadKnown first adds
+// denied targets to targets.
 func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
 		fetches = nil
@@ -206,10 +206,11 @@ func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[
 		},
 	})
 	if errors.Is(err, stored.ErrNoFile) {
-		return nil // recordsAreWhereRowsSay reports it
+		return nil // recordsAreWhereRowsSay reports the unreadable response
 	}
 	return err
 }
 
-// maxRedirectRecord limits how many bytes of a redirect are read; the head fits in it.
+// maxRedirectRecord limits the bytes that are read of a redirect's record. The head of a response
+// fits in this limit.
 const maxRedirectRecord = 1 << 20

@@ -18,8 +18,8 @@ import (
 
 const spelledRules = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\n"
 
-// spelledJudge returns a judge with the rules of spelledRules and with spellings from a
-// plan and from redirects.
+// spelledJudge returns a judge with the rules of spelledRules, and with spellings from a plan and
+// from redirects.
 func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 	t.Helper()
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
@@ -44,8 +44,8 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		name, url, planned string
 		at                 int64
 		epoch              int32
-		want               string // the problem under every reading; "" for none
-		noted              bool   // a reading like Google's only notes the problem
+		want               string // the expected problem under every reading; "" if no problem is expected
+		noted              bool   // true: a reading like Google's only notes the problem
 	}{
 		{"no spelling", "/a", "/a", 9, 1, "", false},
 		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`, true},
@@ -110,7 +110,7 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 }
 
 // TestSpellingsOfRedirectsTargetsAreReadFromThePlan has a plan that lists known URLs besides the
-// planned ones. Those that are targets of redirects, requested or denied, count.
+// planned URLs. Known URLs count if they are targets of redirects that were requested or denied.
 func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	yes := true

@@ -17,7 +17,7 @@ import (
 )
 
 // pageRow is the part of a row of pages that invariant 5 needs. The publish stage fills the last
-// three columns.
+// three columns of a pageRow.
 type pageRow struct {
 	SURT          string `parquet:"url_surtkey"`
 	URL           string `parquet:"url"`
@@ -30,10 +30,11 @@ type pageRow struct {
 	ClusterSize   int32  `parquet:"cluster_size"`
 }
 
-// pageFact is one table's row about one page of the round. Exactly one of its pointers is set.
+// pageFact is one table's row about one page of the round. Exactly one pointer of a pageFact is
+// set.
 type pageFact struct {
 	surt, url string
-	key       string // key of the file, for pages
+	key       string // key of the file with the row of pages
 	page      *pageRow
 	duplicate *schema.Duplicate
 	standing  *schema.Representative
@@ -44,13 +45,13 @@ func comparePageFacts(a, b *pageFact) int {
 }
 
 // ClustersAreTheComponents groups the pages by the definition in package dedup, without using its
-// code. It compares the groups with every row of duplicates, with the columns that publish fills,
-// and with the representatives that later rounds will read.
+// code. ClustersAreTheComponents compares the groups with every row of duplicates, with the columns
+// that publish fills, and with the representatives that later rounds will read.
 //
-// It reads pages twice in the same order. The first time, it reads their fingerprints and digests
-// and computes the components. These stay in memory, about 80 bytes for each page and sealed
-// representative. The second time, it reads the members of clusters with their rows. It sorts them
-// by component and judges each cluster as a whole.
+// The check reads pages twice in the same order. The first pass reads fingerprints and digests and
+// computes the components. The components stay in memory, with about 80 bytes for each page and
+// sealed representative. The second pass reads the members of clusters with their rows, sorts the
+// members by component, and judges each cluster as a whole.
 func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(clustersMatch, 0)
 	a.Count(sealedUnchanged, 0)
@@ -64,8 +65,8 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 	return a.Skip(d.run(ctx), clustersMatch, r)
 }
 
-// checkSealed compares the files of representatives of this round and of earlier rounds with their
-// seals. It skips rounds that the audit checks on their own.
+// checkSealed compares the files of representatives of this round and of earlier rounds with the
+// rounds' seals. checkSealed skips rounds that the audit checks on their own.
 func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	first := !slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.Crawl })
 	var sealed []*manifest.Sealed
@@ -98,7 +99,7 @@ func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 type dedupCheck struct {
 	a           *audit.Audit
 	r           *audit.Round
-	published   bool // the pages come from publish and have the columns about clusters
+	published   bool // true: the pages come from publish and have the columns about clusters
 	maxDistance int
 	minWords    int
 
@@ -124,8 +125,8 @@ func (d *dedupCheck) run(ctx context.Context) error {
 	return d.judge(ctx)
 }
 
-// read numbers the pages that have a text: first the sealed representatives, oldest first, then the
-// round's pages by bucket.
+// read numbers the pages that have a text. Sealed representatives come first, the oldest before
+// newer ones, and then the round's pages by bucket.
 func (d *dedupCheck) read(ctx context.Context) error {
 	for p, err := range d.sealedTexts(ctx) {
 		if err != nil {
@@ -157,7 +158,7 @@ func (d *dedupCheck) read(ctx context.Context) error {
 // sealedText is a representative of an earlier round that has a text.
 type sealedText struct {
 	schema.Representative
-	age    int // number of its round, counted from the oldest
+	age    int // number of the representative's round, counted from the oldest
 	digest [sha1.Size]byte
 }
 

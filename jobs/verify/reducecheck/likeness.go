@@ -12,19 +12,19 @@ import (
 )
 
 // likeness holds the fingerprints and digests of all pages that have a text, and the connected
-// components of similar pages. Pages are numbered in the order of reading; sealed representatives
-// come first.
+// components of similar pages. Pages are numbered in the order of reading, and sealed
+// representatives come first.
 type likeness struct {
 	sealed      int // the number of sealed representatives
 	fingerprint []uint64
 	digest      [][sha1.Size]byte
-	long        []bool  // whether a page has enough words to be compared by fingerprint
-	parent      []int32 // union-find; a root is its own parent
+	long        []bool  // true: the page has enough words to be compared by fingerprint
+	parent      []int32 // parent of each page in the union-find; a root is its own parent
 	total       []int32 // for a root: the number of pages of its component
 	current     []int32 // for a root: the number of this round's pages in its component
 }
 
-// textDigest decodes a value of text_digest. It returns false if the value is not a digest.
+// textDigest decodes a value of text_digest. textDigest returns false if the value is not a digest.
 func textDigest(s string) (d [sha1.Size]byte, ok bool) {
 	if len(s) != base32.StdEncoding.EncodedLen(sha1.Size) {
 		return d, false
@@ -56,10 +56,11 @@ func (l *likeness) union(a, b int32) {
 	l.parent[max(ra, rb)] = min(ra, rb)
 }
 
-// connect joins pages with equal digests and long pages with equal fingerprints. It also joins two
-// long pages whose fingerprints differ by at most k, if at least one page is of this round. It does
-// not compare two sealed representatives by distance. To join two equal representatives changes no
-// cluster, because a page that is similar to one of them is similar to both.
+// connect joins pages with equal digests and long pages with equal fingerprints. connect also joins
+// two long pages whose fingerprints differ in at most k bits, if at least one page is of this
+// round. connect does not compare two sealed representatives by distance. Joining two equal
+// representatives changes no cluster, because a page that resembles one representative resembles
+// both.
 func (l *likeness) connect(k int) error {
 	order := make([]int32, l.count())
 	for i := range order {
@@ -73,9 +74,9 @@ func (l *likeness) connect(k int) error {
 	}
 	order = slices.DeleteFunc(order, func(i int32) bool { return !l.long[i] })
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round first
+		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round come before sealed representatives
 	})
-	// One page represents all pages with its fingerprint: a page of this round if there is one.
+	// One page represents all pages with the same fingerprint. A page of this round is preferred.
 	distinct := order[:0]
 	for _, i := range order {
 		if n := len(distinct); n > 0 && l.fingerprint[distinct[n-1]] == l.fingerprint[i] {
@@ -117,7 +118,8 @@ func (l *likeness) clustered(page int) bool {
 	return l.current[root] > 0 && l.total[root] > 1
 }
 
-// alike reports whether two pages are within k of each other.
+// alike reports whether the fingerprints of two pages differ in at most k bits, or the digests are
+// equal.
 func (l *likeness) alike(a, b int32, k int) bool {
 	return l.digest[a] == l.digest[b] || l.long[a] && l.long[b] && l.distance(a, b) <= k
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestComponentsAreThoseOfAllPairs compares with the definition, pair by pair.
+// TestComponentsAreThoseOfAllPairs compares the components with the definition, pair by pair.
 func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
@@ -30,7 +30,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 			}
 			l.add(digest, int64(fingerprint), long)
 		}
-		// The definition: grow a component from each page.
+		// By definition, a component grows from a page by adding similar pages.
 		want := make([]int, l.count())
 		for i := range want {
 			want[i] = -1
@@ -60,7 +60,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 		}
 		for i := range want {
 			if want[i] < 0 {
-				continue // a page of a sealed round that resembles no page of this one
+				continue // a page of a sealed round that resembles no page of this round
 			}
 			for j := range i {
 				if same := l.find(int32(i)) == l.find(int32(j)); same != (want[i] == want[j]) {

@@ -16,13 +16,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkTarget is a URL that the round found; it sorts in the order of lookups.
+// linkTarget is a URL that the round found. Targets sort in the order of lookups.
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
 	Source    string // the page that has the link or redirect
-	Kind      string // kind of the link; empty if it is not followed and only its spelling counts
-	Spelling  string // set if a page of the target's own domain uses it; others do not count
+	Kind      string // kind of the link; empty if the link is not followed and only the spelling counts
+	Spelling  string // spelling of the target in a page of the target's own domain; other spellings do not count
 }
 
 func compareTargets(a, b *linkTarget) int {
@@ -79,9 +79,10 @@ func compareFacts(a, b *fact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target. It
-// compares the states in urls with the outcomes of the round. It merges the sorted tables of one
-// bucket at a time, so it only needs memory for a sort and for the open parts.
+// NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target.
+// NoLinkTargetIsLost compares the states in urls with the outcomes of the round. The check merges
+// the sorted tables of one bucket at a time, so it only needs memory for a sort and for the open
+// parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
 		a.Count(c, 0)
@@ -106,7 +107,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 			return err
 		}
 		for at.ok && at.err == nil && int(at.row.Bucket) == bucket {
-			at.advance() // skips targets that a check left when it met an unreadable object
+			at.advance() // this call skips targets that remain after an unreadable object ended a check
 		}
 	}
 	return at.err
@@ -121,14 +122,13 @@ type linkRow struct {
 	Spelling string `parquet:"target_spelling,optional"`
 }
 
-// collectTargets reads the targets of three kinds: links of followed kinds, other links with a
-// spelling that counts, and redirects that were passed to the frontier. It skips a part that it
-// cannot read.
+// collectTargets reads the targets of links of followed kinds, of other links with a spelling that
+// counts, and of redirects that were passed to the frontier. collectTargets skips unreadable parts.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
 	add := func(target, source, kind, spelling string) error {
 		k, err := urlkey.KeyOf(target)
 		if err != nil {
-			return nil // a target without a key can neither be planned nor joined, as merge notes
+			return nil // the merge stage notes a target without a key, which can neither be planned nor joined
 		}
 		if spelling = ownSpelling(k.Domain, source, spelling); kind == "" && spelling == "" {
 			return nil
@@ -235,8 +235,8 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	return nil
 }
 
-// filterOf opens the URL filter of a bucket. It returns nil if an older frontier wrote no filter,
-// or if the filter cannot be read; it reports the latter.
+// filterOf opens the URL filter of a bucket. filterOf returns nil if an older frontier stage wrote
+// no filter. filterOf reports an unreadable filter and returns nil.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	for _, result := range r.Results[stages.Frontier] {
@@ -257,16 +257,16 @@ func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (
 	return nil, nil
 }
 
-// urlChecker gathers the facts about each URL, one URL after another.
+// urlChecker gathers the facts about one URL after another, and judges each URL.
 type urlChecker struct {
 	a       *audit.Audit
 	r       *audit.Round
 	bucket  int
-	filter  *urlfilter.Filter // filter of urls and skips; nil if there is none
-	targets int64             // distinct
-	rows    int64             // rows of urls, skips and fetches
-	tested  int64             // distinct, by the filter
-	spelled int64             // distinct, with spellings
+	filter  *urlfilter.Filter // filter of the URLs in urls and skips; nil if the bucket has no filter
+	targets int64             // number of distinct targets
+	rows    int64             // number of rows of urls, skips and fetches
+	tested  int64             // number of distinct URLs that the filter was asked for
+	spelled int64             // number of distinct URLs with spellings
 
 	gathered
 }
@@ -274,7 +274,7 @@ type urlChecker struct {
 // gathered holds the facts about one URL.
 type gathered struct {
 	surt, url string
-	earlier   *earlierRow // the newest earlier row
+	earlier   *earlierRow // the newest row of the URL in an earlier round
 	said      said
 	states    int
 	state     *stateRow
@@ -357,7 +357,7 @@ func (c *urlChecker) checkState() {
 	}
 }
 
-// wrong reports the URL in the bucket's part of a dataset.
+// wrong reports a violation of the URL in the bucket's part of a dataset.
 func (c *urlChecker) wrong(check audit.Check, dataset, format string, args ...any) {
 	c.wrongIn(layout.Table(dataset, c.r.Crawl, c.r.Number, c.bucket), check, format, args...)
 }

@@ -18,11 +18,11 @@ type member struct {
 	Page      int32 // number of the page
 	Age       int32
 	Bucket    int32
-	Elsewhere bool // whether the page names another page as canonical
+	Elsewhere bool // true: the page names another page as canonical
 	URL       string
-	Standing  bool // its round lists it as a representative
+	Standing  bool // true: the page's round lists the page as a representative
 
-	Row                 bool // whether the page has a row of duplicates; the fields below come from that row
+	Row                 bool // true: the page has a row of duplicates, which fills the fields below
 	Representative, Via string
 	Kind                string
 	Distance, Size      int32
@@ -31,8 +31,8 @@ type member struct {
 }
 
 // compareMembers puts the representative of each component first. The representative is the oldest
-// sealed page. Among pages of the same age, it is one that names no other page as canonical, then
-// the one with the shortest URL, then the one whose URL sorts first.
+// sealed page. Among pages of the same age, pages that name no other page as canonical come first,
+// then pages with a shorter URL, then pages whose URL sorts first.
 func compareMembers(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), audit.FalseFirst(a.Elsewhere, b.Elsewhere),
 		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
@@ -79,7 +79,7 @@ func (d *dedupCheck) collect(ctx context.Context) error {
 	return nil
 }
 
-// pageFacts holds the round's rows of one URL.
+// pageFacts holds the round's rows about one URL.
 type pageFacts struct {
 	surt, url  string
 	key        string // key of the file with the last row of pages
@@ -99,7 +99,7 @@ func (a *pageFacts) add(m *pageFact) {
 	}
 }
 
-// judgeURL judges a URL by its own rows, and adds those of its pages that are in clusters to the
+// judgeURL judges a URL by its own rows. judgeURL adds the URL's pages that are in clusters to the
 // members. page is the number of the next page.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 	duplicate, standing := d.onlyRows(bucket, at)
@@ -133,8 +133,8 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 	return nil
 }
 
-// onlyRows returns the URL's row of duplicates and its row of representatives, if they exist. It
-// reports rows without a page and repeated rows.
+// onlyRows returns the URL's row of duplicates and its row of representatives, if they exist.
+// onlyRows reports rows without a page and repeated rows.
 func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Duplicate, standing *schema.Representative) {
 	for _, t := range []struct {
 		table, key string
@@ -195,7 +195,7 @@ func (d *dedupCheck) judge(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, chains.Close()) }()
-	chained := map[int32]bool{} // components where a via must be looked up
+	chained := map[int32]bool{} // components in which the page that a via names must be looked up
 	var first member
 	component := int32(-1)
 	for m, err := range d.members.Sorted(ctx) {
@@ -230,7 +230,7 @@ func (d *dedupCheck) judge(ctx context.Context) (err error) {
 }
 
 // judgeMember compares a member's row with the expected row. If the member's Via must be looked up
-// among the other members, judgeMember returns a claim about it.
+// among the other members, judgeMember returns a claim about the page in Via.
 func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	key := d.duplicatesKey(int(m.Bucket))
 	if stands := m.Page == representative.Page; m.Standing != stands {
@@ -241,7 +241,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 		}
 	}
 	size := d.current[m.Component]
-	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // the only page similar to it is its own earlier version
+	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // the member resembles only its own earlier version
 	switch {
 	case alone && m.Row:
 		d.wrong(key, m.URL, "it is in duplicates, but is like its own earlier version only")
@@ -288,8 +288,8 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	return chain
 }
 
-// claim is a member of a cluster with a chain. If Asks is set, the claim is that another member,
-// which asks, is similar to the member with this URL.
+// claim is a member of a cluster, or a question about a member. If Asks is true, the claim says
+// that the member in Page and Member resembles the member with this URL.
 type claim struct {
 	Component int32
 	URL       string
@@ -299,12 +299,12 @@ type claim struct {
 	Member    string // URL of the member that asks
 }
 
-// compareClaims puts the members with a URL before the claims about it.
+// compareClaims puts the members with a URL before the claims about the URL.
 func compareClaims(a, b *claim) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }
 
-// judgeChains looks up the members that others name as Via.
+// judgeChains looks up the members that other members name as Via.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
 	var members []int32 // members with the URL: the page and its earlier versions
 	var component int32

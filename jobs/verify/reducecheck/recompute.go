@@ -19,11 +19,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. It
-// compares every part and the result with the committed ones. Other checks report missing results,
-// and stored bytes that do not match the result. Different bytes are a violation, except in two
-// cases, which give only a note. Another version of crawlbatch made the result, or the source of a
-// reparse was damaged when it was made and is whole now.
+// SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. The
+// check compares every recomputed part and result with the committed part and result. Other checks
+// report missing results, and stored bytes that do not match the result. Different bytes are a
+// violation. They give only a note if another version of crawlbatch made the result, or if the
+// source of a reparse was damaged during the reparse and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -47,14 +47,13 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	return g.Wait()
 }
 
-// computable reports whether the results of a stage follow from stored data and this program can
-// compute them.
+// computable reports whether this program can compute the results of a stage from stored data.
 func computable(a *audit.Audit, stage stages.Stage) bool {
 	return stage != stages.Fetch || a.Reparse != nil && a.Reparse.Parser == worker.ParserVersion
 }
 
-// brokenInputs reports whether a task may read an object that was reported as unreadable. If so,
-// recomputing the task proves nothing.
+// brokenInputs reports whether a task may read an object that was reported as unreadable.
+// Recomputing a task with unreadable inputs proves nothing.
 func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	var files []manifest.File
 	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // a file of the crawl that fetched
@@ -82,11 +81,11 @@ func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	return a.Broken(audit.Keys(files)...)
 }
 
-// Recompute recomputes one task and compares its result with the committed one.
+// Recompute recomputes one task and compares the result with the committed result.
 func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *manifest.Result) error {
 	again := worker.Runner{
 		Archive: a.Archive, Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
-		Log:      slog.New(slog.DiscardHandler), // warnings about rows were logged when the task ran
+		Log:      slog.New(slog.DiscardHandler), // the task has logged the warnings about rows when it first ran
 		Progress: stages.NoProgress{},
 	}
 	result, _, release, err := again.Recompute(ctx, t)
@@ -131,8 +130,8 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 	return nil
 }
 
-// makerOf returns the version of crawlbatch that began a task's stage, or "" if it is unknown.
-// Another version may store the same rows as different bytes.
+// makerOf returns the version of crawlbatch that began a task's stage, or "" if the version is
+// unknown. Another version may store the same rows as different bytes.
 func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error) {
 	var in manifest.Inputs
 	_, _, err := manifest.Load(ctx, a.Bucket, layout.Inputs(t.Crawl, t.Round, string(t.Stage)), &in)
@@ -141,7 +140,7 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		if audit.IsFault(err) {
-			return "", nil // reported when the documents were read
+			return "", nil // the checks of documents have reported the fault
 		}
 		return "", err
 	}
@@ -152,11 +151,11 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 	return p.Version, nil
 }
 
-// differing is an object that differs from its recomputed version.
+// differing names an object that differs from its recomputed version.
 type differing struct{ key, problem string }
 
-// differences compares a recomputed result with the committed one. key is the key of the committed
-// result.
+// differences compares a recomputed result with the committed result. key is the key of the
+// committed result.
 func differences(result, committed *manifest.Result, key string) (found []differing, err error) {
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {

@@ -24,7 +24,7 @@ func partitionKeys(r *audit.Round, s stages.Stage, dataset string, bucket int) [
 	return stages.Keys(stages.OfBucket(r.Plan, r.Results[s], bucket), dataset)
 }
 
-// bucketKeys lists a stage's objects of a dataset for a bucket, whichever task wrote them.
+// bucketKeys lists a stage's objects of a dataset for a bucket, from all tasks of the stage.
 func bucketKeys(r *audit.Round, s stages.Stage, dataset string, bucket int) []string {
 	return stages.PartKeys(r.Results[s], dataset, bucket)
 }
@@ -46,7 +46,7 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 	}
 }
 
-// convert yields each row as conv converts it.
+// convert yields the result of conv for each row.
 func convert[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for row, err := range rows {
@@ -61,7 +61,7 @@ func convert[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, e
 	}
 }
 
-// converted yields the rows of each object as conv converts them.
+// converted yields the result of conv for each row of the objects.
 func converted[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(key string, row *T) U) []iter.Seq2[U, error] {
 	var in []iter.Seq2[U, error]
 	for _, key := range keys {

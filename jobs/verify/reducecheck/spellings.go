@@ -14,18 +14,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// said holds the spellings of one URL, by source. Tables of format 1 have none.
+// said holds the spellings of one URL, by source. Tables of format 1 have no spellings.
 type said struct {
-	known   schema.Spellings // in urls of earlier rounds
-	own     schema.Spellings // the part of known from rounds of the same crawl; the plan must list them
+	known   schema.Spellings // spellings in urls of earlier rounds
+	own     schema.Spellings // spellings in known from rounds of the same crawl, which the plan must list
 	planned schema.Spellings
-	linked  schema.Spellings // in this round's links from the URL's own domain
+	linked  schema.Spellings // spellings in this round's links from the URL's own domain
 }
 
 // earlierRow is a row of urls in an earlier round.
 type earlierRow struct {
 	spellings schema.Spellings
-	own       bool // of the same crawl
+	own       bool // true: the earlier round belongs to the same crawl
 }
 
 func (s *said) know(r *earlierRow) {
@@ -47,7 +47,8 @@ func ownSpelling(domain, source, spelling string) string {
 	return spelling
 }
 
-// spelledInPlan sorts the planned URLs of a bucket that have spellings. The caller closes it.
+// spelledInPlan sorts the planned URLs of a bucket that have spellings. The caller closes the
+// sorter.
 func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*table.Sorter[urlRow], error) {
 	var keys []string
 	for _, p := range r.Plan.Partitions {
@@ -85,7 +86,7 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missing returns a spelling in all that now does not have, or "" if there is none.
+// missing returns a spelling in all that now does not have, or "" if now has all spellings.
 func missing(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {
