@@ -2,11 +2,12 @@
 // round is sealed and the next round is planned. An Executor runs the tasks of each stage.
 //
 // In: a store with a planned crawl. Out: sealed rounds. All state is in the store, and the driver
-// runs the tasks whose results are missing. So a driver may stop at any time, and another driver
-// may continue. A reparse is a crawl whose plans are copies and whose fetch tasks read stored
-// responses. Reparse creates such a crawl, and the driver runs a reparse like any other crawl. The
-// package imports jobs/roundstate, jobs/worker, jobs/config, planner and formats. Executors
-// (jobs/local, k8s) implement Executor without importing jobs. Only cmd chooses an executor.
+// runs the tasks whose results are missing. A driver may therefore stop at any time, and another
+// driver may continue. A reparse is a crawl whose plans are copies and whose fetch tasks read
+// stored responses. Reparse creates such a crawl, and the driver runs a reparse like any other
+// crawl. The package imports jobs/roundstate, jobs/worker, jobs/config, planner and formats.
+// Executors (jobs/local, k8s) implement Executor without importing jobs. Only cmd chooses an
+// executor.
 package jobs
 
 import (

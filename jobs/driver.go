@@ -87,7 +87,7 @@ func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, 
 	return more, err
 }
 
-// round runs one round until it is sealed.
+// round runs one round until the round is sealed.
 func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	p, err := d.begin(ctx, crawl, round)
 	if err != nil {
@@ -125,8 +125,8 @@ func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.
 	return p, nil
 }
 
-// observeSealed reports a round to the observer if it is sealed. observeSealed returns true if the
-// round is sealed.
+// observeSealed reports a sealed round to the observer. observeSealed returns true if the round is
+// sealed.
 func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bool, error) {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// told records what an observer hears.
+// told records the calls of an observer.
 type told struct{ lines []string }
 
 func (o *told) StageStarted(s StageStart) {

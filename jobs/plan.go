@@ -42,7 +42,7 @@ type PlanRequest struct {
 	Scratch  string // an existing local directory
 	Lookup   func(string) (string, bool)
 
-	driver bool // a driver makes the request: Plan freezes the clock, and follows another driver's plan
+	driver bool // true: a driver makes the request, so Plan freezes the clock and follows another driver's plan
 }
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
@@ -93,8 +93,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	return p, same, r.commit(ctx, crawl, made, now)
 }
 
-// makeOnce makes a plan, and returns the clock that decided which URLs are due. A driver freezes
-// the clock of the round once a URL is due, so that two drivers make the same plan. A driver that
+// makeOnce makes a plan, and returns the clock that decided which URLs are due. Once a URL is due,
+// a driver freezes the clock of the round, so that two drivers make the same plan. A driver that
 // finds no due URL writes nothing, so that repeated planning does not grow the ledger.
 func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *manifest.Crawl, round int, earlier []*manifest.Sealed, scratch string) (made *planner.Plan, now time.Time, err error) {
 	var before time.Time
@@ -111,7 +111,7 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 		if !errors.Is(err, planner.ErrNothing) || !r.Clock.Now().After(before) {
 			return made, before, err
 		}
-		// No URL was due at the frozen time. The present clock decides instead.
+		// No URL was due at the frozen time. makeOnce therefore plans with the present clock.
 	}
 	now = r.Clock.Now().UTC()
 	made, err = r.make(ctx, cfg, round, earlier, now, scratch)
@@ -138,8 +138,8 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.
 	return now, err
 }
 
-// position returns the round to plan, its crawl document, and the sealed rounds before it, oldest
-// first. old is the crawl's stored document, or nil if the crawl is new.
+// position returns the number of the round to plan, its crawl document, and the earlier sealed
+// rounds, oldest first. old is the crawl's stored document, or nil if the crawl is new.
 func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
 	var sealed []*manifest.Sealed
 	if old != nil {
@@ -295,8 +295,8 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 }
 
 // frozen returns the config to plan with. For a new crawl, or if the request replaces the crawl's
-// plan, frozen returns the given config. Otherwise frozen returns the frozen config with the
-// allowed changes from the given config.
+// plan, frozen returns the given config. In all other cases, frozen returns the frozen config with
+// the allowed changes from the given config.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, roundstate.ErrNoCrawl) {

@@ -54,7 +54,7 @@ func (b *between) Delete(ctx context.Context, key string) error {
 	return b.Bucket.Delete(ctx, key)
 }
 
-// replacing replaces the plan of round 0 by one with other URLs and another config.
+// replacing replaces the plan of round 0 by a plan with other URLs and another config.
 func (f *fixture) replacing(b store.Bucket) error {
 	name := filepath.Join(f.driver.Scratch, "others.txt")
 	if err := os.WriteFile(name, []byte("http://other.test/"), 0o644); err != nil {

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is the number of tasks that are checked at the same time. Rebuild also recomputes a
+// rebuilders is the number of tasks that Rebuild checks at the same time. Rebuild also recomputes a
 // task with missing parts.
 const rebuilders = 4
 
@@ -28,12 +28,12 @@ type RebuildRequest struct {
 // AllRounds selects all rounds of a crawl.
 const AllRounds = -1
 
-// Rebuild recreates lost objects that follow from other objects: inputs.json, results and parts of
-// reduce tasks, those of the fetch tasks of a reparse, and seals. Rebuild works round by round and
-// in the order of stages, because later parts are made from earlier parts. Rebuild calls report
-// with the keys that it created for each task. For inputs and seals, the task has partition -1.
-// Rebuild stops after a stage in which a task cannot be rebuilt. The error names the first task
-// that cannot be rebuilt.
+// Rebuild recreates lost objects that follow from other objects. These objects are inputs.json,
+// seals, and the results and parts of reduce tasks and of the fetch tasks of a reparse. Rebuild
+// works round by round and in the order of stages, because later parts are made from earlier parts.
+// Rebuild calls report with the keys that it created for each task. For inputs and seals, the task
+// has partition -1. Rebuild stops after a stage in which a task cannot be rebuilt. The error names
+// the first task that cannot be rebuilt.
 func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, report func(t stages.Task, keys []string)) error {
 	l, err := ledger.Load(ctx, d.Bucket, crawl)
 	if err != nil {

@@ -191,7 +191,7 @@ func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.
 }
 
 // planReparse copies the source's plan of the next round, if the source has sealed that round.
-// Otherwise planReparse returns false.
+// planReparse returns false if the source has not sealed the round.
 func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool, error) {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, crawl)
 	if err != nil || of.Of == "" {

@@ -76,7 +76,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 // of tasks that it ended. GiveUp commits the outcomes that the checkpoints of these tasks list.
 // URLs without an outcome become deferred and are due in the next round. GiveUp sends no requests.
 // GiveUp takes over a running task only when the running attempt ends or stops renewing its lease.
-// The user should therefore stop the attempt first.
+// The user should stop a running attempt before giving up its task.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {

@@ -34,7 +34,7 @@ func (s *Status) Err() error {
 	return fmt.Errorf("%d objects are lost or changed, the first: %w", len(s.Lost), s.Lost[0])
 }
 
-// lose adds err to the losses if it is a ledger.Lost. It returns any other error.
+// lose adds a ledger.Lost to the losses, and returns any other error.
 func (s *Status) lose(err error) error {
 	var lost *ledger.Lost
 	if !errors.As(err, &lost) {
@@ -54,7 +54,7 @@ type RoundStatus struct {
 	URLs       int64            `json:"urls"`
 	Partitions int              `json:"partitions"`
 	Stages     []StageStatus    `json:"stages"`
-	Counts     []manifest.Count `json:"counts,omitempty"` // counts of a sealed round; otherwise empty
+	Counts     []manifest.Count `json:"counts,omitempty"` // counts of a sealed round; empty for other rounds
 	Advice     string           `json:"advice,omitempty"` // advice to follow before the round begins
 }
 
@@ -81,7 +81,7 @@ type FetchStatus struct {
 	Released  bool  `json:"released"`
 	Complete  bool  `json:"complete"` // true: all URLs are done and only the result is missing
 	ElapsedMS int64 `json:"elapsed_ms"`
-	// Activity is what the attempt did at its last checkpoint, or nil if unknown.
+	// Activity is the attempt's activity at its last checkpoint, or nil if unknown.
 	Activity *manifest.Activity `json:"activity,omitempty"`
 	Outcomes []manifest.Count   `json:"outcomes,omitempty"` // number of recorded URLs, by outcome
 	GiveUp   string             `json:"give_up,omitempty"`  // command that ends the waits of Activity, once no attempt holds the lease
@@ -138,7 +138,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	}
 }
 
-// losses adds lost objects to s: all that the ledger and the head name, except those already in s.
+// losses adds all lost objects that the ledger and the head name to s, without repetition.
 func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {

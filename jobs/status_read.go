@@ -31,7 +31,7 @@ func each(ctx context.Context, n int, read func(ctx context.Context, i int) erro
 	return group.Wait()
 }
 
-// readResults returns the counts of each task's result, or nil for a task without one.
+// readResults returns the counts of each task's result, or nil for a task without a result.
 func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage stages.Stage) ([][]manifest.Count, error) {
 	tasks := roundstate.Tasks(p, stage)
 	found := make([][]manifest.Count, len(tasks))
@@ -61,9 +61,9 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 }
 
 // present returns the partitions of a stage that have a result. present needs one LIST for 1,000
-// results. For fetch, present returns nil: the caller must read each result, because a listing
-// would also contain many segments. A listing may omit objects, but present only decides what
-// status shows.
+// results. For fetch, present returns nil, because a listing would also contain many segments.
+// After nil, the caller must read each result. A listing may omit objects, but present only decides
+// what status shows.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {
 		return nil, nil
@@ -185,7 +185,7 @@ func outcomes(counts []manifest.Count) []manifest.Count {
 	return out
 }
 
-// Fetching returns the status of those fetch tasks of a round that have a checkpoint.
+// Fetching returns the status of the fetch tasks of a round that have a checkpoint.
 func Fetching(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
 	return (&StatusReader{Bucket: b}).readCheckpoints(ctx, p, tasks)
 }

@@ -132,9 +132,9 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	warm := counted.Counts().Gets - cold.Gets
-	// The second Read gets three objects: the ledger, plan.json and sealed.json. It gets eight
-	// objects that the ledger names: crawl.json, the plan, five inputs.json and the seal. Finally
-	// it gets the head twice, and active.json.
+	// The second Read first gets the ledger, plan.json and sealed.json. The ledger names eight
+	// further objects, which are crawl.json, the plan, five inputs.json and the seal. The last
+	// three GETs are the head twice, and active.json.
 	if warm != 3+8+3 {
 		t.Errorf("%d GETs to read the same again, %d at first", warm, cold.Gets)
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 // benchServer, if set in the environment, makes the test binary serve the pages of BenchmarkMap.
-// The benchmark then does not measure the CPU of serving.
+// The CPU time of the server then does not count in the benchmark.
 const benchServer = "CRAWLBATCH_BENCH_SERVER"
 
 const (
@@ -118,8 +118,8 @@ func serveBenchPages() {
 	io.Copy(io.Discard, os.Stdin)
 }
 
-// benchTail returns a unique end for a document. Otherwise equal documents would be stored only
-// once. The end of a compressed document is a gzip member.
+// benchTail returns a unique end for a document. Without a unique end, equal documents would be
+// stored only once. The end of a compressed document is a gzip member.
 func benchTail(path string, compressed bool) []byte {
 	tail := []byte("<!-- " + path + " -->")
 	if !compressed {

@@ -39,7 +39,7 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 		}
 		got := answers[file].Lines()
 		if len(lines) == 0 {
-			empty++ // the demo's web has no rows for this question; a test of formats/catalog has
+			empty++ // the demo's web has no rows for this question; a test of formats/catalog asks this question with rows
 		}
 		slices.Sort(got)
 		slices.Sort(lines)

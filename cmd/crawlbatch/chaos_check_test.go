@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// check compares what a disturbed crawl left with an undisturbed crawl: verify's findings, the
-// tables and the server's own log. excused reports whether a request that came too soon is allowed.
+// check compares a disturbed crawl with an undisturbed crawl, by the findings of verify, the tables
+// and the server's log. excused reports whether a request that came too soon is allowed.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()
@@ -34,9 +34,9 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lostAtMost bounds the work that a blow destroys: a request sent within this time before the blow
-// may be sent again. lostAtMost is the interval between two checkpoints plus the time to make a
-// checkpoint on a busy machine.
+// lostAtMost bounds the work that a blow destroys. A request that was sent within lostAtMost before
+// the blow may be sent again. lostAtMost is the interval between two checkpoints plus the time to
+// make a checkpoint on a busy machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
 // checkRepeats finds documents that were fetched again although no blow explains the repeated
@@ -69,9 +69,9 @@ func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	c.t.Logf("%d kills, %d requests, %d of them for a document that a crash had lost", c.killed, len(entries), repeats)
 }
 
-// chainEnd returns the time of the last request of the redirect chain that begins with a
-// request, because fetch records a chain at its end. A chain whose next URL has not been
-// requested goes on: then chainEnd returns now.
+// chainEnd returns the time of the last request of the redirect chain that begins with a request,
+// because fetch records a chain at its end. If the next URL of the chain has not been requested
+// yet, chainEnd returns now.
 func (c *chaos) chainEnd(asked map[string][]simweb.Entry, first simweb.Entry, now time.Time) time.Time {
 	for e, hops := first, 0; hops < 10; hops++ {
 		host, path, ok := c.web.Locate("http://" + e.Host + e.Path)

@@ -109,7 +109,7 @@ func driversInS3(t *testing.T, r *chaosRun, salt uint64) {
 }
 
 // twoDrivers runs a crawl with two drivers. twoDrivers kills drivers while they plan and start
-// round 1. Then two drivers whose clocks differ plan round 2 while URLs become due.
+// round 1. After round 1, two drivers whose clocks differ plan round 2 while URLs become due.
 func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) {
 	began := time.Now()
 	var wg sync.WaitGroup
@@ -142,8 +142,8 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 	}
 }
 
-// planning waits until round 0 is sealed. planning reports whether the process then still runs and
-// round 1 has not started.
+// planning waits until round 0 is sealed. planning returns true if the process still runs at that
+// time and round 1 has not started.
 func (c *chaos) planning(p *process, b store.Bucket) bool {
 	for {
 		sealed, err := manifest.Exists(c.t.Context(), b, layout.Sealed(demo.Crawl, 0))

@@ -32,7 +32,7 @@ const (
 // restarted process that ignores delays.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // tolerated error of the gap between requests; a restarted process needs longer before its first request
+	chaosSlack = 240 * time.Millisecond // tolerated error of the gap between requests; shorter than the start of a process
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )

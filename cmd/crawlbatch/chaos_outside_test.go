@@ -40,7 +40,7 @@ func (c *chaos) below(n int) int {
 	return c.random.IntN(n)
 }
 
-// removeLocks removes the lock files of a directory store, or the whole folder that holds them.
+// removeLocks removes the lock files of a directory store, or the whole folder with the lock files.
 func (c *chaos) removeLocks() {
 	own := filepath.Join(c.store, store.Reserved)
 	b := blow{from: time.Now()}
@@ -70,9 +70,8 @@ func (c *chaos) recorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. disturb may kill a run. A run may
-// also be interrupted because a file of the store was removed while the run planned or probed,
-// because such calls are not repeated.
+// untilDone runs the crawl again and again until a run succeeds. disturb may kill a run. A removed
+// file of the store may also interrupt a run that is planning or probing the store.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
 		p := c.run()
@@ -117,8 +116,8 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 		wg.Go(func() { work(0, false) })
 		wg.Go(func() { work(c.between(0, 2*time.Second), true) })
 		here := 0
-		// Hosts wait for an extra delay after each removal. The loop therefore pauses after every 5
-		// removals, so that attempts make progress.
+		// Hosts wait for an extra delay after each removal. The loop pauses after every 5 removals,
+		// so that attempts make progress.
 		for ; left.Load() == 2; here++ {
 			time.Sleep(c.between(20*time.Millisecond, 1500*time.Millisecond))
 			if here%5 == 4 {

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// TestChaos crawls the synthetic web while everything that can go wrong goes wrong. TestChaos then
-// checks the complete store of each crawl.
+// TestChaos crawls the synthetic web while everything that can go wrong goes wrong. After each
+// crawl, TestChaos checks the complete store.
 func TestChaos(t *testing.T) {
 	r := newChaosRun(t)
 	for n, scenario := range []struct {
@@ -149,8 +149,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// The suspensions end after eight. Otherwise a host that asks for a pause longer than a process
-	// lives would never be requested again.
+	// The suspensions end after eight. With endless suspensions, a host that asks for a pause
+	// longer than a process lives would never be requested again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
@@ -174,9 +174,9 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		t.Errorf("paused %d times only", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
-		// After a suspension, one request per slot may come too soon, because the request was
-		// checked before the suspension and written after it. Later requests keep the delay of the
-		// new holder.
+		// After a suspension, one request per slot may come too soon, because the check of the
+		// request came before the suspension and the write came after. Later requests keep the
+		// delay of the new holder.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true

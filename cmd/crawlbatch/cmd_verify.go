@@ -27,7 +27,7 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
-	// quarantine is true if the command lists strays; with yes, the command moves the strays.
+	// quarantine makes the command list strays, and yes makes the command move the listed strays.
 	quarantine, yes bool
 }
 

@@ -23,7 +23,7 @@ type judgement struct {
 	verify, status, views, run, retry int
 
 	outcome string // the result in a few words
-	loss    string // what was lost or requested again; "" if nothing was
+	loss    string // the loss, such as lost rows or repeated requests; "" for no loss
 	silent  bool   // true: no command reported the damage, and the damage stayed
 	says    string // the first finding of the audit, or the first error of a command
 	named   bool   // true: some command names the damaged object
@@ -235,7 +235,7 @@ func (h *harmed) putBack(ctx context.Context) error {
 
 // comes runs the crawl to its end, and returns how the result differs from that of the unharmed
 // crawl. A store that equals the unharmed state again, except for records of attempts, needs no
-// run: newDamageLab has already run it.
+// run, because newDamageLab has already run the unharmed state.
 func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
 	if now, err := h.objects(ctx); err == nil && slices.Equal(now, h.s.objects) {
 		return ""
@@ -258,8 +258,8 @@ func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
 	return h.differs(ctx)
 }
 
-// quarantine follows the advice to move strays away. Then quarantine puts lost objects back and
-// checks the result.
+// quarantine follows the advice to move strays away. After the move, quarantine puts lost objects
+// back and checks the result.
 func (h *harmed) quarantine(ctx context.Context, j *judgement) {
 	if moved := h.say(ctx, "verify", "--quarantine", "--yes"); moved.code != exitDone {
 		j.outcome += fmt.Sprintf(", quarantine %d", moved.code)

@@ -206,7 +206,8 @@ func newDamageLab(t testing.TB) *damageLab {
 	first := l.copyOf(dir)
 	t.Logf("%d pages asked for in the first round", len(web.asked()))
 
-	// The newest round is being fetched: it was stopped, started again, and stopped again.
+	// In the state fetching, the run of the newest round was stopped, started again, and stopped
+	// again.
 	l.stopAfter(dir, web, 8, "--config", l.slower(2))
 	before := l.copyOf(dir)
 	l.stopAfter(dir, web, 10, "--config", l.slower(3))
@@ -309,7 +310,7 @@ func (l *damageLab) killAmid(dir string, web *loggedWeb) (image string) {
 		}
 	}
 	web.gate(2)
-	time.Sleep(20 * time.Millisecond) // the gate holds requests until timeout.total; then the run sends new requests
+	time.Sleep(20 * time.Millisecond) // held requests end at timeout.total, and the run then sends new requests
 	<-web.closed()
 	return l.copyOf(dir)
 }

@@ -54,8 +54,8 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // given returns the flags, except --month, that another command needs for the same store and
-// config. given takes the flags from this command line, quotes each flag for a shell, and puts a
-// space before each flag.
+// config. Each returned flag comes from this command line, is quoted for a shell, and has a leading
+// space.
 func (c *common) given() string {
 	flags := storeFlag(c.store) + flagFor("config", c.config)
 	if c.oneMachine {

@@ -158,7 +158,7 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 	}
 }
 
-// format1Merge returns the result of merge:2. Its parts may be missing.
+// format1Merge returns the result of merge:2. Parts of the result may be missing.
 func format1Merge(t *testing.T, dir string) *manifest.Result {
 	t.Helper()
 	b, err := dirstore.Open(dir, dirstore.Options{})

@@ -57,7 +57,7 @@ type hostileFault struct {
 	outcome   schema.Outcome
 	status    int16
 	truncated string
-	warning   string // warning that at least one request of the host must have; "": not checked
+	warning   string // warning that at least one request of the host must have; "" checks nothing
 	failure   string // text that the error must contain
 	// page is true if pages must have a row for the URL. title and links are expected values of
 	// this row.

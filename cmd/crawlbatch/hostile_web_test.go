@@ -301,8 +301,8 @@ func (w *hostileWeb) certify(t *testing.T) {
 // flapping is the time for which the name server fails for a name that flaps.
 const flapping = 3 * time.Second
 
-// answerNames is a name server. It answers every name with 127.0.0.1, unless a fault says
-// otherwise.
+// answerNames is a name server. The server answers every name with 127.0.0.1, unless a fault has
+// another answer.
 func (w *hostileWeb) answerNames(pc net.PacketConn) {
 	buf := make([]byte, 4<<10)
 	for {

@@ -24,8 +24,9 @@ const (
 // sharedRoot is the root of the repository.
 const sharedRoot = "../.."
 
-// TestEveryPackageFitsInAHead checks the rules of CONTRIBUTING.md for every package: bounded size,
-// one sentence of purpose, documented exported names, and functions of bounded complexity.
+// TestEveryPackageFitsInAHead checks the rules of CONTRIBUTING.md for every package. A package has
+// a bounded size, one sentence of purpose, documented exported names, and functions of bounded
+// complexity.
 func TestEveryPackageFitsInAHead(t *testing.T) {
 	lines, purpose := map[string]int{}, map[string]string{}
 	err := filepath.WalkDir(sharedRoot, func(path string, d fs.DirEntry, err error) error {

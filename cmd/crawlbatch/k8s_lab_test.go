@@ -19,8 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// These environment variables configure the suite on a real cluster. The suite must run in the
-// cluster's network, because pods must reach its processes.
+// These environment variables configure the suite that runs on a real cluster. The suite must run
+// in the cluster's network, because pods must reach its processes.
 const (
 	clusterSwitch = "CRAWLBATCH_CLUSTER" // address that the suite listens on; if unset, the suite is skipped
 	clusterImage  = "CRAWLBATCH_IMAGE"   // container image of the same version as clusterBinary
@@ -28,8 +28,8 @@ const (
 	clusterBlows  = "CRAWLBATCH_BLOWS" // number of blows to the disturbed crawl; default 20
 )
 
-// Many processes of the cluster share few processors. Answers and leases therefore need more time,
-// and a late request may shorten the gap to the next request.
+// Many processes of the cluster share few processors. Answers and leases need more time on a busy
+// cluster, and a late request may shorten the gap to the next request.
 const (
 	clusterDelay   = 800 * time.Millisecond
 	clusterSlack   = 500 * time.Millisecond
@@ -214,7 +214,7 @@ type podProcess struct {
 	args []string
 }
 
-// processes finds the processes in pods that run a command of the crawl: task or run.
+// processes finds the processes in pods that run the command task or run of the crawl.
 func (c *clusterCrawl) processes(command string) []podProcess {
 	var found []podProcess
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -266,7 +266,7 @@ func (p podProcess) ended() bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// until polls a condition and fails the test if it does not hold in time.
+// until polls a condition. The test fails if the condition does not hold in time.
 func until(t *testing.T, what string, most time.Duration, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)

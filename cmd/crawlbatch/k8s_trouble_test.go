@@ -55,9 +55,9 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			<-driver.ended
 			driver = c.run()
 		} else {
-			// A victim must be old enough to have recorded an outcome. Otherwise repeated deaths
-			// look like a URL that kills. The task of a victim must have failed least often,
-			// because each failure doubles the pause before the next attempt.
+			// A victim must be old enough to have recorded an outcome. Repeated deaths without an
+			// outcome would look like a URL that kills. The task of a victim must have failed least
+			// often, because each failure doubles the pause before the next attempt.
 			var victims []podProcess
 			for _, p := range c.processes("task") {
 				if p.age() < 2*time.Second {

@@ -102,7 +102,8 @@ func (c *common) loadConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Validate does not check connect_to: status must work for a crawl that froze an invalid rule.
+	// loadConfig checks connect_to, because Validate does not. Commands such as status must work
+	// for a crawl that froze an invalid rule.
 	for _, rule := range cfg.Fetch.ConnectTo {
 		if _, err := dial.ParseConnectTo(rule); err != nil {
 			if len(c.flags.Fetch.ConnectTo) == 0 {
@@ -125,8 +126,8 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 }
 
 // openCrawl opens the store and the config of a crawl, for a command that only reads. The config is
-// the frozen config with the crawl's newest politeness, then --config and the flags. openCrawl
-// refuses a changed frozen key.
+// the frozen config with the crawl's newest politeness, over which openCrawl lays --config and the
+// flags. openCrawl refuses a changed frozen key.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {

@@ -48,8 +48,9 @@ type readColumn struct {
 	Type string `json:"type"`
 }
 
-// TestReadersAgree compares the values that other programs read with the stored values. It covers
-// every column of every dataset of a crawl, of its plans and of a table of hard cases.
+// TestReadersAgree compares the values that other programs read with the stored values. The
+// comparison covers every column of every dataset of a crawl, of its plans and of a table of hard
+// cases.
 func TestReadersAgree(t *testing.T) {
 	readers := os.Getenv(readersVariable)
 	if readers == "" {

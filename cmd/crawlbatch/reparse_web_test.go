@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// reparseWeb is a web of a few hosts. Its pages are stored in every way that a reparse must
-// read.
+// reparseWeb is a web of a few hosts. The pages of reparseWeb are stored in every way that a
+// reparse must read.
 func reparseWeb(t *testing.T) (addr string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(answerReparse))
@@ -143,8 +143,8 @@ type laterClock struct{ stages.SystemClock }
 
 func (laterClock) Now() time.Time { return time.Now().AddDate(0, 3, 0) }
 
-// crawlTwice crawls the web in two months and returns the store. In the second month, some content
-// is unchanged by its status (304), and some by its digest.
+// crawlTwice crawls the web in two months and returns the store. In the second month, some
+// responses have status 304, and others have unchanged content.
 func crawlTwice(t *testing.T) string {
 	t.Helper()
 	addr := reparseWeb(t)

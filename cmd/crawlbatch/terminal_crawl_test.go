@@ -171,7 +171,8 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s.waitFor("stopped 3")
 		s.ends(exitDone)
 	}
-	// A user can also end the wait by giving up the partition. The round then continues.
+	// A user can also end the wait by giving up the partition. After giving up, the round
+	// continues.
 	s := onTerminal(t, w.dir, 80, nil, w.args("retry", "--give-up", "--partition", "0")...)
 	s.waitFor("1 task given up")
 	s.ends(exitDone)

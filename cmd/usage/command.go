@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Group makes a command that only holds others.
+// Group makes a command that only holds other commands.
 func Group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	cmd.Args = KnownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -17,7 +17,7 @@ func Open(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// ReadFile reads a file that the user names, or stdin for "-". A longer input than limit bytes is
+// ReadFile reads a file that the user names, or stdin for "-". An input longer than limit bytes is
 // an error.
 func ReadFile(name string, stdin io.Reader, limit int64) ([]byte, error) {
 	in, err := Open(name, stdin)

@@ -1,4 +1,4 @@
-// Package usage reads what a user gives on a command line and says what is wrong with it.
+// Package usage reads the input of a user on a command line and describes mistakes in the input.
 package usage
 
 import (
@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Err marks errors of the command line and of its inputs. Such errors may wrap other errors too.
+// Err marks errors of the command line and of its inputs. An error that wraps Err may wrap other
+// errors too.
 var Err = errors.New("usage")
 
 // mistake is an error whose one-line text says what is wrong and what to do.

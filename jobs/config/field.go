@@ -18,7 +18,7 @@ type field struct {
 	allowed string              // the allowed values, for the reference; empty if all values are allowed
 	check   func(report report) // reports values that are not allowed
 
-	flag, help string              // the flag that sets the key; empty if there is none
+	flag, help string              // name and help of the flag that sets the key; empty if no flag sets the key
 	before     any                 // the value in crawls that were planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
 	// instead returns the text to write in place of a value that holds a literal secret. If the key
@@ -179,7 +179,7 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section; from names the source of the new section.
+// SetPoliteness replaces the politeness section. from names the source of the new section.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p
 	for _, f := range c.fields() {
@@ -208,7 +208,7 @@ func oneOf(values ...string) *rule[string] {
 	}}
 }
 
-// each allows a list in which every entry is valid; hint describes a valid entry.
+// each allows a list in which every entry is valid. hint describes a valid entry.
 func each(what, hint string, valid func(string) bool) *rule[[]string] {
 	return &rule[[]string]{"each " + hint, func(list []string, report report) {
 		for _, v := range list {

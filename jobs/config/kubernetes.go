@@ -52,5 +52,6 @@ type Toleration struct {
 const MinGrace = 40 * second
 
 // PoisonDeaths is the number of attempts of a fetch task that die before the URL that kills them is
-// quarantined. Three attempts die without progress, then three attempts at only that URL.
+// quarantined. First, three attempts die without progress. Then three attempts at only the fatal
+// URL die.
 const PoisonDeaths = 6

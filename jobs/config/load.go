@@ -302,7 +302,7 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 }
 
 // keyOf returns the key of the value that starts at a token, formatted as the start of a message.
-// keyOf returns "" if it finds no key.
+// keyOf returns "" if no key fits.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {
@@ -364,7 +364,8 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 	return e
 }
 
-// copies returns the part of a node that YAML copies to other places, or nil if there is none.
+// copies returns the part of a node that YAML copies to other places, or nil if YAML copies no
+// part.
 func copies(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:

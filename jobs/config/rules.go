@@ -87,7 +87,8 @@ var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKind
 	}
 }}
 
-// Patterns of object names (RFC 1123 subdomains) and of CPU quantities, as Kubernetes accepts them.
+// Patterns of object names (RFC 1123 subdomains) and of CPU quantities, in the form that Kubernetes
+// accepts.
 var (
 	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	cpuQuantity       = regexp.MustCompile(`^([1-9][0-9]*m|[0-9]+(\.[0-9]{1,3})?)$`)

@@ -48,7 +48,7 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 }
 
 // RefuseLiteralSecrets returns an error if the config holds a secret as plain text. A new crawl may
-// not start with such a config, because crawl.json keeps it.
+// not start with a secret as plain text, because crawl.json keeps the config.
 func (c *Config) RefuseLiteralSecrets() error {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

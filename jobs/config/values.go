@@ -17,7 +17,7 @@ type Duration time.Duration
 // Std returns the duration as a time.Duration.
 func (d Duration) Std() time.Duration { return time.Duration(d) }
 
-// MarshalText writes the shortest form: 2s, not 2000ms, and 20h, not 20h0m0s.
+// MarshalText writes the shortest form, such as 2s for 2000ms, and 20h for 20h0m0s.
 func (d Duration) MarshalText() ([]byte, error) {
 	s := time.Duration(d).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -31,7 +31,7 @@ func (d Duration) MarshalText() ([]byte, error) {
 
 func (d Duration) String() string { text, _ := d.MarshalText(); return string(text) }
 
-// UnmarshalText reads what MarshalText writes.
+// UnmarshalText reads the text form of MarshalText.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {

@@ -68,7 +68,7 @@ type failure struct {
 	Error string `json:"error"`
 }
 
-// readLine reads a line of at most MaxInput bytes and skips the rest of a longer one.
+// readLine reads a line of at most MaxInput bytes and skips the rest of a longer line.
 func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')

@@ -127,9 +127,9 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 	return all, err
 }
 
-// followed returns the plan that a round follows and, if it has started, the format in which it
-// began. For a round of an older format, start.json names the plan and the format. Without
-// start.json, followed asks the objects that were made of a plan, or takes the only plan.
+// followed returns the plan that a round follows and, if the round has started, the format in which
+// the round began. For a round of an older format, start.json names the plan and the format.
+// Without start.json, followed asks the objects that were made of a plan, or takes the only plan.
 func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
@@ -208,7 +208,7 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 // several processes at once. Adopt does nothing for crawls that have a ledger.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
-// Adopt then writes the ledger, and finally the crawl's name into the head. An adoption was
+// Next, Adopt writes the ledger, and finally the crawl's name into the head. An adoption was
 // therefore interrupted if crawl.json has the new format and adopted_from, but the head does not
 // name the crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {

@@ -1,18 +1,19 @@
-// Package ledger keeps each crawl's ledger and the store's head: what was begun, decided and
-// sealed, so that a loss is noticed.
+// Package ledger keeps each crawl's ledger and the store's head, which record all beginnings,
+// decisions and seals, so that a loss is noticed.
 //
-// In: a bucket and the name of a crawl. Out: the ledger's entries, appended by swaps of one object and
-// chained by digest, and a Lost error for each object that an entry names and that is gone or has
-// other contents. A ledger grows with rounds, never with partitions.
+// In: a bucket and the name of a crawl. Out: the ledger's entries, appended by swaps of one object
+// and chained by digest, and a Lost error for each object that an entry names and that is gone or
+// has other contents. A ledger grows with rounds, never with partitions.
 //
 //	l, err := ledger.Load(ctx, b, crawl)          // of a crawl of an older format: what is there now
 //	for e := range slices.Values(l.Entries()) …   // in order
 //	for lost, err := range l.Losses(ctx, b) …     // what an entry names and what is not there
 //	for lost, err := range ledger.HeadLosses(ctx, b) … // the head, active.json, crawls
 //
-// Data comes before names: an object is written first, then its entry is appended. A process that
-// finds an object without its entry appends the entry. One swap decides between writers; the loser
-// reads the ledger again and decides again. The package imports stages and formats.
+// A process writes an object first, and then appends the entry that names the object. A process
+// that finds an object without its entry appends the entry. One swap decides between several
+// writers. The loser reads the ledger again and decides again. The package imports stages and
+// formats.
 package ledger
 
 import (
@@ -38,7 +39,7 @@ var (
 	ErrNotAdopted = errors.New("the crawl has no ledger yet")
 )
 
-// Ledger is a crawl's ledger as it was read. It does not change.
+// Ledger is a crawl's ledger as it was read. A Ledger does not change.
 type Ledger struct {
 	Crawl string
 	// Stored is false if the ledger was made in memory for a crawl of an older format.
@@ -206,7 +207,7 @@ func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	return now, err == nil
 }
 
-// Rounds returns the number of rounds up to the newest one that an entry names.
+// Rounds returns the number of rounds up to the newest round that an entry names.
 func (l *Ledger) Rounds() int {
 	n := 0
 	for _, e := range l.doc.Entries {

@@ -90,7 +90,7 @@ var adopted = []string{
 }
 
 // TestAdoptionGoesOnAfterAFailureAtAnyWrite lets each write of an adoption fail in turn, before or
-// after its effect. The next adoption must end like an undisturbed one.
+// after its effect. The next adoption must end like an adoption without failures.
 func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
 	for _, how := range []faultstore.Fault{faultstore.Before, faultstore.After} {
 		for failing := 1; ; failing++ {

@@ -91,14 +91,14 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	return err
 }
 
-// Read reports whether Check read the document, even if the contents differ from those recorded.
+// Read reports whether Check read the document, even if the contents have changed.
 func Read(err error) bool {
 	var lost *Lost
 	return err == nil || errors.As(err, &lost) && lost.Changed
 }
 
-// named returns the entries whose objects must exist: the newest entry of each decision, and for
-// each round only the plan that the round follows.
+// named returns the entries whose objects must exist. For each decision, only the newest entry
+// counts.
 func (l *Ledger) named() []*manifest.Entry {
 	var all []*manifest.Entry
 	add := func(e *manifest.Entry) {
@@ -208,8 +208,8 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 	return err
 }
 
-// HeadLosses yields the losses that the head shows: the head itself, active.json, and each named
-// crawl whose crawl.json or ledger.json is gone.
+// HeadLosses yields the losses of the store as a whole. Each loss is the head, active.json, or the
+// crawl.json or ledger.json of a named crawl.
 func HeadLosses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		head, _, err := LoadHead(ctx, b)

@@ -33,7 +33,7 @@ type Executor struct {
 	Patience   time.Duration // longest wait for a store that does not answer; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
-	Watcher    stages.Watcher // sees what tasks wait for between attempts; may be nil
+	Watcher    stages.Watcher // sees the reasons for waits between attempts; may be nil
 }
 
 // Run implements jobs.Executor.

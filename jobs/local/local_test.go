@@ -159,7 +159,7 @@ func TestATaskThatAnotherProcessTookIsNoFailure(t *testing.T) {
 	})
 }
 
-// onlooker records what tasks wait for.
+// onlooker records the reasons for which tasks wait.
 type onlooker struct {
 	mu    sync.Mutex
 	waits []string

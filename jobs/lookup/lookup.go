@@ -88,7 +88,7 @@ type Crawl struct {
 	filters map[string]*urlfilter.Filter
 }
 
-// Open reads the documents of a crawl and of the crawls that it continues.
+// Open reads the documents of a crawl and of the earlier crawls that this crawl continues.
 func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
 	c := &Crawl{bucket: b, filters: map[string]*urlfilter.Filter{}}
 	var err error

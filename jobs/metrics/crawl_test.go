@@ -49,7 +49,7 @@ type lab struct {
 	live    live
 }
 
-// live counts recorded outcomes, whether or not a checkpoint lists them.
+// live counts recorded outcomes, even if no checkpoint lists the outcomes.
 type live struct{ urls atomic.Int64 }
 
 func (l *live) Add(name string, n int64) {

@@ -1,10 +1,10 @@
 // Package metrics exports what this process does to Prometheus.
 //
 // In: the counters of running tasks (stages.Progress) and writes to the store. Out: the series of
-// New and those of the Go runtime and the process. A Server serves them under /metrics until it is
-// closed. A nil *Metrics measures nothing and costs nothing. The number of series is bounded,
-// whatever servers answer: no label contains a host, domain or URL. The datasets fetches and hosts
-// have numbers by domain.
+// New, and the series of the Go runtime and the process. A Server serves the series under /metrics
+// until Close. A nil *Metrics measures nothing and costs nothing. No label contains a host, domain
+// or URL, so the number of series is bounded. The datasets fetches and hosts have numbers by
+// domain.
 //
 // Counters belong to this process and start at zero. All counters except
 // crawler_urls_checkpointed_total count events at once, so that the counters show within seconds
@@ -15,9 +15,9 @@
 // attempts at the task fail. The sum of this counter over all pods equals the counts in the tasks'
 // results. The sum lacks only the events between a pod's last scrape and the pod's end.
 //
-// There are no series for values that can be derived. For example, the error rate of a worker is a
-// quotient of rates of crawler_urls_processed_total by status. Only the store knows the progress of
-// a whole crawl (`crawlbatch status`).
+// No series has a value that can be derived. For example, the error rate of a worker is a quotient
+// of rates of crawler_urls_processed_total by status. Only the store knows the progress of a whole
+// crawl (`crawlbatch status`).
 //
 // The package imports stages and formats. Only cmd imports the package.
 package metrics
@@ -59,7 +59,7 @@ var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
 // New returns the series of a process that runs the given version of crawlbatch, all at zero. The
-// clock times writes.
+// series of writes measure time with the clock.
 func New(version string, clock stages.Clock) *Metrics {
 	m := &Metrics{clock: clock, registry: prometheus.NewRegistry(), series: map[string][]adder{}}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -124,7 +124,7 @@ func (p *progress) Add(name string, n int64) {
 	p.next.Add(name, n)
 }
 
-// count counts names that have a series and ignores others.
+// count adds n to the series of a name, and ignores names without a series.
 func (m *Metrics) count(name string, n int64) {
 	for _, series := range m.series[name] {
 		series.Add(float64(n))

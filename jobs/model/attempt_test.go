@@ -87,7 +87,7 @@ func (m partition) compare(n *partitionState, i int) {
 	}
 }
 
-// later reports whether an object proves that a checkpoint is older than the last one.
+// later reports whether an object proves that a checkpoint is older than the last checkpoint.
 func (m partition) later(n *partitionState, c checkpoint) bool {
 	if c.epoch == 0 && n.marked {
 		return true
@@ -266,7 +266,8 @@ func (m partition) hold(s *partitionState, i int, do doer) {
 	}
 }
 
-// uploaded returns the next segment that a checkpoint may list, or -1 if there is none.
+// uploaded returns the next segment that a checkpoint may list, or -1 if no uploaded segment is
+// left.
 func (m partition) uploaded(s *partitionState, i int) int {
 	a := &s.att[i]
 	for n := a.listed; n < a.cut; n++ {

@@ -1,9 +1,9 @@
-// Package model checks the protocol of "Commit and resume" in jobs/README.md: its tests walk
-// through every order of events, as far as small bounds reach, and look for a broken promise.
+// Package model checks the protocol of "Commit and resume" in jobs/README.md. Tests walk through
+// every order of events within small bounds, and look for a broken promise.
 //
 // The package contains no code of the crawler, because each model is written from the document, not
-// from the program. Three models share one search: a partition (lease, checkpoint, files, sweep,
-// result), the choice of a round's plan in the ledger, and the adoption of crawls of an older
-// format. Each promise has at least one mutation of the protocol that breaks it, because a model
-// that cannot fail proves nothing. The package imports the standard library only.
+// from the program. Three models share one search. The models are a partition (lease, checkpoint,
+// files, sweep, result), the choice of a round's plan in the ledger, and the adoption of crawls of
+// an older format. Each promise has at least one mutation of the protocol that breaks it, because a
+// model that cannot fail proves nothing. The package imports the standard library only.
 package model

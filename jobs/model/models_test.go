@@ -125,19 +125,20 @@ func TestPartitionReachesItsEnds(t *testing.T) {
 	requireAll(t, reached, 7)
 }
 
-// thorough reports whether `make model` runs the tests, so that they search the whole models.
+// thorough reports whether `make model` runs the tests, which search the whole models.
 func thorough() bool { return os.Getenv("CRAWLBATCH_MODEL") != "" }
 
 // These constants bound the number of states of a search, and therefore its memory. A visited state
-// takes 16 to 30 bytes, a new state 250. Three attempts have far more states than a search visits.
+// takes 16 to 30 bytes of memory, and a new state takes 250 bytes. Three attempts have far more
+// states than a search visits.
 const (
 	most        = 15_000_000
 	mostOfThree = 6_000_000
 	reaching    = 30_000
 )
 
-// requireAll fails the test unless a search reached every listed thing, and of which there are
-// want. A search that misses a thing proves nothing.
+// requireAll fails the test if a value of reached is false, or if reached does not have want
+// entries.
 func requireAll(t *testing.T, reached map[string]bool, want int) {
 	t.Helper()
 	n := 0

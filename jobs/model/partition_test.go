@@ -9,7 +9,7 @@ const (
 	leaseTicks   = 2 // length of a lease in ticks; a request takes up to one tick (timeout.total)
 	standTicks   = leaseTicks + 1
 	maxAttempts  = 3
-	maxEpoch     = 3 // largest epoch; an attempt whose take has no answer may take twice
+	maxEpoch     = 3 // largest epoch that the model visits
 	perEpoch     = 2 // largest number of segments in an epoch
 	mostSegments = maxEpoch * perEpoch
 )
@@ -384,7 +384,7 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 		if m.mayWrite(a) {
 			m.write(&n, i, arg)
 		} else {
-			a.mem |= 1 << arg // exception 4 of the protocol: the frozen request is sent
+			a.mem |= 1 << arg // the frozen request is sent, as exception 4 of the protocol says
 		}
 		a.armed = 0
 	}

@@ -28,8 +28,8 @@ func (l label) String() string {
 	return b.String()
 }
 
-// machine is a model: a first state, the possible actions in a state, and the promise that a state
-// breaks.
+// machine is a model with its first state, the possible actions in each state, and the promise that
+// a state breaks.
 type machine[S comparable] struct {
 	start  S
 	next   func(s *S, emit func(label, *S))

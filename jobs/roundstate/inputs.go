@@ -63,9 +63,9 @@ func digestsFeeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage
 	return all, nil
 }
 
-// FreezeSource creates inputs.json of the fetch stage of a reparse once. This inputs.json lists the
-// results of the same round and partitions in the source crawl. A reparse of external WARC files
-// freezes nothing, because its plan names the records.
+// FreezeSource creates inputs.json of the fetch stage of a reparse once. The inputs.json of a
+// reparse lists the results of the same round and partitions in the source crawl. A reparse of
+// external WARC files freezes nothing, because its plan names the records.
 func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan, w ledger.Writer) (*manifest.Inputs, error) {
 	if of.Of == "" {
 		return &manifest.Inputs{Header: manifest.Header{Version: w.Version}, Stage: string(stages.Fetch), Plan: p.ID}, nil
@@ -161,8 +161,8 @@ func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []st
 	return all, slices.Index(results, nil), err
 }
 
-// Gather loads the results that a reduce task reads, and compares them with the frozen inputs.
-// Results that the task does not read stay nil.
+// Gather loads the results that a reduce task reads, and compares the results with the frozen
+// inputs. Results that the task does not read stay nil.
 func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
 	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
 	var sources []stages.Task
@@ -194,9 +194,9 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	return in, err
 }
 
-// FrozenFormats returns the format in which each stage of a round was frozen. The stage wrote its
-// parts in the same format. If inputs.json is lost, the format is 1, because a newer crawlbatch may
-// have sealed parts that an older crawlbatch wrote.
+// FrozenFormats returns the format in which each stage of a round was frozen. A stage writes its
+// parts in the format in which it was frozen. If inputs.json is lost, the format is 1, because a
+// newer crawlbatch may have sealed parts that an older crawlbatch wrote.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // the fetch stage, which comes first, freezes nothing

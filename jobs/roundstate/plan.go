@@ -115,9 +115,9 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledge
 	return p, nil
 }
 
-// settled returns ErrReplacing if the ledger names another crawl.json than the stored one. This
-// happens because `plan --replace` first names the new document in the ledger and then stores the
-// document.
+// settled returns ErrReplacing if the ledger names another crawl.json than the stored one. The two
+// differ during `plan --replace`, which first names the new document in the ledger and then stores
+// the document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	named := l.Of(manifest.EntryCrawl)
 	if round > 0 || named == nil {

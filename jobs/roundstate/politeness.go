@@ -47,8 +47,8 @@ func namedPoliteness(ctx context.Context, b store.Bucket, crawl string) (*namedR
 	return &namedRevision{l, e}, nil
 }
 
-// check returns a ledger.Lost if the stored revision is older than the named revision, or differs
-// from it. A newer revision is allowed, because its publisher may not have appended the entry yet.
+// check returns a ledger.Lost if the stored revision is older than the named revision, or has other
+// contents. A newer revision is allowed, because its publisher may not have appended the entry yet.
 func (n *namedRevision) check(revision int, digest string) error {
 	switch {
 	case revision < n.entry.Revision:

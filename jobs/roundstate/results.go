@@ -22,8 +22,9 @@ func ResultKey(t stages.Task) string {
 	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
 }
 
-// LoadResult reads the result of a task, whichever plan the task belongs to. LoadResult returns the
-// result and the hex SHA-256 of its document. For a task without a result, LoadResult returns nil.
+// LoadResult reads the result of a task, regardless of the plan that the task belongs to.
+// LoadResult returns the result and the hex SHA-256 of its document. For a task without a result,
+// LoadResult returns nil.
 func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Result, string, error) {
 	var r manifest.Result
 	key := ResultKey(t)
@@ -71,7 +72,7 @@ func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []s
 	return group.Wait()
 }
 
-// Missing returns the tasks of a plan that have no result, in the same order.
+// Missing returns the given tasks that have no result, in the order of tasks.
 func Missing(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]stages.Task, error) {
 	done := make([]bool, len(tasks))
 	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, _ string) { done[i] = r != nil })

@@ -68,7 +68,8 @@ func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*m
 	return history(ctx, b, crawl, round)
 }
 
-// History returns all sealed rounds of a crawl and of the crawls that it continues, oldest first.
+// History returns all sealed rounds of a crawl and of the crawls that this crawl continues, oldest
+// first.
 func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
 	return history(ctx, b, crawl, math.MaxInt)
 }

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// ErrUnavailable marks every error of New: TMPDIR is full, missing or not writable.
+// ErrUnavailable marks every error of New. TMPDIR is full, missing or not writable.
 var ErrUnavailable = errors.New("make room, or set TMPDIR")
 
 const (
@@ -29,8 +29,8 @@ func New() (dir string, remove func(), err error) {
 		}
 	}()
 	sweep()
-	// The directory is locked before it gets its final name. Otherwise sweep in another process
-	// would remove the directory.
+	// The directory is locked before it gets its final name. Without a lock, sweep in another
+	// process would remove the directory.
 	early, err := os.MkdirTemp("", newPrefix)
 	if err != nil {
 		return "", nil, err

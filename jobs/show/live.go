@@ -35,7 +35,7 @@ type saying struct {
 	urls    int64
 }
 
-// show updates the display until it ends.
+// show updates the display until ctx ends.
 func (p *Progress) show(ctx context.Context) {
 	defer close(p.ended)
 	for ctx.Err() == nil {
@@ -275,9 +275,9 @@ func (p *Progress) speak() {
 	p.mu.Unlock()
 }
 
-// pauseAfter returns the pause between a line and the next one. The pause is ten seconds while URLs
-// are recorded in the first minutes, and when the reasons of a wait change. Otherwise the pause is
-// one minute.
+// pauseAfter returns the pause between a line and the next line. The pause is ten seconds while
+// URLs are recorded in the first minutes, and when the reasons of a wait change. In all other cases
+// the pause is one minute.
 func pauseAfter(said saying, done int64, reasons string, runs time.Duration) time.Duration {
 	if done != said.urls && runs < often || reasons != said.reasons && reasons != "" {
 		return soon
@@ -332,7 +332,7 @@ func (pic *picture) reasons() string {
 	return strings.Join(out, "\n")
 }
 
-// sameTerminal reports whether both write to the same terminal.
+// sameTerminal reports whether the writers a and b write to the same terminal.
 func sameTerminal(a, b io.Writer) bool {
 	f, g := file(a), file(b)
 	if _, _, shows := Size(a); !shows {

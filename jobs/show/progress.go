@@ -31,7 +31,7 @@ type Options struct {
 	Peek func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
 }
 
-// Progress shows the progress of rounds. It implements jobs.Observer, stages.Progress and
+// Progress shows the progress of rounds. A Progress implements jobs.Observer, stages.Progress and
 // stages.Watcher.
 type Progress struct {
 	Options
@@ -72,8 +72,8 @@ type watched struct {
 	next time.Time       // earliest time of the next call to look
 }
 
-// share limits the calls to look to 1/share of a task's time. During a call, the task walks through
-// all its hosts and sends nothing.
+// share limits the calls to look to 1/share of a task's time. During a call to look, the task walks
+// through all its hosts and sends nothing.
 const share = 100
 
 // now returns the recent activity of the task.

@@ -107,9 +107,9 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// The slowest partition decides when the stage ends. The wait of the slowest partition therefore
-// comes first. The advice names the slowest partition together with the host that this partition
-// waits for.
+// The slowest partition decides when the stage ends. The first shown wait must be that of the
+// slowest partition. The advice names the slowest partition together with the host that this
+// partition waits for.
 func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		long stages.Wait

@@ -13,15 +13,15 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// Report writes the findings of an audit: first the checks, then each violation. The checks are a
-// table, or lines if the table is wider than the terminal.
+// Report writes the findings of an audit. First come the checks, then the violations. The checks
+// are a table, or lines if the table is wider than the terminal.
 func Report(w io.Writer, r *verify.Report) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", r.Crawl, r.Store)
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"invariant", "check", "checked", "of", "violations"})
 	var idle []string
-	var list strings.Builder // printed instead of a table that is too wide
+	var list strings.Builder // the checks as lines, printed if the table is too wide
 	for _, c := range r.Checked {
 		invariant := fmt.Sprint(c.Invariant)
 		if c.Invariant == 0 {

@@ -162,7 +162,7 @@ func outcomes(all []jobs.FetchStatus) string {
 	return ": " + strings.Join(order, ", ")
 }
 
-// activity writes what an attempt did at its last checkpoint.
+// activity writes the activity of an attempt at its last checkpoint.
 func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	a, at, ok := activityOf(f)
 	if !ok || f.Complete {

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Plan writes what a plan contains, beginning with verb, and what the planner refused. If refused
-// is not empty, refused names the store that lists each refused line. If partitions is true, Plan
-// adds a line for each partition.
+// Plan writes a summary of a plan, which begins with verb, and of the refused lines. If refused is
+// not empty, refused names the store that lists each refused line. If partitions is true, Plan adds
+// a line for each partition.
 func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
@@ -44,7 +44,7 @@ func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) 
 	return err
 }
 
-// Summary writes what a sealed round contains.
+// Summary writes a summary of a sealed round.
 func Summary(w io.Writer, s *manifest.Sealed) {
 	n := map[string]int64{}
 	for _, c := range s.Counts {

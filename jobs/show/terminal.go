@@ -12,7 +12,8 @@ import (
 )
 
 // Size returns the width and height of the terminal behind w. ok is false if w is not a terminal,
-// or if it can only show lines: TERM is dumb or unset, or the size is unknown.
+// or if the terminal can only show lines. A terminal shows only lines if TERM is dumb or unset, or
+// if the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
 	f := file(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -38,7 +39,7 @@ func Width(w io.Writer, otherwise int) int {
 type Block struct {
 	W     io.Writer
 	Size  func() (width, height int)
-	drawn []string // rows on the terminal; the cursor is below them
+	drawn []string // the block's rows on the terminal; the cursor is below these rows
 }
 
 // newBlock returns a block at the end of the terminal w.

@@ -23,8 +23,8 @@ import (
 
 // BenchmarkVerify audits two sealed rounds with about 100,000 planned URLs of a synthetic web, and
 // reports the CPU of the whole audit and the largest heap. If CRAWLBATCH_BENCH_STORE is set,
-// BenchmarkVerify audits the crawl 2026-11 of the store that the variable names. Otherwise
-// BenchmarkVerify first crawls for some minutes.
+// BenchmarkVerify audits the crawl 2026-11 of the store that the variable names. Without the
+// variable, BenchmarkVerify first crawls for some minutes.
 func BenchmarkVerify(b *testing.B) {
 	dir := os.Getenv("CRAWLBATCH_BENCH_STORE")
 	if dir == "" {

@@ -237,8 +237,8 @@ func second(d *damaged, rows []schema.Request, fits func(a, b *schema.Request) b
 	return first(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })
 }
 
-// deniedURL returns a planned URL of partition 0 that robots.txt denied. Other URLs of the same
-// origin were requested.
+// deniedURL returns a planned URL of partition 0 that robots.txt denied. Other URLs of the denied
+// URL's origin were requested.
 func deniedURL(d *damaged) string {
 	d.t.Helper()
 	asked := map[string]bool{}

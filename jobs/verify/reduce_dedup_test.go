@@ -146,7 +146,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 func TestAChangedRepresentativeOfASealedRoundIsFound(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(1)
-	d.a.Round = 1 // otherwise the audit also checks round 0
+	d.a.Round = 1 // without a round number, the audit would also check round 0
 	key := layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, 0)
 	rewrite(d, key, func(rows []schema.Representative) []schema.Representative { return rows[1:] })
 	if err := reducecheck.ClustersAreTheComponents(t.Context(), d.a, r); err != nil {

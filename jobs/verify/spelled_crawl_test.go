@@ -37,8 +37,8 @@ var spelledWeb = map[string]string{
 }
 
 // TestASpellingGoesFromALinkToThePlan crawls spelledWeb. The first round learns a spelling that
-// robots.txt denies. The second round, which links only to the canonical form, and the third round,
-// in which a redirect leads to the page, must therefore deny the page.
+// robots.txt denies. The second and third round must therefore deny the page. In the second round,
+// links lead only to the canonical form. In the third round, a redirect leads to the page.
 func TestASpellingGoesFromALinkToThePlan(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

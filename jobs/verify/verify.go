@@ -5,10 +5,11 @@
 // and the amount that each check read.
 //
 // Package audit first reads the documents (crawl, plans, inputs, results, seals) and looks for
-// every file that they list. Package audit reports each unreadable file once, and the checks skip
-// unreadable files. Then the checks run side by side. Checks of the map side (fetchcheck) run by
-// partition, checks of the reduce side (reducecheck) by round. In an unfinished round, the checks
-// cover the committed results and checkpoints. The crawl may continue meanwhile.
+// every file that the documents list. Package audit reports each unreadable file once, and the
+// checks skip unreadable files. After the reading, the checks run side by side. Checks of the map
+// side (fetchcheck) run by partition, checks of the reduce side (reducecheck) by round. In an
+// unfinished round, the checks cover the committed results and checkpoints. The crawl may continue
+// during the audit.
 //
 // Verify never writes to the store. Memory is bounded: rows are streamed, and rows that must be
 // joined are sorted on local disk. An error means that the audit was impossible. All faults of the

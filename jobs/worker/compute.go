@@ -57,7 +57,7 @@ func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result,
 }
 
 // Recompute is Compute on an overlay, so the store does not change. The caller can read the new
-// parts from the overlay until it calls release.
+// parts from the overlay until the call of release.
 func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
 	dir, err := os.MkdirTemp(r.Scratch, "again-")
 	if err != nil {

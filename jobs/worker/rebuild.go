@@ -25,10 +25,10 @@ import (
 // Rebuild recreates the lost and damaged parts that a task's result lists, and returns their keys.
 // Rebuild recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt
 // in the order of their stages. Rebuild writes nothing unless every recomputed part has the digest
-// in the result. Rebuild then moves damaged parts to quarantine/ and creates each part anew. If a
-// recomputed part has another digest, or if fetched data is lost or damaged, the error names the
-// object and wraps stages.ErrPermanent. Rebuild also recreates a lost result. A task that never had
-// a result has nothing to rebuild.
+// in the result. If all digests agree, Rebuild moves damaged parts to quarantine/ and creates each
+// part anew. If a recomputed part has another digest, or if fetched data is lost or damaged, the
+// error names the object and wraps stages.ErrPermanent. Rebuild also recreates a lost result. A
+// task that never had a result has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil {
@@ -138,8 +138,8 @@ func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 }
 
 // fetchedBy returns the files of a task that were fetched over the network. A fetch task fetched
-// all its files. A fetch task of a reparse fetched none: only the files of the crawl that is parsed
-// again count.
+// all its files. For a fetch task of a reparse, fetchedBy returns the files of the crawl that is
+// parsed again.
 func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	if t.Stage != stages.Fetch {
 		return nil

@@ -1,10 +1,10 @@
-// Package worker runs one task: it gathers the committed inputs, calls the stage, and commits the
-// result once.
+// Package worker gathers the committed inputs of one task, calls the stage, and commits the result
+// once.
 //
-// In: a task and a store. Out: the task's result under its fixed key, or a record of how the
-// attempt failed. Pods and the local executor use it. Any process may run any task at any time, and
-// the store decides which result counts. The package imports jobs/config, jobs/roundstate, every
-// stage, planner and formats.
+// In: a task and a store. Out: the task's result under its fixed key, or a record of the attempt's
+// failure. Pods and the local executor use it. Any process may run any task at any time, and the
+// store decides which result counts. The package imports jobs/config, jobs/roundstate, every stage,
+// planner and formats.
 package worker
 
 import (
@@ -43,7 +43,7 @@ type Runner struct {
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 }
 
-// Run makes one attempt at a task. It returns nil if the task has a result, even from another
+// Run makes one attempt at a task. Run returns nil if the task has a result, even from another
 // attempt. The error names the task and wraps stages.ErrInterrupted, stages.ErrPermanent,
 // roundstate.ErrNotReady or the cause. Under attempts/, Run records how the attempt ended and what
 // the attempt cost.

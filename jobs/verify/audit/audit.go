@@ -1,5 +1,5 @@
-// Package audit is the framework of verify. It reads a crawl's documents, looks for every file that
-// the documents list, runs checks side by side, and collects the findings.
+// Package audit is the framework of verify, which reads a crawl's documents, looks for every listed
+// file, runs checks side by side, and collects the findings.
 //
 // In: a store, a crawl and a table of steps. Out: a Report. Before any step runs, an audit finds
 // all unreadable documents and files and reports each of them once. The steps then skip unreadable

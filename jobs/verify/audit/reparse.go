@@ -12,9 +12,9 @@ import (
 
 // A reparse keeps every invariant of a crawl that fetches. The results of a reparse's fetch tasks
 // follow from stored responses. The audit recomputes these results, and has no checkpoint to
-// compare. The requests and records of a reparse are those of the crawl that fetched. The parser of
-// the crawl that fetched decided which noarchive pages to keep, so the audit does not check this
-// decision with today's parser.
+// compare. A reparse shares the requests and records of the crawl that fetched. An older parser may
+// have decided which noarchive pages to keep, so the audit does not check this decision with
+// today's parser.
 
 // loadReparse records the source that the crawl parses again.
 func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {

@@ -154,7 +154,7 @@ func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, c
 			yield(*new(T), err)
 			return
 		}
-		defer s.Close() //nolint:errcheck // scratch
+		defer s.Close() //nolint:errcheck // the sorter holds only temporary data
 		s.Sorted(ctx)(yield)
 	}
 }

@@ -76,7 +76,7 @@ func compareMentions(a, b *mention) int {
 }
 
 // recordsAreWhereRowsSay reads a partition's rows about records in the order of WARC file and
-// offset. These rows are captures, the rows that point to captures, and the lines of the index
+// offset. The rows are captures and rows that point to captures. The check also reads the index
 // beside each file.
 func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	fetched := r.Fetched(n)
@@ -87,7 +87,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // scratch
+	defer rows.Close() //nolint:errcheck // the sorter holds only temporary data
 	keys, _ := r.Files(stages.FileCaptures, "", n)
 	if a.Broken(keys...) {
 		return nil // without captures, the check has no rows to compare
@@ -238,7 +238,7 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	return err
 }
 
-// open opens a WARC file, or reports that it cannot be read.
+// open opens a WARC file, or reports an unreadable file.
 func (c *archive) open(ctx context.Context, b store.Bucket, key string) error {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
@@ -248,7 +248,8 @@ func (c *archive) open(ctx context.Context, b store.Bucket, key string) error {
 	return nil
 }
 
-// leaveFile finishes a WARC file. It checks the lines of the file's index that no capture names.
+// leaveFile finishes a WARC file. leaveFile checks the lines of the file's index that no capture
+// names.
 func (c *archive) leaveFile(ctx context.Context) error {
 	if c.index != nil {
 		if c.object != nil {

@@ -47,7 +47,7 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // scratch
+	defer rows.Close() //nolint:errcheck // the sorter holds only temporary data
 	o := outcomes{Audit: a, round: r, object: plan, plan: plan, counts: map[string]int64{}}
 	if len(fetches) > 0 {
 		o.object = fetches[0]

@@ -145,7 +145,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	if err != nil {
 		return err
 	}
-	defer edges.Close() //nolint:errcheck // scratch
+	defer edges.Close() //nolint:errcheck // the sorter holds only temporary data
 	for _, of := range []*audit.Round{r.Before, r} {
 		for n := range of.Plan.Partitions {
 			keys, _ := of.Files(stages.FileRequests, "", n)

@@ -28,7 +28,7 @@ func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.R
 	if err != nil {
 		return err
 	}
-	defer rows.Close() //nolint:errcheck // scratch
+	defer rows.Close() //nolint:errcheck // the sorter holds only temporary data
 	for n, part := range r.Plan.Partitions {
 		if a.Broken(part.File.Key) {
 			continue

@@ -20,8 +20,8 @@ type whole struct {
 	warc.Summary
 }
 
-// record reads the record that a mention names. problem is the record's own fault, if it has one,
-// otherwise the problem that check finds.
+// record reads the record that a mention names. problem is the record's own fault. For a record
+// without a fault, problem is the result of check.
 func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil
@@ -156,7 +156,7 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 
 // describesExternal says how an external record differs from the response in a capture's row.
 // describesExternal returns "" if the record agrees with the row. External records may lack
-// digests, so describesExternal computes the payload's digest in the same way as the parse did.
+// digests, so describesExternal computes the payload's digest in the same way as the reparse did.
 func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // without a config, the size limit of bodies is unknown

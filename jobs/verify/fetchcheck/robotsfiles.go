@@ -227,7 +227,7 @@ func (s *robotsFiles) target(ctx context.Context, f *robotsResponse) (string, er
 	defer x.Release()
 	k, _, err := response.Location(s.canon, x, f.URL)
 	if err != nil {
-		return "", nil //nolint:nilerr // no target
+		return "", nil //nolint:nilerr // a response that cannot be parsed has no target
 	}
 	return strings.Clone(k.URL), nil
 }

@@ -187,11 +187,11 @@ func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[
 		Work: func(dec *stored.Decoder, d *redirectRecord, raws []stored.Raw) error {
 			rec, err := dec.Record(&raws[0], maxRedirectRecord)
 			if err != nil {
-				return nil //nolint:nilerr // damaged: see above
+				return nil //nolint:nilerr // recordsAreWhereRowsSay reports the damaged response
 			}
 			x, err := wire.Replay(rec.Block, strings.HasPrefix(d.URL, "https:"), wire.Limits{MaxBody: maxRedirectRecord})
 			if err != nil {
-				return nil //nolint:nilerr // damaged: see above
+				return nil //nolint:nilerr // recordsAreWhereRowsSay reports the damaged response
 			}
 			defer x.Release()
 			if d.to, d.as, err = response.Location(canon, x, d.URL); err != nil {

@@ -59,8 +59,8 @@ func (l *likeness) union(a, b int32) {
 // connect joins pages with equal digests and long pages with equal fingerprints. connect also joins
 // two long pages whose fingerprints differ in at most k bits, if at least one page is of this
 // round. connect does not compare two sealed representatives by distance. Joining two equal
-// representatives changes no cluster, because a page that resembles one representative resembles
-// both.
+// representatives changes no cluster, because a page that resembles one of the representatives also
+// resembles the other.
 func (l *likeness) connect(k int) error {
 	order := make([]int32, l.count())
 	for i := range order {
@@ -76,7 +76,8 @@ func (l *likeness) connect(k int) error {
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round come before sealed representatives
 	})
-	// One page represents all pages with the same fingerprint. A page of this round is preferred.
+	// One page represents all pages with the same fingerprint. The representing page is a page of
+	// this round, if possible.
 	distinct := order[:0]
 	for _, i := range order {
 		if n := len(distinct); n > 0 && l.fingerprint[distinct[n-1]] == l.fingerprint[i] {

@@ -22,8 +22,8 @@ import (
 // SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. The
 // check compares every recomputed part and result with the committed part and result. Other checks
 // report missing results, and stored bytes that do not match the result. Different bytes are a
-// violation. They give only a note if another version of crawlbatch made the result, or if the
-// source of a reparse was damaged during the reparse and is whole now.
+// violation. Different bytes give only a note if another version of crawlbatch made the result, or
+// if the source of a reparse was damaged during the reparse and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
