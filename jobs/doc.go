@@ -1,5 +1,5 @@
-// Package jobs drives a round as a graph of tasks: plan, then one stage after the other, until the
-// round is sealed and the next round is planned. An Executor runs the tasks of each stage.
+// Package jobs drives a round as a graph of tasks. The driver runs one stage after the other, until
+// the round is sealed and the next round is planned. An Executor runs the tasks of each stage.
 //
 // In: a store with a planned crawl. Out: sealed rounds. All state is in the store, and the driver
 // runs the tasks whose results are missing. A driver may therefore stop at any time, and another
@@ -27,8 +27,8 @@ type Executor interface {
 	// task, from any goroutine, with nil or the error of the last attempt. A task that has a result
 	// succeeds at once. Run returns when all tasks have ended. The error that Run returns is about
 	// the executor, not about a task. When ctx ends, Run stops the tasks of this process as if the
-	// machine had failed. Run then leaves tasks in other processes to the next driver, and returns
-	// stages.ErrInterrupted.
+	// machine had failed. At the end of ctx, Run leaves tasks in other processes to the next
+	// driver, and returns stages.ErrInterrupted.
 	Run(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error
 }
 
@@ -48,8 +48,8 @@ type StageStart struct {
 	Stage   stages.Stage
 	Tasks   int           // number of tasks in the stage, or in the part of the stage that runs again
 	Missing []stages.Task // the tasks without a result
-	// The fetch stage fills these fields with the number of planned URLs, the number of URLs with
-	// an outcome, and the checkpoints of missing tasks.
+	// For the fetch stage, these fields hold the number of planned URLs, the number of URLs with an
+	// outcome, and the checkpoints of missing tasks.
 	URLs, Recorded int64
 	Fetching       []FetchStatus
 }

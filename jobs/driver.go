@@ -30,10 +30,10 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Flags    string                      // flags, with a leading space, that errors add to advised commands: all flags that this store needs, except --month
+	Flags    string                      // flags that errors add to advised commands, with a leading space: all flags for this store except --month
 }
 
-// Run continues the crawl until its first `rounds` rounds are sealed. If rounds is 0, Run continues
+// Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
 // until crawl_window has ended or no URL is left to fetch. The error wraps roundstate.ErrNoCrawl,
 // roundstate.ErrNoPlan, ErrTasksFailed, stages.ErrInterrupted or stages.ErrPermanent.
 func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
@@ -108,8 +108,8 @@ func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 // ledgers returns a writer that appends to ledgers on behalf of the driver.
 func (d *Driver) ledgers() ledger.Writer { return ledger.Writer{Version: d.Version, Clock: d.Clock} }
 
-// begin starts a round. `plan --replace` may have changed the config of the crawl's first round since
-// this process read it.
+// begin starts a round. begin also checks the config, because `plan --replace` may have changed the
+// config of the crawl's first round.
 func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.Plan, error) {
 	p, err := roundstate.Begin(ctx, d.Bucket, crawl, round, d.ledgers())
 	if err != nil || round > 0 || d.Lookup == nil || layout.IsReparse(crawl) {

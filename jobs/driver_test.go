@@ -24,7 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fake commits an empty result for each task for which fails returns no error.
+// fake is an executor that commits an empty result for each task, unless fails returns an error for
+// the task.
 type fake struct {
 	bucket store.Bucket
 	ran    []string
@@ -205,7 +206,7 @@ func TestTheFirstPlanRefusesAnAgentThatRobotsCannotName(t *testing.T) {
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, config.ErrInvalid) {
 		t.Errorf("a plan that replaces the first: %v", err)
 	}
-	// An older version froze such an agent, and the crawl has begun.
+	// In this crawl, which has begun, an older version froze an agent that robots.txt cannot name.
 	var crawl manifest.Crawl
 	version, _, err := manifest.Load(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl)
 	if err != nil {

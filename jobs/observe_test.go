@@ -32,7 +32,7 @@ func (o *told) RoundDone(s *manifest.Sealed) {
 
 func TestAnObserverIsToldWhatIsDoneAndOfEachRoundAsItEnds(t *testing.T) {
 	f := newFixture(t)
-	p := f.begin() // the plan has 3 partitions of 2 URLs
+	p := f.begin() // begin makes a plan with 3 partitions of 2 URLs
 	recorded, err := roaring.BitmapOf(0).ToBytes()
 	if err != nil {
 		t.Fatal(err)

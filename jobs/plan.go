@@ -30,9 +30,9 @@ type PlanRequest struct {
 	Bucket  store.Bucket
 	Crawl   string
 	Sources []source.Source // sources to read in addition to the frontier
-	// Frontier also plans the due URLs of the last crawl that has a sealed round. If the request
-	// has other sources, a crawl with a sealed round need not exist. Later rounds of a crawl always
-	// read the crawl's own frontier.
+	// Frontier is true if Plan also takes the due URLs of the last crawl that has a sealed round.
+	// If the request has other sources, a crawl with a sealed round need not exist. Later rounds of
+	// a crawl always read the crawl's own frontier.
 	Frontier bool
 	Config   *config.Config // the config that the user gives; an existing crawl keeps its frozen keys
 	Replace  bool
@@ -50,9 +50,9 @@ func (r PlanRequest) ledgers() ledger.Writer {
 	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
 
-// Plan plans the crawl's first round that is not sealed, and returns the plan. same reports that
-// the store already had exactly this plan. Plan writes nothing until the plan is complete. A dry
-// run writes nothing at all.
+// Plan plans the crawl's first round that is not sealed, and returns the plan. same is true if the
+// store already had exactly the returned plan. Plan writes nothing until the plan is complete. A
+// dry run writes nothing at all.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
 	cfg, old, err := r.frozen(ctx)
 	if err == nil && !r.DryRun {
@@ -125,8 +125,8 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 	return made, counts, err
 }
 
-// freezeNow freezes now as the clock for planning a round, unless another process has frozen a
-// clock later than before. freezeNow returns the frozen clock.
+// freezeNow freezes now as the clock for planning a round, unless another process has already
+// frozen a clock later than before. freezeNow returns the frozen clock.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
@@ -249,8 +249,8 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before the
-// ledger's crawl.json is stored.
+// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before
+// crawl.json is the one in the ledger.
 func (r PlanRequest) replaceCrawl(ctx context.Context, c *manifest.Crawl, digest string) error {
 	key := layout.CrawlManifest(c.Crawl)
 	for {
@@ -295,8 +295,8 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 }
 
 // frozen returns the config to plan with. For a new crawl, or if the request replaces the crawl's
-// plan, frozen returns the given config. In all other cases, frozen returns the frozen config with
-// the allowed changes from the given config.
+// plan, frozen returns the given config. For a crawl that keeps its plan, frozen returns the frozen
+// config with the allowed changes from the given config.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
@@ -330,10 +330,10 @@ func checkNew(c *config.Config) error {
 }
 
 // CheckAgent returns an error if robots.txt would read the user agent's product token as the token
-// of another crawler. A crawl that already froze such a user agent continues.
+// of another crawler. A crawl that has already frozen a wrong user agent continues.
 func CheckAgent(c *config.Config) error {
 	if c.UserAgent == "" {
-		return nil // the program's own agent is used, or RequireContact rejects the config
+		return nil // the crawl uses the program's own agent, or RequireContact rejects the config
 	}
 	if err := robots.CheckAgent(c.UserAgent); err != nil {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
@@ -341,8 +341,8 @@ func CheckAgent(c *config.Config) error {
 	return nil
 }
 
-// compare compares a plan with the plan that the ledger names. same reports whether they are equal.
-// If the request must not replace the named plan, compare returns ErrPlanned.
+// compare compares a plan with the plan that the ledger names. same reports whether the plans are
+// equal. If the request must not replace the named plan, compare returns ErrPlanned.
 func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
 	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
 		return false, err

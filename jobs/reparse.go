@@ -190,8 +190,8 @@ func choosePlan(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.
 	})
 }
 
-// planReparse copies the source's plan of the next round, if the source has sealed that round.
-// planReparse returns false if the source has not sealed the round.
+// planReparse copies the source's plan of a round, if the source has sealed the round. planReparse
+// returns false if the source has not sealed the round.
 func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool, error) {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, crawl)
 	if err != nil || of.Of == "" {

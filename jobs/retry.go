@@ -22,9 +22,9 @@ var (
 // RetryRequest selects the tasks of a round to run again. The zero value of a request selects all
 // tasks without a result in the first unfinished stage.
 type RetryRequest struct {
-	Stage      stages.Stage // empty means the first stage that has tasks to run again
+	Stage      stages.Stage // stage of the tasks; empty means the first stage that has tasks to run again
 	Partitions []int        // partitions of the tasks; empty means all
-	Classes    []string     // select tasks whose newest attempt failed in one of these classes (manifest.FailureClasses); empty means all tasks
+	Classes    []string     // classes (manifest.FailureClasses) of the newest failed attempts; selects tasks; empty means all tasks
 }
 
 // Retry runs tasks without a result in the newest started round, and returns the number of tasks
@@ -73,7 +73,7 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 }
 
 // GiveUp ends the fetch tasks without a result in the newest started round, and returns the number
-// of tasks that it ended. GiveUp commits the outcomes that the checkpoints of these tasks list.
+// of tasks that it ended. GiveUp commits the outcomes that the checkpoints of the ended tasks list.
 // URLs without an outcome become deferred and are due in the next round. GiveUp sends no requests.
 // GiveUp takes over a running task only when the running attempt ends or stops renewing its lease.
 // The user should stop a running attempt before giving up its task.
@@ -117,7 +117,7 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 }
 
 // checkPartitions returns an error for partitions that the newest sealed round does not have. A
-// wrong number is an error even if all rounds are sealed and no task is retried.
+// partition that does not exist is an error even if all rounds are sealed.
 func (d *Driver) checkPartitions(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil || len(partitions) == 0 {
@@ -150,7 +150,7 @@ func (d *Driver) failedAs(ctx context.Context, p *manifest.Plan, stage stages.St
 	return kept, nil
 }
 
-// current returns the plan of the round that is not sealed, or nil if all rounds are sealed.
+// current returns the plan of the first round that is not sealed, or nil if all rounds are sealed.
 func (d *Driver) current(ctx context.Context, crawl string) (*manifest.Plan, error) {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil {

@@ -63,7 +63,7 @@ type StageStatus struct {
 	Stage    stages.Stage     `json:"stage"`
 	Tasks    int              `json:"tasks"`
 	Done     int              `json:"done"`
-	Running  int              `json:"running"`          // fetch tasks with a lease, even if the attempt is dead; unknown for other stages
+	Running  int              `json:"running"`          // number of fetch tasks with a lease, even if the attempt is dead; unknown for other stages
 	Failed   []TaskStatus     `json:"failed,omitempty"` // tasks without a result whose newest attempt failed
 	Attempts int              `json:"attempts"`         // number of ended attempts
 	Usage    manifest.Usage   `json:"usage"`            // cost of the ended attempts
@@ -102,7 +102,7 @@ type TaskStatus struct {
 // StatusReader.
 type StatusReader struct {
 	Bucket store.Bucket
-	Flags  string // flags, with a leading space, that printed commands get: all flags that this store needs, except --month
+	Flags  string // flags of printed commands, with a leading space: all flags for this store except --month
 
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // attempts that were read, by key

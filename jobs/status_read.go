@@ -61,9 +61,9 @@ func (r *StatusReader) readResults(ctx context.Context, p *manifest.Plan, stage 
 }
 
 // present returns the partitions of a stage that have a result. present needs one LIST for 1,000
-// results. For fetch, present returns nil, because a listing would also contain many segments.
-// After nil, the caller must read each result. A listing may omit objects, but present only decides
-// what status shows.
+// results. For fetch, present returns nil, because a listing would also contain many segments. If
+// present returns nil, the caller must read each result. A listing may omit objects, but present
+// only decides what status shows.
 func present(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) (map[int]bool, error) {
 	if stage == stages.Fetch {
 		return nil, nil

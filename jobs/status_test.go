@@ -168,7 +168,7 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 		{RetryRequest{Stage: stages.Merge, Partitions: []int{1, 2}, Classes: []string{manifest.ClassDiskFull}}, ""},
 		{RetryRequest{Classes: []string{manifest.ClassStoreDenied, manifest.ClassDiskFull}}, "merge@2026-11.0:0"},
 		{RetryRequest{Stage: stages.Merge, Classes: []string{manifest.ClassPermanent}}, "merge@2026-11.0:1"},
-		{RetryRequest{}, "merge@2026-11.0:2"}, // this task has no class, because none of its attempts is recorded
+		{RetryRequest{}, "merge@2026-11.0:2"}, // this task has no class, because it has no recorded attempt
 	} {
 		f.fake.ran = nil
 		n, err := f.driver.Retry(t.Context(), "2026-11", c.request)

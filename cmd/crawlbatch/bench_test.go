@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// benchServer, if set in the environment, makes the test binary serve the pages of BenchmarkMap.
-// The CPU time of the server then does not count in the benchmark.
+// benchServer, if set in the environment, makes the test binary serve the pages of BenchmarkMap. A
+// separate process keeps the CPU time of the server out of the benchmark.
 const benchServer = "CRAWLBATCH_BENCH_SERVER"
 
 const (
@@ -144,12 +144,12 @@ func cpu(b *testing.B) time.Duration {
 // BenchmarkMap measures a whole map task (robots.txt, capture, WARC, parse, segments, checkpoint)
 // on 3,000 pages of 64 hosts, plain and compressed. In the same run, BenchmarkMap measures the
 // floor, which is a bare loop of GET, html.Parse, gzip -1 and two SHA-1. BenchmarkMap reports the
-// CPU per page of the task and of the floor. The ratio of their pages per second should be at least
-// 1.
+// CPU per page of the task and of the floor. The task should handle at least as many pages per
+// second as the floor.
 //
 // With plain pages, WARC (gzip -1, SHA-1 of the block) takes a third of the task's CPU, and parse
-// takes a third. Parquet (mostly Zstandard of links) takes a sixth, and wire (system calls, SHA-1
-// of the payload) takes a tenth. Garbage collection takes the rest.
+// takes a third. Parquet (mostly Zstandard of links) takes a sixth of the CPU, and wire (system
+// calls, SHA-1 of the payload) takes a tenth. Garbage collection takes the rest of the CPU.
 func BenchmarkMap(b *testing.B) {
 	addr := benchProcess(b, benchServer)
 	for _, x := range []struct{ name, path string }{{"plain", "p"}, {"gzip", "z"}} {

@@ -55,8 +55,8 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	}
 }
 
-// ccIndexAnswers answers each question from rows, which are grouped by subset. An answer is a list
-// of lines in any order, each with values joined by bars.
+// ccIndexAnswers computes the answer to each question from rows, which are grouped by subset. An
+// answer is a list of lines in any order, each with values joined by bars.
 func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 	pages := rows["warc"]
 	all := slices.Concat(pages, rows["crawldiagnostics"], rows["robotstxt"])
@@ -145,7 +145,7 @@ func null(s string) string {
 	return s
 }
 
-// only returns line, or "" for a row that does not count.
+// only returns line, or "" if counts is false.
 func only(counts bool, line string) string {
 	if counts {
 		return line
@@ -153,7 +153,7 @@ func only(counts bool, line string) string {
 	return ""
 }
 
-// list returns the line of each row that counts.
+// list returns the non-empty lines that line makes of rows.
 func list(rows []schema.Capture, line func(schema.Capture) string) (lines []string) {
 	for _, c := range rows {
 		if l := line(c); l != "" {
@@ -163,7 +163,7 @@ func list(rows []schema.Capture, line func(schema.Capture) string) (lines []stri
 	return lines
 }
 
-// countBy groups equal lines and puts their number in the place of %d.
+// countBy groups equal lines and replaces %d by the number of equal lines.
 func countBy(rows []schema.Capture, line func(schema.Capture) string) []string {
 	counting := list(rows, line)
 	slices.Sort(counting)

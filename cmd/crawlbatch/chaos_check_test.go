@@ -34,15 +34,15 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lostAtMost bounds the work that a blow destroys. A request that was sent within lostAtMost before
-// the blow may be sent again. lostAtMost is the interval between two checkpoints plus the time to
+// lostAtMost bounds the work that a blow destroys. A crawl may repeat requests that it sent within
+// lostAtMost before a blow. lostAtMost is the interval between two checkpoints plus the time to
 // make a checkpoint on a busy machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
 // checkRepeats finds documents that were fetched again although no blow explains the repeated
 // request.
 func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
-	asked := map[string][]simweb.Entry{} // by URL
+	asked := map[string][]simweb.Entry{} // earlier requests, by URL
 	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
 	repeats := 0
 	for _, e := range entries {

@@ -40,8 +40,8 @@ func driverIn(b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.
 	}
 }
 
-// laterDriver makes the process drive a crawl with a clock that is ahead. The value of laterDriver
-// is the JSON of a later.
+// laterDriver is the environment variable that makes the test binary drive a crawl with a clock
+// that is ahead. The value of the variable is a later as JSON.
 const laterDriver = "CRAWLBATCH_CHAOS_LATER"
 
 type later struct {
@@ -142,8 +142,8 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 	}
 }
 
-// planning waits until round 0 is sealed. planning returns true if the process still runs at that
-// time and round 1 has not started.
+// planning waits until round 0 is sealed. planning returns true if the process still runs after
+// round 0 and round 1 has not started.
 func (c *chaos) planning(p *process, b store.Bucket) bool {
 	for {
 		sealed, err := manifest.Exists(c.t.Context(), b, layout.Sealed(demo.Crawl, 0))

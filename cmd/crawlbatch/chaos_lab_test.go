@@ -28,11 +28,11 @@ const (
 	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // number of kills in each scenario that kills; default 100
 )
 
-// The pace of the suite's crawls. The delays are so long that the server's log would show a
-// restarted process that ignores delays.
+// These constants set the pace of the suite's crawls. The delays are so long that the server's log
+// would show a restarted process that ignores delays.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // tolerated error of the gap between requests; shorter than the start of a process
+	chaosSlack = 240 * time.Millisecond // tolerated error of the gap between requests; a process needs longer to start
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )
@@ -67,7 +67,7 @@ type chaos struct {
 	interrupted bool // true: some processes got a signal to end
 }
 
-// blow is the time during which something was done to a process. The process still ran at the time
+// blow is the time during which the suite disturbed a process. The process still ran at the time
 // from.
 type blow struct {
 	from, to time.Time
@@ -155,13 +155,13 @@ func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
 	return c
 }
 
-// chaosWeb is truthWeb with fewer pages.
+// chaosWeb returns a truthWeb with fewer pages.
 func chaosWeb(t *testing.T) *simweb.Web {
 	t.Helper()
 	return webOf(t, 20, 40)
 }
 
-// webOf is truthWeb with another size.
+// webOf returns a truthWeb of another size.
 func webOf(t *testing.T, hosts, pages int) *simweb.Web {
 	t.Helper()
 	c := truthWebConfig()

@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// These scenarios change the store from outside while a crawl runs, or between its runs.
+// The scenarios in this file change the store from outside while a crawl runs, or between its runs.
 
 // dealt records a blow.
 func (c *chaos) dealt(b blow) {
@@ -45,7 +45,7 @@ func (c *chaos) removeLocks() {
 	own := filepath.Join(c.store, store.Reserved)
 	b := blow{from: time.Now()}
 	if c.chance(2) {
-		_ = os.RemoveAll(own) // RemoveAll fails if a process writes a file there meanwhile
+		_ = os.RemoveAll(own) // RemoveAll fails if a process writes a file into the folder meanwhile
 	} else {
 		locks, _ := filepath.Glob(filepath.Join(own, "locks", "*"))
 		for _, name := range locks {
@@ -56,9 +56,9 @@ func (c *chaos) removeLocks() {
 	c.dealt(b)
 }
 
-// recorded reports whether at most one attempt in a row recorded nothing, at each unfinished
-// partition of a directory store. Blows wait until recorded returns true. After three attempts that
-// record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
+// recorded reports whether the last or the last but one attempt at each unfinished partition
+// recorded an outcome. Blows wait until recorded returns true. After three attempts that record
+// nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
 func (c *chaos) recorded() bool {
 	k := &copies{c.store, map[string][]state{}}
 	k.look(c.t)
@@ -70,8 +70,8 @@ func (c *chaos) recorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. disturb may kill a run. A removed
-// file of the store may also interrupt a run that is planning or probing the store.
+// untilDone runs the crawl again and again until a run succeeds. disturb may kill a run. A file
+// that the test removes may also interrupt a run.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
 		p := c.run()
@@ -116,8 +116,8 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 		wg.Go(func() { work(0, false) })
 		wg.Go(func() { work(c.between(0, 2*time.Second), true) })
 		here := 0
-		// Hosts wait for an extra delay after each removal. The loop pauses after every 5 removals,
-		// so that attempts make progress.
+		// After each removal, hosts wait for an extra delay. The loop pauses after every 5
+		// removals, so that attempts make progress.
 		for ; left.Load() == 2; here++ {
 			time.Sleep(c.between(20*time.Millisecond, 1500*time.Millisecond))
 			if here%5 == 4 {
@@ -135,7 +135,7 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// copies are the states that checkpoints of a directory store had.
+// copies holds earlier states of the checkpoints of a directory store.
 type copies struct {
 	root string
 	of   map[string][]state // states of each checkpoint, oldest first, by key
@@ -230,7 +230,7 @@ func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
 
 // oldCheckpoints kills a crawl at random instants and puts an older copy of a checkpoint back.
 // Either the next attempt refuses the old copy and changes nothing, or the old copy lacks at most
-// one segment, as much as a crash may lose.
+// one segment, which a crash may lose, too.
 func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	refused, taken := 0, 0
 	for n := 0; n < r.kills; salt++ {
@@ -315,7 +315,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 		}
 	}
 	c.dealt(blow{from: old.seen, to: killed, hosts: hosts})
-	k.of[key] = slices.Clone(had[:older+1]) // later states do not belong to the history that the older state begins
+	k.of[key] = slices.Clone(had[:older+1]) // the attempt continues from the older state, so later states are obsolete
 	k.look(t)
 	return true
 }
@@ -345,7 +345,7 @@ func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
 	// The loop ends after 10 removals, because hosts wait for an extra delay after each removal.
 	for ; removed < 10 && left.Load() == 2; removed++ {
 		time.Sleep(c.between(100*time.Millisecond, 900*time.Millisecond))
-		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // RemoveAll fails if a process writes a file there meanwhile
+		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // RemoveAll fails if a process writes a file into the folder meanwhile
 	}
 	wg.Wait()
 	if removed < 5 {

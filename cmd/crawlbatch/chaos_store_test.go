@@ -22,7 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// awayFor is the time for which a store is unreachable, once per crawl.
+// awayFor is the time for which a store is unreachable. A store is unreachable once per crawl.
 const awayFor = 10 * time.Second
 
 // failingProxy forwards to a real S3 server and fails 5 % of requests.
@@ -157,8 +157,9 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		if err == nil {
 			break
 		}
-		// The driver and reduce tasks do not retry conditional writes to a directory, because such
-		// writes never fail like this in reality. The loop runs the crawl again, as a user would.
+		// The driver and reduce tasks do not retry conditional writes to a directory, because
+		// conditional writes to a real directory do not fail at random. The loop runs the crawl
+		// again, as a user would.
 		if tries > 100 {
 			t.Fatal(err)
 		}

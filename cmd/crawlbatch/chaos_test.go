@@ -70,8 +70,8 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
 		short := 0
 		for done := false; !done; {
-			// At most two processes in a row live too short for a checkpoint. After three, the
-			// crawl would enter serial mode.
+			// At most two processes in a row live too short for a checkpoint. After three short
+			// lives in a row, the crawl would enter serial mode.
 			life := c.between(10*time.Millisecond, 3500*time.Millisecond)
 			if life < 1500*time.Millisecond {
 				short++
@@ -149,8 +149,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// The suspensions end after eight. With endless suspensions, a host that asks for a pause
-	// longer than a process lives would never be requested again.
+	// The test suspends only eight times. Some hosts ask for a pause that is longer than the life
+	// of a suspended process, and would never be requested again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
@@ -174,8 +174,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		t.Errorf("paused %d times only", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
-		// After a suspension, one request per slot may come too soon, because the check of the
-		// request came before the suspension and the write came after. Later requests keep the
+		// After a suspension, one request per slot may come too soon, because the task checked the
+		// request before the suspension and sends the request after it. Later requests keep the
 		// delay of the new holder.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
@@ -195,7 +195,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 	for n := 0; ; n++ {
 		calm := c.between(500*time.Millisecond, 3*time.Second)
 		if n == 10 {
-			calm = time.Hour // 10 blows are enough
+			calm = time.Hour // the test stops after 10 blows
 		}
 		if !p.lives(calm) {
 			code, out := p.wait()
@@ -205,7 +205,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 			if code != exitInterrupted {
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
-			p = c.run() // the message tells the user to run the command again
+			p = c.run() // the test runs the command again, as the message says
 			continue
 		}
 		dir := scratch

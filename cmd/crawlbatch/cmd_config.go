@@ -55,8 +55,8 @@ func runConfig(ctx context.Context, c *common, month, output string) error {
 }
 
 // configFlags defines the flags that set keys of the config. If kubernetes is true, configFlags
-// defines the flags of the section kubernetes, on a command. If kubernetes is false, configFlags
-// defines all other flags, on the root.
+// defines the flags of the section kubernetes on a command. If kubernetes is false, configFlags
+// defines all other flags on the root.
 func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
 	flags := cmd.Flags()
 	if !kubernetes {

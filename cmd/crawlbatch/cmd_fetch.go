@@ -77,7 +77,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	return inspect.Answered(*rows.Fetch)
 }
 
-// waits prints what the command waits for.
+// waits prints the reason for which the command waits.
 func (c *common) waits(w stages.Wait) {
 	in := ""
 	if !w.Until.IsZero() {

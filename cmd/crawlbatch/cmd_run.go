@@ -154,7 +154,7 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 	}
 	shown := o.show(ctx, b, client != nil)
 	if shown.Live() {
-		try.Log = o.logFrom(slog.LevelWarn) // the display shows the progress of tasks
+		try.Log = o.logFrom(slog.LevelWarn) // the log omits progress, because the display shows the progress of tasks
 	}
 	try.Progress, try.Watcher = r.metrics.Progress(shown), shown
 	d = &jobs.Driver{

@@ -186,8 +186,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 	return nil
 }
 
-// lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. A claim of a
-// sealed round makes no other crawl wait, even if this process dies.
+// lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. runQuarantine
+// claims a sealed round, because such a claim makes no other crawl wait even if this process dies.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

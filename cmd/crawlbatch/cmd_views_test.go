@@ -125,7 +125,7 @@ func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
 	}
 }
 
-// The round has format 2, but the stage that wrote the parts may be frozen at format 1.
+// A round of format 2 may have parts that a stage of format 1 wrote.
 func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
 	dir := sealedStore(t, 3, map[string]int{"2026-11": 1})
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(layout.Inputs("2026-11", 0, "rank")))); err != nil {

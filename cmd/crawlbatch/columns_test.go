@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// nullInTheDemo lists the columns that are null in every row of the demo, and why.
+// nullInTheDemo lists the columns that are null in every row of the demo, with the reason.
 var nullInTheDemo = map[string]string{
 	"captures.url_host_4th_last_part":     "host names of the synthetic web have three labels at most",
 	"captures.url_host_5th_last_part":     "the same",

@@ -100,7 +100,7 @@ func (h *harmed) say(ctx context.Context, command string, args ...string) spoken
 }
 
 func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Report) {
-	// The audit of only the harmed round shows the damage in half the time.
+	// An audit of only the harmed round also shows the damage, and takes half the time.
 	if round := placeOf(h.touched).round; len(h.t.keys) == 1 && strings.Contains(h.touched, "/round=") {
 		args = append(args, "--round", strconv.Itoa(round))
 	}
@@ -112,9 +112,9 @@ func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Rep
 	return a, &r
 }
 
-// carryOn runs the commands that only read, then continues the crawl. If run refuses or breaks a
-// promise, carryOn follows the advice, puts the object back and continues again. carryOn returns
-// the output of the commands.
+// carryOn first runs the commands that only read, and then continues the crawl. If run refuses or
+// breaks a promise, carryOn follows the advice, puts the object back and continues again. carryOn
+// returns the output of the commands.
 func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err error) {
 	audit, report := h.audit(ctx)
 	status, views := h.say(ctx, "status"), h.say(ctx, "views")

@@ -93,14 +93,14 @@ func kindOf(key string) string {
 	return ""
 }
 
-// A target holds the objects of a store that a row of the damage table harms.
+// target holds the objects of a store that a row of the damage table harms.
 type target struct {
 	crawl  string
 	keys   []string // key of one object, or the keys of a folder
 	others map[string]string
 }
 
-// The damages, in the order of the table's rows.
+// The damages are in the order of the table's rows.
 const (
 	isDeleted   = "deleted"
 	isEmptied   = "emptied"
@@ -143,8 +143,8 @@ func inHarmed(key, crawl, rest string) bool {
 	return crawl == harmedMonth && strings.HasPrefix(key, layout.CrawlDir(harmedMonth)+rest)
 }
 
-// targets finds the objects that each row harms in a store. For each kind, this is the object of
-// the newest round and the lowest partition.
+// targets finds the objects that each row harms in a store. Of each kind, targets takes the object
+// of the newest round and the lowest partition.
 func targets(keys []string) (map[string]*target, error) {
 	found, of := map[string]*target{}, map[string]map[string][]string{}
 	for _, key := range keys {

@@ -23,8 +23,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// The crawls of the stores that the damage suite harms. The first month is finished. The newest
-// round of the second month is in the state that names the store.
+// These constants name the crawls of the stores that the damage suite harms. The first month is
+// finished. The newest round of the second month is in the state that names the store.
 const (
 	earlierMonth = "2026-10"
 	harmedMonth  = "2026-11"
@@ -74,8 +74,8 @@ func serveLogged(t testing.TB, web *simweb.Web) *loggedWeb {
 	return w
 }
 
-// ask records a request and reports whether the gate lets it pass. ask does not record a request
-// that the gate holds back, because such a request gets no answer.
+// ask records a request and reports whether the gate lets the request pass. ask does not record a
+// request that the gate holds back, because such a request gets no answer.
 func (w *loggedWeb) ask(url string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +179,7 @@ func runArgs(dir, crawl, addr string) []string {
 	return []string{"run", "--month", crawl, "--rounds", rounds, "--store", dir, "--connect-to", "::" + addr}
 }
 
-// newDamageLab builds the stores: fetching, killed, reducing and sealed.
+// newDamageLab builds the stores fetching, killed, reducing and sealed.
 func newDamageLab(t testing.TB) *damageLab {
 	t.Helper()
 	l := &damageLab{t: t, web: damageWeb(t), conf: filepath.Join(t.TempDir(), "c.yaml")}
@@ -221,7 +221,7 @@ func newDamageLab(t testing.TB) *damageLab {
 	image := l.killAmid(killed, kills)
 	l.state("killed", image, kills, fetching.dir, before, first, planned)
 
-	// A file stands where a stage's folder belongs, so the round stops before that stage.
+	// A file stands where a stage's folder belongs, so the round stops before the stage begins.
 	reducing := l.copyOf(dir)
 	reduces := serveLogged(t, l.web)
 	reduces.pages = slices.Clone(web.pages)
@@ -361,7 +361,7 @@ func linkStore(from, to string) error {
 	})
 }
 
-// finish continues an unharmed copy to its end, whose result every harmed copy must reach.
+// finish continues an unharmed copy to its end. Every harmed copy must reach the same result.
 func (l *damageLab) finish(s *damageState) {
 	l.t.Helper()
 	if s.reached != "" {

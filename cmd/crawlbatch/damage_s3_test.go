@@ -18,8 +18,8 @@ import (
 // s3Cells are the cells that are judged on a real S3 server too.
 var s3Cells = regexp.MustCompile(`^(fetching/(fetch: (checkpoint|taken)/(deleted|older version|another partition's)|(ledger|crawls|active).json/deleted|WARC file/(deleted|stray copy)|politeness.json/older version|folder: (the newest round|one partition's fetch, and its WARC files)/deleted)|killed/fetch: checkpoint/(deleted|emptied)|reducing/(merge: result|merge: inputs.json|table: fetches)/deleted|sealed/(sealed.json|table: urls|WARC file)/(deleted|one byte changed|stray copy))$`)
 
-// TestDamageS3 judges a selection of the cells on a real S3 server. The commands must say the same
-// as on a directory.
+// TestDamageS3 judges a selection of the cells on a real S3 server. The commands must print the
+// same messages as for a directory.
 func TestDamageS3(t *testing.T) {
 	if os.Getenv(damageSwitch) == "" {
 		t.Skipf("%s is not set: `make test-damage` runs this", damageSwitch)

@@ -45,8 +45,8 @@ func (c *damageCell) short() bool {
 
 var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|another crawl's)|folder: the newest round's plan/deleted)$|^sealed/(table: fetches/one byte changed|WARC file/deleted|sealed.json/emptied)$`)
 
-// lesser matches kinds that share all code of their checks with another kind. The suite harms
-// lesser kinds in only two ways.
+// lesser matches kinds of objects that the commands treat like another kind. The suite harms lesser
+// kinds in only two ways.
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt)$|^reparse, `)
 
 // elsewhere reports whether another column already has the cell, because finished crawls and rounds

@@ -69,9 +69,9 @@ func compareRowCounts(t *testing.T, views string, sealed []*manifest.Sealed) {
 	}
 }
 
-// ccIndexColumns lists the columns of Common Crawl's cc-index in the order of its flat
-// schema (cc-index-table, cc-index-schema-flat.json), with DuckDB's types. Crawlbatch adds
-// the columns of revisits before the partition columns, and round at the end.
+// ccIndexColumns lists the columns of Common Crawl's cc-index in the order of its flat schema
+// (cc-index-table, cc-index-schema-flat.json), with DuckDB's types. Crawlbatch adds the columns of
+// revisits before the partition columns, and the column round at the end.
 const ccIndexColumns = `url_surtkey VARCHAR, url VARCHAR, url_host_name VARCHAR, url_host_tld VARCHAR,
 url_host_2nd_last_part VARCHAR, url_host_3rd_last_part VARCHAR, url_host_4th_last_part VARCHAR, url_host_5th_last_part VARCHAR,
 url_host_registry_suffix VARCHAR, url_host_registered_domain VARCHAR, url_host_private_suffix VARCHAR, url_host_private_domain VARCHAR,

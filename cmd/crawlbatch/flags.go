@@ -13,15 +13,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// withOptions makes cmd a command without arguments that runs run with the options that its flags
-// have set.
+// withOptions completes cmd as a command without arguments. The command calls run with the options
+// that the flags have set.
 func withOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
 	return cmd
 }
 
-// These functions define flags that several commands have.
+// The functions in this file define flags that several commands have.
 
 func monthFlag(cmd *cobra.Command, month *string, help string) {
 	cmd.Flags().StringVar(month, "month", "", help+", such as 2026-11")

@@ -22,9 +22,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// format1Store unpacks the store of a round that the last crawlbatch of format 1 crawled: 8 URLs of
-// simweb in 3 partitions. The tar file omits all WARC files, and the files of the reduce stages
-// except manifests.
+// format1Store unpacks the store of a round that the last crawlbatch of format 1 crawled. The round
+// has 8 URLs of simweb in 3 partitions. The tar file omits all WARC files, and the files of the
+// reduce stages except manifests.
 func format1Store(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format1/store.tar.gz")
@@ -142,7 +142,7 @@ func TestAStageThatFormat1FrozeEndsInFormat1AndTheNextBeginsInFormat2(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledgertest.Make(t, b, "2026-10") // makes the ledger from the remaining documents
+	ledgertest.Make(t, b, "2026-10") // Make builds the ledger from the remaining documents
 	crawlbatch(t, "run", "--month", "2026-10", "--rounds", "1", "--store", dir)
 	got := format1Result(t, dir, stages.Merge, 2)
 	for i, f := range want.Files {

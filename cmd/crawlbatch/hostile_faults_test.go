@@ -21,7 +21,7 @@ func hostileFaults() []hostileFault {
 		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults())
 }
 
-// okPage adds to a fault the expectation that its document is stored.
+// okPage returns a fault whose document must be stored.
 func okPage(f hostileFault) hostileFault {
 	f.outcome, f.status, f.page = schema.OK, 200, true
 	return f
@@ -185,14 +185,14 @@ func bombFaults() []hostileFault {
 			x.answer(text, "Content-Encoding: "+strings.Join(codings, ", "))
 		}})
 	}
-	// Six layers are more than the fetcher undoes. The rest is still compressed data and no
-	// document.
+	// Six layers of compression are more than the fetcher undoes. After the last undone layer, the
+	// content is still compressed and no document.
 	six := bomb("bomb-six-layers", page, "gzip", "gzip", "gzip", "gzip", "gzip", "gzip")
 	six.outcome, six.truncated, six.page = schema.MIMEFiltered, "", false
 	five := bomb("five-layers", page, "gzip", "br", "zstd", "gzip", "br")
 	five.truncated = ""
 	window := okPage(hostileFault{name: "zstd-window", warning: "coding-corrupt", truncated: schema.TruncatedDisconnect, serve: func(x exchange) {
-		// This frame asks for a window of 3.75 TB (RFC 8878, 3.1.1.1.2).
+		// This Zstandard frame asks for a window of 3.75 TB (RFC 8878, 3.1.1.1.2).
 		x.answer("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", "Content-Encoding: zstd")
 	}})
 	return []hostileFault{
@@ -351,7 +351,8 @@ func robotsFaults() []hostileFault {
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
 	// respelled returns two faults whose robots.txt denies another spelling of the requested path.
-	// The path is that of a planned URL in one fault, and of a redirect's target in the other.
+	// In one fault the path belongs to a planned URL, and in the other fault to a redirect's
+	// target.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }

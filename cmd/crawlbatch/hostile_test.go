@@ -43,17 +43,17 @@ fetch:
 plan: {max_depth: 3, budgets: {default: 200}}
 `
 
-// hostileFault is a way to misbehave, and how a crawl must record it.
+// hostileFault is a way in which a server misbehaves, with the rows that a crawl must record.
 type hostileFault struct {
 	name   string
 	url    string           // the planned URL; "" is http://NAME.test/
 	canon  string           // the canonical URL; "" if it equals url
-	serve  func(x exchange) // answers requests for pages; nil: sends a page without fault
-	robots func(x exchange) // answers requests for robots.txt; nil: sends 404
+	serve  func(x exchange) // answers requests for pages; nil: the server sends a page without fault
+	robots func(x exchange) // answers requests for robots.txt; nil: the server sends 404
 	tls    string           // kind of TLS handshake, described in hostileWeb.handshake
 	dns    string           // kind of DNS answer, described in hostileWeb.nameAnswer
 
-	// These fields are the expected values of the planned URL's row.
+	// These fields are expected values in the planned URL's row.
 	outcome   schema.Outcome
 	status    int16
 	truncated string

@@ -208,7 +208,7 @@ func (x exchange) page(body string) {
 	x.answer("<!doctype html><title>" + x.r.Host + "</title>" + body)
 }
 
-// handshake begins TLS as the fault prescribes.
+// handshake begins TLS in the way that the fault prescribes.
 func (w *hostileWeb) handshake(c net.Conn) {
 	errPlayed := errors.New("the fault was played")
 	tc := tls.Server(c, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {

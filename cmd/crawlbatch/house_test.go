@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// These bounds keep the code small enough for a newcomer to remember.
+// The bounds keep the code so small that a newcomer can remember it.
 const (
 	mostLines      = 3000 // largest number of lines in a package, without tests
-	mostComplexity = 25   // cyclomatic complexity of a function
+	mostComplexity = 25   // largest cyclomatic complexity of a function
 	mostFunction   = 100  // largest number of lines in a function
 	mostPurpose    = 200  // largest number of bytes in a package's sentence of purpose
 )

@@ -20,7 +20,7 @@ import (
 )
 
 // These environment variables configure the suite that runs on a real cluster. The suite must run
-// in the cluster's network, because pods must reach its processes.
+// in the cluster's network, because pods must reach the suite's processes.
 const (
 	clusterSwitch = "CRAWLBATCH_CLUSTER" // address that the suite listens on; if unset, the suite is skipped
 	clusterImage  = "CRAWLBATCH_IMAGE"   // container image of the same version as clusterBinary
@@ -90,7 +90,7 @@ type clusterPlan struct {
 	replace []string // replacements in the config text, as pairs of old and new text
 }
 
-// crawl makes a namespace from the manifests, and plans a crawl.
+// crawl makes a namespace from the manifests and plans a crawl in the namespace.
 func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
 	t.Helper()
 	if p.hosts == 0 {
@@ -176,7 +176,7 @@ func (c *clusterCrawl) dir() string {
 	return filepath.Join(c.server.Dir, strings.TrimPrefix(c.store, "s3://"))
 }
 
-// kubectl runs the program kubectl. If the program fails, the test fails.
+// kubectl runs the program of the same name. If the program fails, the test fails.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl("", args...)
@@ -186,7 +186,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// tryKubectl runs kubectl. The output is returned even if kubectl fails.
+// tryKubectl runs kubectl. tryKubectl returns the output even if kubectl fails.
 func tryKubectl(stdin string, args ...string) (string, error) {
 	cmd := exec.Command("kubectl", args...)
 	var out, errs bytes.Buffer

@@ -42,7 +42,7 @@ func TestKubernetes(t *testing.T) {
 			})
 		}
 	})
-	// The following scenarios overload or stop the node, so no other scenario runs beside them.
+	// The last scenarios overload or stop the node, so they run alone.
 	t.Run("200 partitions", func(t *testing.T) { manyPartitions(t, r, 50_000) })
 	t.Run("disturbed", func(t *testing.T) { disturbedCluster(t, r, 100_000) })
 }

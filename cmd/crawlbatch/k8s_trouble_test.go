@@ -40,7 +40,7 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			if code == 0 {
 				break
 			}
-			if code != exitTasksFailed { // the blows may have hit an index too often
+			if code != exitTasksFailed { // too many blows may have hit the same index of the Job
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
 			driver = c.run()
@@ -94,7 +94,7 @@ func (c *clusterCrawl) draw(n int) int {
 	return c.random.IntN(n)
 }
 
-// podGroup matches the part of a container's cgroup that holds its pod's UID.
+// podGroup matches the part of a container's cgroup path that contains the UID of the pod.
 var podGroup = regexp.MustCompile(`/pod([0-9a-f-]{36})/`)
 
 // podOf returns the name of a process's pod, or "" if the pod is gone.
@@ -126,7 +126,7 @@ func (c *clusterCrawl) deletePod(p podProcess) {
 	c.struck(from, p)
 }
 
-// evictPod evicts a pod, as draining a node does.
+// evictPod evicts a pod in the same way as a drained node does.
 func (c *clusterCrawl) evictPod(p podProcess) {
 	pod := c.podOf(p)
 	eviction := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, pod, c.namespace)
@@ -138,8 +138,8 @@ func (c *clusterCrawl) evictPod(p podProcess) {
 	c.struck(from, p)
 }
 
-// memoryGroup matches the line of a process's cgroups that limits its memory, in cgroups
-// version 1 and 2.
+// memoryGroup matches the line in a process's list of cgroups that names the memory cgroup, for
+// cgroups version 1 and 2.
 var memoryGroup = regexp.MustCompile(`(?m)^(?:\d+:memory:|0::)(/kube.*)$`)
 
 // squeeze lowers a container's memory limit below its use, until the kernel kills the container.
@@ -246,7 +246,7 @@ func (p *process) says(t *testing.T, text string, most time.Duration) {
 	}
 }
 
-// interrupt ends a driver as Ctrl-C does.
+// interrupt sends a driver the signal of Ctrl-C.
 func (p *process) interrupt(t *testing.T) {
 	t.Helper()
 	_ = p.cmd.Process.Signal(os.Interrupt)
@@ -258,8 +258,8 @@ func (p *process) interrupt(t *testing.T) {
 // sayWithin is the time within which a driver must report what blocks a crawl.
 const sayWithin = 30 * time.Second
 
-// tooLittleMemory lets the kernel kill a pod at its memory limit, and raises the limit as
-// the driver advises.
+// tooLittleMemory lets the kernel kill a pod at its memory limit, and then raises the limit, as the
+// driver advises.
 func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
 	p := c.run()

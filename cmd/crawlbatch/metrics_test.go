@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// said collects the output of a command. Other goroutines may read the output meanwhile.
+// said collects the output of a command. Other goroutines may read the output while the command
+// writes.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

@@ -34,15 +34,16 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 	return c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
 }
 
-// openArchive opens a store with WARC files of another crawler, which is never written to.
+// openArchive opens a store with WARC files of another crawler. crawlbatch never writes to this
+// store.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
 	// Only writers need locks and links, which a shared file system may lack.
 	const oneMachine = true
 	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
 }
 
-// openBucket opens a directory or an S3 prefix and adds retries. Reads from S3 also get hedged
-// requests.
+// openBucket opens a directory or an S3 prefix and adds retries. For reads from S3, openBucket also
+// adds hedged requests.
 func (c *common) openBucket(ctx context.Context, address string, options s3store.Options, oneMachine bool, reach func(*s3store.Store, context.Context) error) (store.Bucket, error) {
 	retries := &store.RetryLog{Log: c.log, Now: time.Now}
 	retry := store.Retry{OnRetry: retries.Read}
@@ -211,7 +212,7 @@ func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) er
 		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s: what it lost before cannot be known; the next plan, run, retry, task or reparse gives the store its ledgers\n", crawl)
 	}
 	if errors.Is(err, ledger.ErrLost) {
-		return nil // the command itself reports lost objects that it needs
+		return nil // noteOlder ignores errors here: the command itself reports lost objects
 	}
 	return err
 }

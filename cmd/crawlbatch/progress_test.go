@@ -7,7 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A config cannot name an IPv6 address under domains, so a user cannot stop such a host.
+// A user cannot stop a host with an IPv6 address, because politeness.domains cannot name such an
+// address.
 func TestTheAdviceStopsAHostOnlyWhereAConfigCanNameIt(t *testing.T) {
 	for host, stop := range map[string]string{
 		"a.test": "{a.test: {stop: not now}}", "a.test:8080": "{a.test: {stop: not now}}", "10.0.0.1:80": "{10.0.0.1: {stop: not now}}",

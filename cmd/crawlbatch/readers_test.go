@@ -27,13 +27,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// readersVariable lists the readers of testdata/readers/aggregate.py to test, each with its
-// Python interpreter: pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
+// readersVariable lists the readers of testdata/readers/aggregate.py to test, each with its Python
+// interpreter, such as pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
 const readersVariable = "CRAWLBATCH_READERS"
 
 // misread lists columns that a reader reads wrong because of a bug in the reader. If pandas keeps
-// text in Arrow, fastparquet 2026.9.0 takes plain pages after dictionary pages for the first pages
-// of the column. Other writers make such columns too. fastparquet-objects reads such columns.
+// text in Arrow, fastparquet 2026.9.0 reads plain pages after dictionary pages as the first pages
+// of the column. Other writers also make columns with both kinds of pages. The reader
+// fastparquet-objects reads such columns correctly.
 var misread = map[string][]string{"fastparquet": {"hard.overflow"}}
 
 // readTable is a table for the readers, stored as a folder of files.
@@ -49,8 +50,8 @@ type readColumn struct {
 }
 
 // TestReadersAgree compares the values that other programs read with the stored values. The
-// comparison covers every column of every dataset of a crawl, of its plans and of a table of hard
-// cases.
+// comparison covers every column of every dataset of a crawl, of the crawl's plans and of a table
+// of hard cases.
 func TestReadersAgree(t *testing.T) {
 	readers := os.Getenv(readersVariable)
 	if readers == "" {
@@ -316,7 +317,7 @@ func hardTable(t *testing.T, dir string) readTable {
 	return rt
 }
 
-// aggregates computes the same aggregates as aggregate.py, from the stored values.
+// aggregates computes from the stored values the aggregates that aggregate.py computes.
 func aggregates(t *testing.T, rt readTable) map[string][]any {
 	files, err := filepath.Glob(filepath.Join(rt.Folder, "*.parquet"))
 	if err != nil || len(files) == 0 {

@@ -155,7 +155,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{
-		// the folder where `make build` puts the binary
+		// bin is the folder where `make build` puts the binary
 		"bin/crawlbatch": "#!/bin/sh\ncase \" $* \" in\n*\" --config \"* | *\" simweb \"*) exec " + real + " \"$@\" ;;\nesac\nexec " + real + " \"$@\" --config \"" + dir + "/quick.yaml\"\n",
 		"bin/duckdb":     "#!/bin/sh\n[ \"$1\" = -init ] && [ -s \"$2\" ] && [ \"$3\" = -c ] && [ -n \"$4\" ]\n",
 		"quick.yaml": "politeness: {delay: 5ms}\nplan: {partition_urls: 12}\nfetch:\n  connect_to: [\"::" + address + "\"]\n" +

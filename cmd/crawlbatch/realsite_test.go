@@ -25,8 +25,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// realSites lists Debian's HTML documentation packages, each under its own host name. Other people
-// wrote the pages of these packages.
+// realSites lists Debian's HTML documentation packages, each under its own host name. The pages
+// come from people outside this project.
 var realSites = map[string]string{
 	"policy.debian.test": "/usr/share/doc/debian-policy",
 	"devref.debian.test": "/usr/share/doc/developers-reference/docs",
@@ -148,7 +148,7 @@ type answer struct {
 	file    string
 }
 
-// realAnswer predicts nginx's answer.
+// realAnswer predicts the answer of nginx to a request for a URL.
 func realAnswer(u *url.URL) answer {
 	if u.Host == realAlias {
 		return answer{outcome: schema.Redirected, target: "http://policy.debian.test" + u.RequestURI()}
@@ -260,7 +260,7 @@ func readDocument(t *testing.T, file, base string) readPage {
 type expected struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]readPage
-	nofollow map[string]bool // targets that pages ask not to follow, without a target that another link leads to
+	nofollow map[string]bool // targets to which only links lead that ask not to be followed
 }
 
 // walkRealSites crawls the files on disk, round by round.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// cmd/README.md lists the flags that the commands define.
+// cmd/README.md must list the flags that the commands define.
 func TestDocumentsHaveTheReferenceOfCommands(t *testing.T) {
 	const begin, end = "<!-- generated: commands -->\n", "<!-- end -->\n"
 	text, want := fileOfTree(t, "cmd/README.md"), commandReference(newRoot(&common{out: &bytes.Buffer{}}))

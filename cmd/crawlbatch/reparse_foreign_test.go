@@ -24,9 +24,9 @@ import (
 )
 
 // asCommonCrawl rewrites the WARC files of a store in the style of Common Crawl. asCommonCrawl
-// undoes transfer and content codings and renames their header fields. Each response gets a
-// warcinfo, a request and a metadata record around it. asCommonCrawl returns the names of the
-// rewritten files, one on each line.
+// undoes transfer and content codings and renames their header fields. asCommonCrawl puts a
+// warcinfo, a request and a metadata record around each response. asCommonCrawl returns the names
+// of the rewritten files, one on each line.
 func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	t.Helper()
 	for n, key := range keysBelow(t, from) {
@@ -80,7 +80,7 @@ func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	return paths
 }
 
-// decoded returns the head and body of a response with its codings undone.
+// decoded returns the head and the body of a response after undoing all codings.
 func decoded(t *testing.T, block []byte) [][]byte {
 	t.Helper()
 	x, err := wire.Replay(block, false, wire.Limits{})
@@ -101,8 +101,8 @@ func decoded(t *testing.T, block []byte) [][]byte {
 	return [][]byte{[]byte(head), bytes.Clone(x.Body)}
 }
 
-// byFetch lists the stable columns of pages that describe how a page was found and stored. Other
-// columns describe the content.
+// byFetch lists the stable columns of pages that describe how a page was found and stored. The
+// remaining columns describe the content of a page.
 var byFetch = []string{"content_digest", "planned_url", "depth", "changed", "inlinks", "rank", "cluster_size", "duplicate_of", "duplicate_kind", "content_signal"}
 
 // contentRows returns the rows of pages by URL, without the columns of byFetch.

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 )
 
-// TestS3WARCFilesOfOthersAreReadWithoutAWrite reparses WARC files from one bucket into a
-// store in another. The first bucket stays unchanged.
+// TestS3WARCFilesOfOthersAreReadWithoutAWrite reparses WARC files from one bucket into a store in
+// another bucket. The bucket with the WARC files must stay unchanged.
 func TestS3WARCFilesOfOthersAreReadWithoutAWrite(t *testing.T) {
 	server := versitygw.Start(t)
 	for _, pair := range server.Env(server.Endpoint) {

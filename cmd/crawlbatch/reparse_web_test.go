@@ -27,7 +27,8 @@ func reparseWeb(t *testing.T) (addr string) {
 	return server.Listener.Addr().(*net.TCPAddr).String()
 }
 
-// filler makes a page long enough to be stored once for all its URLs.
+// filler returns text that makes a page so long that a crawl stores the page only once for all its
+// URLs.
 func filler(seed string) string {
 	var b strings.Builder
 	for i := range 80 {
@@ -106,7 +107,7 @@ func answerReparse(w http.ResponseWriter, r *http.Request) {
 		h.Set("X-Robots-Tag", "noarchive")
 		send(reparsePage("no copy either", "", "/deep2 /deep"))
 	case "a.test/twin", "a.test/twin2":
-		// These two URLs return the same bytes, but each URL has its own header.
+		// Two URLs return the same body, but each URL sends a Link header of its own.
 		h.Set("Link", fmt.Sprintf(`<http://a.test%s?alternate>; rel="alternate"; hreflang="de"`, r.URL.Path))
 		send(reparsePage("twin", "", "/deep"))
 	case "a.test/feed":

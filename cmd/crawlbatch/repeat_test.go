@@ -97,7 +97,7 @@ func withoutStale(dataset string, rows []string) []string {
 }
 
 // hopsOnce is withoutStale that also removes repeated rows. A task that ends between the hops of a
-// redirect has recorded the first hop. Later the task follows all hops again.
+// redirect has recorded the first hop. The next attempt follows all hops again.
 func hopsOnce(dataset string, rows []string) []string {
 	rows = withoutStale(dataset, rows)
 	if dataset == "requests" || dataset == "captures" {
@@ -167,8 +167,8 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 	return all
 }
 
-// reduceAgain copies the first round's plan and the results of its fetch stage to a new store,
-// calls run to run the reduce stages there, and compares every object byte for byte.
+// reduceAgain copies the first round's plan and the results of its fetch stage to a new store, lets
+// run execute the reduce stages in the new store, and compares every object byte for byte.
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")
@@ -223,8 +223,8 @@ func keysBelow(t *testing.T, dir string) []string {
 			return err
 		}
 		key, err := filepath.Rel(dir, path)
-		// keysBelow leaves out these documents and the records of attempts, because they contain
-		// times and costs.
+		// keysBelow leaves out these documents and the records of attempts, because times and costs
+		// in them differ.
 		volatile := []string{"active.json", "crawls.json", "ledger.json"}
 		if !slices.Contains(volatile, d.Name()) && !strings.Contains(filepath.ToSlash(key), "/attempts/") {
 			keys = append(keys, filepath.ToSlash(key))

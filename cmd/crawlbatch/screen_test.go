@@ -181,7 +181,7 @@ func TestScreenShowsWhatTerminalsShow(t *testing.T) {
 		{"a bell", "\a", "\n", 0, 1},
 	} {
 		s := newScreen(10, 4)
-		for _, b := range []byte(c.wrote) { // write must accept a text in pieces of any size
+		for _, b := range []byte(c.wrote) { // the screen must accept a text in pieces of any size
 			s.write([]byte{b})
 		}
 		if s.text() != c.want || len(s.wrapped) != c.wraps || len(s.odd) != c.odd {
@@ -191,7 +191,7 @@ func TestScreenShowsWhatTerminalsShow(t *testing.T) {
 	s := newScreen(20, 4)
 	s.write([]byte("0123456789abcdef\r\nx\r\n"))
 	s.resize(8, 4)
-	s.write([]byte("\r\x1b[3A\x1b[Jy\r\n")) // the two rows have become three rows by folding
+	s.write([]byte("\r\x1b[3A\x1b[Jy\r\n")) // the narrower terminal has folded the two rows into three rows
 	if got := s.text(); got != "y\n\n" {
 		t.Errorf("after a resize: %q", got)
 	}

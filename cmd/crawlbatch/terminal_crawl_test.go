@@ -149,7 +149,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		s.interrupt()
 		s.ends(exitInterrupted)
 
-		// The command `status` shows the same wait from the checkpoint.
+		// The command `status` shows the wait for the host from the checkpoint.
 		s = onTerminal(t, w.dir, width, nil, w.args("status")...)
 		s.ends(exitDone)
 		if shown := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(shown, "waits for h0.test: robots.txt answered 503, asked again at ") || !strings.Contains(shown, "as of ") {
@@ -157,7 +157,7 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		}
 	}
 	if !testing.Short() {
-		// The advised command ends the wait, because it stops the host while the crawl runs.
+		// The command in the advice ends the wait by stopping the host while the crawl runs.
 		stopped := newSmallWeb(t, 2, 3, 10*time.Millisecond)
 		stopped.refuse.Store(true)
 		stopped.plan(t)
@@ -224,8 +224,8 @@ func TestDemoOnATerminalIsInterruptedAndResumed(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := onTerminal(t, dir, 80, nil, "demo")
-	// The crawl is interrupted once the picture counts URLs as recorded. Round 0 plans
-	// 1,018 URLs, and its fetch takes seconds.
+	// The test interrupts the crawl once the picture counts recorded URLs. Round 0 plans 1,018
+	// URLs, and its fetch takes seconds.
 	s.waitForMatch(regexp.MustCompile(`[1-9][0-9]* of 1,018 URLs`))
 	s.interrupt()
 	s.ends(exitInterrupted)

@@ -133,7 +133,7 @@ func (s *session) ends(code int) {
 	case <-time.After(patience):
 		s.t.Fatalf("it does not end:\n%s", s.text())
 	}
-	_ = s.cmd.Wait() // ProcessState has the exit code
+	_ = s.cmd.Wait() // the exit code is in ProcessState
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("it ended with %d, want %d:\n%s", got, code, s.text())
 	}

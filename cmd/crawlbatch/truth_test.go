@@ -242,8 +242,8 @@ func sorted[T any](rows []T, key func(T) string) []T {
 	return rows
 }
 
-// pageRow holds the stable columns of a page. The text of a broken document is left out, because
-// the text depends on how a parser repairs the document.
+// pageRow holds the stable columns of a page. pageRow leaves out the text of a broken document,
+// because the text depends on how a parser repairs the document.
 type pageRow struct {
 	URL, PlannedURL, ETag                     string
 	Depth                                     int32
@@ -391,7 +391,7 @@ func truthNext(r truth.Round) []string {
 	return rows
 }
 
-// crawledNext returns the URLs that a round left to be fetched.
+// crawledNext returns the URLs that a round left for later rounds to fetch.
 func crawledNext(urls []schema.URLRecord) []string {
 	var rows []string
 	for _, u := range urls {

@@ -71,7 +71,7 @@ func TestWarcioReadsAWholeCrawl(t *testing.T) {
 			}
 			switch {
 			case got.Type == "revisit":
-				want.Payload = "" // the payload is in another record
+				want.Payload = "" // a revisit has its payload in another record
 			case c.Truncated == "disconnect":
 				// If chunks break off or are damaged, warcio counts the rest as payload. The stored
 				// digest covers only the complete chunks.

@@ -1,4 +1,4 @@
-// Package demo serves a synthetic web on loopback and plans the crawl of it.
+// Package demo serves a synthetic web on loopback and plans a crawl of this web.
 package demo
 
 import (

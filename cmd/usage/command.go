@@ -39,7 +39,7 @@ func mistyped(cmd *cobra.Command, args []string) error {
 		switch {
 		case isFlag:
 			if f := cmd.Flags().Lookup(name); f == nil && !strings.Contains(name, "=") {
-				return nil // the next word may or may not be the flag's value
+				return nil // for an unknown flag, the next word may be the flag's value or a command
 			} else if f != nil && f.NoOptDefVal == "" {
 				i++
 			}

@@ -153,8 +153,8 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl with this config may reach public hosts. A crawl may not if a
-// connect_to rule covers every host.
+// Public reports whether a crawl with this config may reach public hosts. A crawl whose connect_to
+// rule covers every host reaches no public hosts.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {
 		if strings.HasPrefix(r, "::") {

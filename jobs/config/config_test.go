@@ -108,7 +108,8 @@ func TestTheKindsOfLinksThatAreFollowedAreThoseOfTheFile(t *testing.T) {
 		if d := cmp.Diff(tt.want, read(t, frozen).FollowedKinds()); d != "" {
 			t.Errorf("%q, frozen (-want +got):\n%s", tt.text, d)
 		}
-		// Another list of kinds would crawl other URLs, so a planned crawl refuses another list.
+		// A planned crawl refuses another list of kinds, because another list would crawl other
+		// URLs.
 		if err := c.Adopt(read(t, "frontier: {follow: "+c.Frontier.Follow+", kinds: [area]}")); err == nil || !strings.Contains(err.Error(), "frontier.kinds differs") {
 			t.Errorf("%q: %v", tt.text, err)
 		}
@@ -164,7 +165,7 @@ fetch: {proxy: "http://user:${SECRET}@127.0.0.1:3128"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	later.UserAgent = "b/1.0 (+https://example.org)" // as a flag does
+	later.UserAgent = "b/1.0 (+https://example.org)" // a flag sets the value in this way
 	text, err := later.YAML()
 	if err != nil {
 		t.Fatal(err)
@@ -321,7 +322,7 @@ func TestAReparseMayChangeWhatIsMadeOfDocumentsAndNotHowTheyWereFetched(t *testi
 	frozen.Fetch.MaxBody = 1 << 20
 	later := frozen.Clone()
 	later.Parse.MaxLinks, later.Dedup.MaxDistance, later.Frontier.Follow = 7, 1, "any"
-	later.Fetch.Slots = 3 // ignored, as in any crawl that continues
+	later.Fetch.Slots = 3 // a reparse ignores this key, as any continued crawl does
 	got, err := frozen.Reparsed(later)
 	if err != nil || got.Parse.MaxLinks != 7 || got.Dedup.MaxDistance != 1 || got.Frontier.Follow != "any" || got.Fetch.Slots != frozen.Fetch.Slots || got.Fetch.MaxBody != 1<<20 {
 		t.Errorf("%+v, %v", got, err)

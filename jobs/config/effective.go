@@ -49,7 +49,7 @@ func (c *Config) Settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// stored parses the YAML that crawl.json would keep, in which ${VAR} is not expanded.
+// stored parses the YAML that crawl.json would keep. This YAML has ${VAR} unexpanded.
 func (c *Config) stored() (*ast.File, error) {
 	text, err := c.YAML()
 	if err != nil {

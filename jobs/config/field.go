@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// field is a row of the table: one key of the file.
+// field is a row of the table, which describes one key of the file.
 type field struct {
 	path    string        // path of the key, such as fetch.timeout.total
 	at      reflect.Value // the struct field that holds the value
@@ -149,7 +149,7 @@ type Flag struct {
 	At              any // *string, *[]string or *bool
 }
 
-// Flags returns the flags that set keys of c.
+// Flags returns the flags that set keys of the config c.
 func (c *Config) Flags() []Flag {
 	var flags []Flag
 	for _, f := range c.fields() {

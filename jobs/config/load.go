@@ -174,8 +174,8 @@ func (c *Config) render() (text string, file *ast.File, err error) {
 	return string(b), file, nil
 }
 
-// noteReferences records the values of new references and removes references that the config no
-// longer has.
+// noteReferences records the values of new references and removes references that are no longer in
+// the config.
 func (c *Config) noteReferences() error {
 	if len(c.references) == 0 {
 		return nil
@@ -213,7 +213,8 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 }
 
 // valueAt returns the text of the value at a path, or "" if the file has no such value. A reference
-// whose value cannot be found is an error, because the secret itself would be stored otherwise.
+// whose value cannot be found is an error. Without the reference, crawl.json would hold the secret
+// itself.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {
@@ -379,7 +380,7 @@ func copies(n ast.Node) ast.Node {
 }
 
 // lineOf returns the line of a key such as fetch.timeout.total. If the file does not have the key,
-// lineOf returns the line of the nearest section, or 0 if the file has no such section.
+// lineOf returns the line of the nearest section, or 0 if the file has neither key nor section.
 func lineOf(file *ast.File, key string) int {
 	for key != "" {
 		if line := lineAt(file, key); line > 0 {

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Rules of single keys.
+// The rules of single keys follow.
 
 var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	if !(f >= 0 && f <= 10) { // NaN is refused too
@@ -87,8 +87,8 @@ var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKind
 	}
 }}
 
-// Patterns of object names (RFC 1123 subdomains) and of CPU quantities, in the form that Kubernetes
-// accepts.
+// These patterns match object names (RFC 1123 subdomains) and CPU quantities in the form that
+// Kubernetes accepts.
 var (
 	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	cpuQuantity       = regexp.MustCompile(`^([1-9][0-9]*m|[0-9]+(\.[0-9]{1,3})?)$`)

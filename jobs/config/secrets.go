@@ -8,7 +8,7 @@ import (
 
 // Secret is a secret that a config holds as plain text, not as ${VAR}.
 type Secret struct {
-	Key   string // such as fetch.proxy
+	Key   string // path of the key, such as fetch.proxy
 	Write string // the value to write instead of the secret, with ${VAR}
 	from  string // source of the value, such as FILE:LINE
 }
@@ -74,8 +74,8 @@ func passwordInstead(_, text string) string {
 	return text[:from] + "${PROXY_PASSWORD}" + text[to:]
 }
 
-// secretName matches the names of environment variables that hold secrets. publicName matches the
-// exceptions: names of variables that only say where a secret is, such as a file.
+// secretName matches the names of environment variables that hold secrets. publicName matches names
+// of variables that only tell the place of a secret, such as a file.
 var (
 	secretName = regexp.MustCompile(`(?i)(secret|passw|token|credential|authorization|api_?key|private_?key)`)
 	publicName = regexp.MustCompile(`(?i)_(file|path|dir|uri|url|arn|name|endpoint)$`)
@@ -99,7 +99,8 @@ func variableInstead(name, text string) string {
 func isLiteral(secret string) bool { return secret != "" && !reference.MatchString(secret) }
 
 // userSecret returns the bounds of the password in a URL, or of the whole user info if the user
-// info has no colon. The user info ends at the last @ of the authority, as in net/url.
+// info has no colon. The user info ends at the last @ of the authority, which is also the rule of
+// net/url.
 func userSecret(text string) (from, to int, ok bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {

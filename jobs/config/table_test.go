@@ -76,7 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// without drops the lines of text whose keys are not in older.
+// without drops the lines of text with keys that older lacks.
 func without(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string

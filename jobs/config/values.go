@@ -31,7 +31,7 @@ func (d Duration) MarshalText() ([]byte, error) {
 
 func (d Duration) String() string { text, _ := d.MarshalText(); return string(text) }
 
-// UnmarshalText reads the text form of MarshalText.
+// UnmarshalText reads the text that MarshalText writes.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	if err != nil {

@@ -19,7 +19,7 @@ type PageQuestion struct {
 	ContentType string `json:"content_type"`
 }
 
-// Page parses documents as a fetch task does.
+// Page parses documents in the same way as a fetch task.
 type Page struct {
 	parser    *worker.Parser
 	canonical *urlkey.Canonicalizer

@@ -29,8 +29,8 @@ type URLAnswer struct {
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
 	Skip      string `json:"skip"` // why the URL would not be planned
-	// Spelling is the given spelling, unless that is canonical. robots.txt must allow this spelling
-	// and the canonical URL.
+	// Spelling is the given spelling, unless the given spelling is canonical. robots.txt must allow
+	// this spelling and the canonical URL.
 	Spelling string `json:"spelling,omitempty"`
 
 	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// Errors of WARC.
+// These are the errors of WARC.
 var (
 	ErrDamaged    = errors.New("violation found")
 	ErrUnreadable = errors.New("cannot be read")

@@ -28,7 +28,7 @@ func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, 
 	return l, l.doc.Append(entries...)
 }
 
-// there returns an entry for each object of a crawl that a ledger names.
+// there returns an entry for each existing object that the ledger of a crawl would name.
 func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
 	m, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -75,7 +75,7 @@ func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) 
 	return digest, err == nil, err
 }
 
-// ofRound returns an entry for each object of a round that a ledger names.
+// ofRound returns an entry for each existing object of a round that a ledger would name.
 func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
 	var all []manifest.Entry
 	id, format, err := followed(ctx, b, crawl, round)
@@ -129,7 +129,7 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 
 // followed returns the plan that a round follows and, if the round has started, the format in which
 // the round began. For a round of an older format, start.json names the plan and the format.
-// Without start.json, followed asks the objects that were made of a plan, or takes the only plan.
+// Without start.json, followed takes the plan from which other objects were made, or the only plan.
 func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
@@ -161,9 +161,10 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan of which a round's seal, inputs or checkpoints were made, or "". A round
-// may have several plans, because a killed start does not remove the replaced plans. start.json
-// alone proves nothing, because an older driver may create start.json during an adoption.
+// madeOf returns the plan from which a round's seal, inputs or checkpoints were made, or "" if none
+// exist. A round may have several plans, because a killed start does not remove the replaced plans.
+// start.json alone proves nothing, because an older driver may create start.json during an
+// adoption.
 func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {
@@ -249,8 +250,8 @@ func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, aliv
 	return old, nil
 }
 
-// adoptActive gives active.json the new format, so that an older version can claim no round any
-// more.
+// adoptActive gives active.json the new format, so that an older version can no longer claim a
+// round.
 func (w Writer) adoptActive(ctx context.Context, b store.Bucket, alive func(ctx context.Context, a *manifest.Active) error) error {
 	for {
 		var a manifest.Active
@@ -317,7 +318,7 @@ func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
 func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string) (made []string, err error) {
 	l, err := Load(ctx, b, crawl)
 	if err == nil && !l.Stored {
-		return nil, nil // the crawl is not adopted or created yet
+		return nil, nil // the crawl is still to be adopted or created
 	}
 	var lost *Lost
 	if errors.As(err, &lost) && lost.Object == layout.Ledger(crawl) && !lost.Changed {

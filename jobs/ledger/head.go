@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// LoadHead reads the head, or returns nil if the store has none.
+// LoadHead reads the head, or returns nil if the store has no head.
 func LoadHead(ctx context.Context, b store.Bucket) (*manifest.Crawls, store.Version, error) {
 	var head manifest.Crawls
 	version, _, err := manifest.Load(ctx, b, layout.Crawls(), &head)
@@ -46,7 +46,7 @@ func lostActive(head *manifest.Crawls) error {
 }
 
 // CheckHead returns a Lost if the head is gone, or if an older head was put back. An older head
-// does not name the crawl, although the crawl's ledger has entries from after the naming.
+// does not name the crawl, although the crawl's ledger has entries that follow the naming.
 func CheckHead(ctx context.Context, b store.Bucket, l *Ledger) error {
 	if !l.Stored || l.fresh() {
 		return nil
@@ -58,8 +58,8 @@ func CheckHead(ctx context.Context, b store.Bucket, l *Ledger) error {
 	return &Lost{Object: layout.Crawls(), Changed: head != nil, Was: "the list of the store's crawls, with " + l.Crawl, Remedy: remake(l.Crawl)}
 }
 
-// Found creates the documents that a crawl needs before its first round: first the crawl's ledger,
-// then active.json, then the crawl's name in the head. crawl.json must exist. Found continues an
+// Found creates the documents that a crawl needs before its first round. The order is the crawl's
+// ledger, active.json, the crawl's name in the head. crawl.json must exist. Found continues an
 // interrupted creation.
 func (w Writer) Found(ctx context.Context, b store.Bucket, crawl string) error {
 	l, err := w.foundLedger(ctx, b, crawl)

@@ -33,13 +33,13 @@ import (
 const Since = 3
 
 var (
-	// ErrNoCrawl means that the store has no crawl of that name, and never had.
+	// ErrNoCrawl means that the store has no crawl with this name, and never had one.
 	ErrNoCrawl = errors.New("no such crawl")
 	// ErrNotAdopted means that the crawl is of an older format and has no ledger to append to.
 	ErrNotAdopted = errors.New("the crawl has no ledger yet")
 )
 
-// Ledger is a crawl's ledger as it was read. A Ledger does not change.
+// Ledger is a crawl's ledger at the time of reading. A Ledger does not change.
 type Ledger struct {
 	Crawl string
 	// Stored is false if the ledger was made in memory for a crawl of an older format.
@@ -132,8 +132,8 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 	return fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", b, crawl, CreatingCommand(crawl, ""), ErrNoCrawl)
 }
 
-// CreatingCommand returns the command that creates a crawl. flags are the flags that commands for
-// the same store need, with a leading space.
+// CreatingCommand returns the command that creates a crawl. flags are the flags, with a leading
+// space, that the command needs for the same store.
 func CreatingCommand(crawl, flags string) string {
 	if layout.IsReparse(crawl) {
 		month, _ := layout.MonthOf(crawl)
@@ -197,7 +197,7 @@ func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 // Started returns the entry with which a round began, or nil.
 func (l *Ledger) Started(round int) *manifest.Entry { return l.Newest(manifest.EntryStarted, round) }
 
-// Now returns the time that was frozen for planning a round. ok is false if none was frozen.
+// Now returns the time that was frozen for planning a round. ok is false if no time was frozen.
 func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	e := l.Newest(manifest.EntryPlanning, round)
 	if e == nil {

@@ -22,10 +22,10 @@ type Lost struct {
 	Round   *int   `json:"round,omitempty"`   // round of the object; nil if the object belongs to the crawl or the store
 	Was     string `json:"was"`               // description of the object, such as "the seal of round 1"
 	Changed bool   `json:"changed,omitempty"` // true: the object exists with other contents
-	Remedy  string `json:"remedy"`            // advice that loses nothing more
+	Remedy  string `json:"remedy"`            // advice for the user that loses no further data
 }
 
-// Error names the object, describes it, and gives the remedy.
+// Error names the object, describes the object, and gives the remedy.
 func (l *Lost) Error() string {
 	how := "is lost: it was"
 	if l.Changed {
@@ -91,7 +91,8 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	return err
 }
 
-// Read reports whether Check read the document, even if the contents have changed.
+// Read reports whether a call of Check with this error has read the document. Read is also true for
+// changed contents.
 func Read(err error) bool {
 	var lost *Lost
 	return err == nil || errors.As(err, &lost) && lost.Changed

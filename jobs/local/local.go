@@ -26,8 +26,8 @@ type Runner func(ctx context.Context, t stages.Task) error
 // Executor runs tasks in this process.
 type Executor struct {
 	Try        Runner
-	FetchTasks int           // fetch tasks that run at the same time
-	Tasks      int           // tasks of other stages that run at the same time
+	FetchTasks int           // number of fetch tasks that run at the same time
+	Tasks      int           // number of tasks of other stages that run at the same time
 	Attempts   int           // the largest number of attempts at a task
 	Pause      time.Duration // pause before the second attempt at a task; doubles for each further attempt
 	Patience   time.Duration // longest wait for a store that does not answer; zero means 30 minutes

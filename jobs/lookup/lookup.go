@@ -5,10 +5,10 @@
 // state, its newest skip, and the partition that contains the URL.
 //
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
-// filter of the URL's bucket. Only if the filter does not exclude the URL, the lookup searches the
-// tables for a row with the same URL. Rounds of an older version have no filters, so a lookup
-// always searches their tables. The package never writes. The package imports jobs/roundstate,
-// stages and formats packages.
+// filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the
+// round. Rounds of an older version have no filters, so a lookup searches all tables of such a
+// round. The package never writes. The package imports jobs/roundstate, stages and formats
+// packages.
 package lookup
 
 import (
@@ -45,9 +45,9 @@ type Found struct {
 type State struct {
 	Round     string          `json:"round"` // name of the round, such as 2026-11.0
 	State     schema.URLState `json:"state"`
-	Outcome   schema.Outcome  `json:"outcome"` // the outcome; "" if the URL was never planned
+	Outcome   schema.Outcome  `json:"outcome"` // newest outcome of the URL; "" if the URL was never planned
 	FirstSeen string          `json:"first_seen"`
-	NextDue   string          `json:"next_due"` // a time in UTC (RFC 3339), "at once" or "never"
+	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
 }
 
 // Skip is the newest row of skips, unless a later round has a state of the URL.
@@ -79,8 +79,8 @@ func nextDue(r *schema.URLRecord) string {
 	return "never"
 }
 
-// Crawl finds URLs of one crawl. The state of the crawl is that at the time of Open. Only one
-// goroutine may use a Crawl.
+// Crawl finds URLs of one crawl. A Crawl reads the documents only once, in Open. Only one goroutine
+// may use a Crawl.
 type Crawl struct {
 	bucket  store.Bucket
 	rounds  []*manifest.Sealed // sealed rounds, oldest first
@@ -173,7 +173,7 @@ func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url
 		var err error
 		f, err = urlfilter.Open(ctx, c.bucket, key)
 		if errors.Is(err, store.ErrNotFound) {
-			return true, nil // the filter is lost: search the tables
+			return true, nil // without its filter, the round's tables may contain the URL
 		}
 		if err != nil {
 			return false, err

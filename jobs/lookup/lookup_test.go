@@ -111,7 +111,7 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 	}
 	if len(plan) > 0 {
 		p := &manifest.Plan{ID: "abc", Crawl: crawl, Round: len(rounds), Buckets: buckets}
-		for n, url := range plan { // one partition for each URL
+		for n, url := range plan { // the plan has one partition for each URL
 			k := key(t, url)
 			p.Partitions = append(p.Partitions, manifest.PlanPartition{
 				Partition: n, Bucket: urlkey.Bucket(k.Domain, buckets),

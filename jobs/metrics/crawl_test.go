@@ -255,7 +255,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	total := 0.0
 	for name, n := range committed {
 		total += n
-		// No attempt lost anything, so the live counters agree.
+		// No attempt lost an outcome, so the live counters equal the checkpointed counters.
 		if live := strings.Replace(name, "checkpointed", "processed", 1); got[live] != n {
 			t.Errorf("%s is %v, want %v", live, got[live], n)
 		}

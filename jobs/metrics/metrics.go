@@ -8,12 +8,12 @@
 //
 // Counters belong to this process and start at zero. All counters except
 // crawler_urls_checkpointed_total count events at once, so that the counters show within seconds
-// whether a crawl makes progress. If one attempt loses work and another attempt repeats the work,
-// the counters count the work twice. The counter crawler_urls_checkpointed_total counts a URL when
-// a checkpoint lists the URL's outcome. Checkpoints are written every minute, or every ten minutes
+// whether a crawl makes progress. If an attempt loses work and a later attempt repeats the work,
+// counters count the work twice. The counter crawler_urls_checkpointed_total counts a URL when a
+// checkpoint lists the URL's outcome. Checkpoints are written every minute, or every ten minutes
 // while little happens. crawler_urls_checkpointed_total counts a URL at most once, even if several
-// attempts at the task fail. The sum of this counter over all pods equals the counts in the tasks'
-// results. The sum lacks only the events between a pod's last scrape and the pod's end.
+// attempts at the task fail. The sum of crawler_urls_checkpointed_total over all pods equals the
+// counts in the tasks' results, except for events between a pod's last scrape and the pod's end.
 //
 // No series has a value that can be derived. For example, the error rate of a worker is a quotient
 // of rates of crawler_urls_processed_total by status. Only the store knows the progress of a whole
@@ -59,7 +59,7 @@ var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
 // New returns the series of a process that runs the given version of crawlbatch, all at zero. The
-// series of writes measure time with the clock.
+// Metrics uses the clock to time writes.
 func New(version string, clock stages.Clock) *Metrics {
 	m := &Metrics{clock: clock, registry: prometheus.NewRegistry(), series: map[string][]adder{}}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -105,7 +105,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress returns a stages.Progress that counts and then calls next.
+// Progress returns a stages.Progress that first counts an event and then calls next.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next

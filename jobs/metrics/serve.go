@@ -14,7 +14,8 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// Limits of the server. The server does not trust its clients, because no client may delay a crawl.
+// These constants limit the server. The server does not trust its clients, because no client may
+// delay a crawl.
 const (
 	maxConnections = 64
 	maxScrapes     = 4 // scrapes at the same time; further scrapes get 503
@@ -34,7 +35,8 @@ type Server struct {
 }
 
 // Listen serves the metrics under http://addr/metrics until Close. addr is ADDR:PORT, or :PORT for
-// all addresses of the machine. Port 0 means any free port. An error tells what is wrong with addr.
+// all addresses of the machine. Port 0 means any free port. The error says why Listen cannot use
+// addr.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return nil, fmt.Errorf("%q names no port: write ADDR:PORT, or :PORT for all addresses", addr)
@@ -71,7 +73,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 // Addr is the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close stops the server, then stops the running scrapes. Call it only once.
+// Close stops the server, then stops the running scrapes. The caller calls Close only once.
 func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()

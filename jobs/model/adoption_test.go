@@ -2,12 +2,12 @@ package model
 
 import "testing"
 
-// This model is the adoption of a store whose crawl X has an older format. Commands of this version
-// adopt the store, a driver of the older version may run at any point, and a new `run` wants to
-// fetch another crawl, Y. Every write is a swap, which fails if the document has changed since the
-// writer read the document.
+// The model in this file is the adoption of a store whose crawl X has an older format. Commands of
+// this version adopt the store, a driver of the older version may run at any point, and a new `run`
+// wants to fetch another crawl, Y. Every write is a swap, which fails if the document has changed
+// since the writer read the document.
 
-// Mutations of the adoption.
+// These are the mutations of the adoption.
 const (
 	activeKeeps    = "active.json keeps its format"
 	crawlKeeps     = "crawl.json keeps its format until the ledger is there"
@@ -18,7 +18,7 @@ const (
 	activeBlind    = "active.json is written over whatever is there"
 )
 
-// Promises of the adoption.
+// These are the promises of the adoption.
 const (
 	oneStage     = "one fetch stage runs in a store"
 	neverLost    = "nothing is called lost that is not"
@@ -81,7 +81,7 @@ type command struct {
 type adoptionState struct {
 	active         active
 	crawlNew       bool // crawl.json has the new format
-	start, fetched bool // the round has start.json; the round has fetched objects
+	start, fetched bool // start: the round has start.json; fetched: the round has fetched objects
 	ledger         bool
 	knowsStart     bool // the ledger names the start
 	appended       bool // a later entry was appended to the ledger
@@ -125,7 +125,7 @@ func (m adoption) next(s *adoptionState, emit func(label, *adoptionState)) {
 			}
 		}
 	}
-	// A run of the new crawl Y adopts nothing itself. The run needs active.json in the new format.
+	// A `run` of the new crawl Y adopts nothing. The `run` needs active.json in the new format.
 	if s.active == (active{newFormat: true}) || m.mutation == activeKeeps && s.head && s.active.crawl == 0 {
 		n := *s
 		n.active.crawl, n.otherFetches = 'Y', true
@@ -156,7 +156,7 @@ func (m adoption) older(s *adoptionState, emit func(label, *adoptionState)) {
 		do("reads active.json", func(n *adoptionState) {
 			n.old, n.oldRead = oldClaims, n.active
 			if n.active.newFormat || n.active.crawl == 'Y' {
-				n.old = oldEnded // the older driver exits: it refuses the new format, or crawl Y is being fetched
+				n.old = oldEnded // the older driver exits, because of the new format or because crawl Y is being fetched
 			}
 		})
 	case oldClaims:
@@ -249,7 +249,7 @@ func (m adoption) command(s *adoptionState, i int, emit func(label, *adoptionSta
 		do("run: read the ledger", func(n *adoptionState, c *command) {
 			c.step = newStarts
 			if n.fetched && !n.knowsStart {
-				n.fault = neverLost // a round without the entry started has objects
+				n.fault = neverLost // a round without the entry `started` has objects
 			}
 		})
 	case newStarts:

@@ -49,7 +49,7 @@ func (m partition) settleResult(n *partitionState, c checkpoint) {
 	n.result = c
 }
 
-// standBy emits the looks of a waiting attempt, until the attempt may take the partition.
+// standBy emits the actions of an attempt that waits for the partition.
 func (m partition) standBy(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	if m.locks && a.phase == standing && a.lock == unlocked && !s.locked() {
@@ -204,14 +204,14 @@ func (m partition) acknowledged(n *partitionState, i int) {
 		a.phase, a.epoch, a.age = marking, a.seen.epoch, 0
 	case a.seen.complete:
 		a.phase = finished
-	case a.seen.released && a.flight > 0: // only the mutation releaseInFlight leads here
+	case a.seen.released && a.flight > 0: // only the mutation releaseInFlight leads to this case
 	case a.seen.released:
 		m.unlock(n, i)
 		end(n, i)
 	}
 }
 
-// conflict ends an attempt whose swap lost, because a lost lease is lost for good.
+// conflict ends an attempt whose swap failed, because the attempt can never get its lease back.
 func (m partition) conflict(n *partitionState, i int) {
 	a := &n.att[i]
 	switch {
@@ -228,7 +228,7 @@ func (m partition) conflict(n *partitionState, i int) {
 	}
 }
 
-// hold emits the actions of a holder: ask, record, upload, swap, sweep.
+// hold emits the actions of a holder, which are ask, record, upload, swap and sweep.
 func (m partition) hold(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	for u := 0; u < m.urls; u++ {
@@ -308,7 +308,7 @@ func (m partition) swaps(s *partitionState, i int, do doer) {
 			a.renewed++
 			if m.mutation == uncountedCheckpoint {
 				c.counter--
-				c.holder += maxAttempts // a unique holder makes the bytes unique, although the counter stays
+				c.holder += maxAttempts // the bytes stay unique, because the holder field differs
 			}
 		})
 	}

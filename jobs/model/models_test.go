@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mutations lists the mutations of the partition's protocol, the promise that each breaks, and
-// bounds of the model within which the promise breaks.
+// mutations lists the mutations of the partition's protocol, the promise that each mutation breaks,
+// and bounds of the model within which the promise breaks.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition
@@ -54,9 +54,9 @@ func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	}
 }
 
-// TestPartitionKeepsItsPromises visits the nearest states of two attempts at a partition of one
-// URL. `make model` has wider bounds. `make model` visits all states of two attempts, and as many
-// states of three attempts as memory allows.
+// TestPartitionKeepsItsPromises visits the states near the start of two attempts at a partition of
+// one URL. `make model` has wider bounds. `make model` visits all states of two attempts, and as
+// many states of three attempts as memory allows.
 func TestPartitionKeepsItsPromises(t *testing.T) {
 	models := map[string]struct {
 		m    partition
@@ -128,9 +128,9 @@ func TestPartitionReachesItsEnds(t *testing.T) {
 // thorough reports whether `make model` runs the tests, which search the whole models.
 func thorough() bool { return os.Getenv("CRAWLBATCH_MODEL") != "" }
 
-// These constants bound the number of states of a search, and therefore its memory. A visited state
-// takes 16 to 30 bytes of memory, and a new state takes 250 bytes. Three attempts have far more
-// states than a search visits.
+// The constants bound the number of states of a search, and so its memory. A visited state takes 16
+// to 30 bytes of memory, and a new state takes 250 bytes. Three attempts have far more states than
+// a search visits.
 const (
 	most        = 15_000_000
 	mostOfThree = 6_000_000

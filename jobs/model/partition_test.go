@@ -1,9 +1,9 @@
 package model
 
-// This model is one partition, as in "A partition's checkpoint". Attempts take, renew, mark,
-// checkpoint, release and complete the partition, fetch its URLs, upload and sweep files. The store
-// is linearizable, but a request may take effect late, and the answer to a request may be lost.
-// Time passes in ticks, even while a process is paused.
+// The model in this file is one partition, as jobs/README.md describes it in "A partition's
+// checkpoint". Attempts take, renew, mark, checkpoint, release and complete the partition, fetch
+// its URLs, upload and sweep files. The store is linearizable, but a request may take effect late,
+// and the answer to a request may be lost. Time passes in ticks, even while a process is paused.
 
 const (
 	leaseTicks   = 2 // length of a lease in ticks; a request takes up to one tick (timeout.total)
@@ -14,7 +14,7 @@ const (
 	mostSegments = maxEpoch * perEpoch
 )
 
-// Mutations of the protocol. Each mutation leaves out or bends one rule.
+// These are the mutations of the protocol. Each mutation leaves out or bends one rule.
 const (
 	leaseFromAnswer     = "the lease starts when the answer arrives"
 	impatient           = "a newcomer waits for less than the lease"
@@ -42,7 +42,7 @@ const (
 	uncountedCheckpoint = "a renewal keeps the counter"
 )
 
-// Promises of the partition.
+// These are the promises of the partition.
 const (
 	oneFetches     = "only one attempt fetches"
 	withRight      = "each request is written with the right to fetch"
@@ -58,7 +58,7 @@ const (
 
 var promises = []string{oneFetches, withRight, flightsEnd, nothingListed, nothingTwice, neverRecurs, sumsAgree, oneResult, refusedForLoss, traceRefuses}
 
-// What an outsider may do once.
+// An outsider may do one of these acts, once.
 const (
 	nobody = iota
 	putsBack
@@ -88,7 +88,7 @@ type phase uint8
 
 const (
 	idle      phase = iota
-	looking         // the attempt has just begun, or lost a race for the partition, and looks
+	looking         // the attempt looks: it has just begun, or has lost a race for the partition
 	standing        // the attempt stands by
 	comparing       // the attempt may take the partition, and compares the checkpoint with the objects
 	doubting        // the attempt found a trace of a later checkpoint
@@ -101,7 +101,7 @@ const (
 	gone
 )
 
-// The states of the request of the last swap.
+// These are the states of the last swap's request.
 const (
 	quiet = iota
 	underway
@@ -109,7 +109,7 @@ const (
 	answeredNo
 )
 
-// The states of an attempt's hold on the store's lock.
+// These are the states of an attempt's hold on the store's lock.
 const (
 	unlocked = iota
 	stands
@@ -119,10 +119,10 @@ const (
 type attempt struct {
 	phase     phase
 	seen      checkpoint // the last checkpoint that the attempt read, or whose swap was acknowledged
-	age       uint8      // ticks since seen was first seen
+	age       uint8      // number of ticks since the attempt first saw the checkpoint in seen
 	right     uint8      // 1 + the ticks left of the right to fetch; 0: no right
 	sent      checkpoint // content of the unsettled swap
-	sentAge   uint8      // ticks since sent was first sent
+	sentAge   uint8      // number of ticks since the attempt first sent the swap in sent
 	net       uint8
 	body      checkpoint // content of the request of the last swap
 	flight    uint8      // 1 + the URL that is being requested; 0: none
@@ -138,7 +138,7 @@ type attempt struct {
 	renewed   uint8
 }
 
-// The states of a segment.
+// These are the states of a segment.
 const (
 	absent = iota
 	onDisk
@@ -153,14 +153,14 @@ type partitionState struct {
 	store    checkpoint
 	segments [mostSegments]segment
 	marked   bool
-	begun    bool // an attempt went on to fetch
+	begun    bool // true: an attempt has begun to fetch
 	result   checkpoint
 	lockFile bool
 
 	pauses, crashes, removals uint8
 	copied                    checkpoint
 	tampered, tamperedLive    bool
-	blind                     bool // an outsider left no trace, so nothing is promised any more
+	blind                     bool // true: an outsider left no trace, so the protocol promises nothing any more
 
 	known              uint8 // set of URLs that an effective or acknowledged checkpoint recorded
 	topEpoch, topCount uint8
@@ -348,7 +348,7 @@ func end(n *partitionState, i int) {
 	*a = keep
 }
 
-// disturb kills or pauses a process, or tells it to stop.
+// disturb kills or pauses a process, or tells the process to stop.
 func (m partition) disturb(s *partitionState, i int, emit func(label, *partitionState)) {
 	if s.crashes < m.crashes {
 		n := *s

@@ -2,12 +2,12 @@ package model
 
 import "testing"
 
-// This model is the choice of a round's plan. Two drivers plan a round at about the time at which
-// URLs become due, and users run `plan --replace`. Drivers and users choose a plan by a swap of the
-// ledger. Clock 1 makes the plan with ID 1, and clock 2 makes the plan with ID 2, because a plan's
-// ID is a digest of its content.
+// The model in this file is the choice of a round's plan. Two drivers plan a round at about the
+// time at which URLs become due, and users run `plan --replace`. Drivers and users choose a plan by
+// a swap of the ledger. Clock 1 makes the plan with ID 1, and clock 2 makes the plan with ID 2,
+// because a plan's ID is a digest of its content.
 
-// Mutations of the choice of a plan.
+// These are the mutations of the choice of a plan.
 const (
 	ownClock         = "each driver plans with its own clock"
 	blindAppend      = "an entry is appended to whatever ledger is there"
@@ -21,7 +21,7 @@ const (
 	replaceUnchecked = "`plan --replace` does not look whether the round has started"
 )
 
-// Promises of the choice of a plan.
+// These are the promises of the choice of a plan.
 const (
 	samePlan      = "two drivers make the same plan"
 	oneStart      = "a round starts once, with the plan that was chosen last"
@@ -36,7 +36,7 @@ type planning struct {
 	mutation       string
 }
 
-// The kinds of entries.
+// These are the kinds of ledger entries.
 const (
 	planningEntry = iota + 1
 	planEntry

@@ -33,14 +33,14 @@ func (l label) String() string {
 type machine[S comparable] struct {
 	start  S
 	next   func(s *S, emit func(label, *S))
-	broken func(s *S) string // returns the promise that a state breaks, or ""
+	broken func(s *S) string // returns the promise that a state breaks, or "" if the state breaks none
 }
 
 // outcome is the result of a search.
 type outcome[S comparable] struct {
 	states  int
 	depth   int    // number of actions from the start to the last states
-	whole   bool   // every reachable state was seen
+	whole   bool   // true: the search saw every reachable state
 	broken  string // the first broken promise
 	trace   []label
 	elapsed time.Duration
@@ -64,7 +64,7 @@ func (o *outcome[S]) story() string {
 	return b.String()
 }
 
-// found records the action that led to a state, and the state before the action. A found has only 8
+// found records the action that led to a state, and the state before the action. found has only 8
 // bytes, because a search visits millions of states.
 type found struct {
 	from   uint32

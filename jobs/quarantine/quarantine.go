@@ -23,7 +23,7 @@ import (
 // ErrBusy means that a fetch stage runs in the store.
 var ErrBusy = errors.New("a fetch stage runs in this store")
 
-// Most is the largest number of different objects of one key that quarantine/ takes.
+// Most is the largest number of copies with different contents that quarantine/ takes for one key.
 const Most = 100
 
 // readBuffer is the size of the ranges in which objects are read, in bytes.

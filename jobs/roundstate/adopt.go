@@ -77,7 +77,7 @@ func known(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
-		return nil // no attempt is possible without a plan
+		return nil // without a plan, no attempt can hold a partition
 	}
 	if err != nil {
 		return err

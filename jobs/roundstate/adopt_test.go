@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// without hides the locks of a store.
+// without is a store whose locks are hidden.
 type without struct{ store.Bucket }
 
 // quick is a clock whose sleeps take no time. quick counts the sleeps.

@@ -16,8 +16,9 @@ import (
 // ErrReplacing means that `plan --replace` runs now for the crawl, or was interrupted.
 var ErrReplacing = errors.New("its plan is being replaced")
 
-// FindPlan returns the plan that a round follows, as the crawl's ledger says, and whether the round
-// has started. The error is ErrNoPlan if no plan is chosen, and a ledger.Lost if the plan is gone.
+// FindPlan returns the plan that a round follows, according to the crawl's ledger, and whether the
+// round has started. The error is ErrNoPlan if no plan is chosen, and a ledger.Lost if the plan is
+// gone.
 func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *manifest.Plan, started bool, err error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -75,8 +76,8 @@ func FormatOf(ctx context.Context, b store.Bucket, crawl string, round int) (int
 	return 0, fmt.Errorf("round %d of %s has not started: %w", round, crawl, store.ErrNotFound)
 }
 
-// LacksSpellings reports whether a round checks robots.txt for every spelling of a URL, but its
-// plan does not list the spellings because an older version made it.
+// LacksSpellings reports whether a plan of an older version lacks the spellings of URLs that the
+// round needs for checking robots.txt.
 func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool, error) {
 	if p.KeepsSpellings() {
 		return false, nil
@@ -115,9 +116,9 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledge
 	return p, nil
 }
 
-// settled returns ErrReplacing if the ledger names another crawl.json than the stored one. The two
-// differ during `plan --replace`, which first names the new document in the ledger and then stores
-// the document.
+// settled returns ErrReplacing if the ledger names another crawl.json than the stored one. The
+// ledger and the store differ during `plan --replace`, which first names the new document in the
+// ledger and then stores the document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	named := l.Of(manifest.EntryCrawl)
 	if round > 0 || named == nil {

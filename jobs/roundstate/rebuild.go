@@ -100,7 +100,7 @@ func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stage
 			var in manifest.Inputs
 			_, _, err := manifest.Load(ctx, b, layout.Inputs(t.Crawl, t.Round, string(later)), &in)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // a lost inputs.json is recreated later, and compared then
+				continue // a later step recreates a lost inputs.json and compares digests
 			}
 			if err != nil {
 				return "", err

@@ -24,7 +24,7 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	if err != nil {
 		return err
 	}
-	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // another process may have stored the seal, with another version
+	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // another process may have stored the seal, with its own version of crawlbatch
 		return err
 	}
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
@@ -138,7 +138,7 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 	if e := l.Newest(manifest.EntrySealed, round); e != nil {
 		err = l.Check(ctx, b, e, &s)
 	} else {
-		_, _, err = manifest.Load(ctx, b, key, &s) // the process that sealed the round may not have appended the entry yet
+		_, _, err = manifest.Load(ctx, b, key, &s) // the sealing process may not have appended the entry yet
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil

@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// ErrUnavailable marks every error of New. TMPDIR is full, missing or not writable.
+// ErrUnavailable marks every error of New. Such an error means that TMPDIR is full, missing or not
+// writable.
 var ErrUnavailable = errors.New("make room, or set TMPDIR")
 
 const (
@@ -47,7 +48,7 @@ func New() (dir string, remove func(), err error) {
 		return "", nil, errors.Join(err, os.RemoveAll(early))
 	}
 	return dir, sync.OnceFunc(func() {
-		_ = os.RemoveAll(dir) // a later process sweeps the rest
+		_ = os.RemoveAll(dir) // a later process removes remaining files
 		_ = lock.Close()
 	}), nil
 }

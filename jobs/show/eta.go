@@ -63,7 +63,7 @@ func (s *scale) of(planned float64) float64 {
 
 // remaining predicts the remaining time of the fetch stage. Each running task predicts its own end.
 // A lane runs one task after the other, and the process has one lane for each task that may run at
-// the same time. The caller holds p.mu, and running is not empty.
+// the same time. remaining requires that the caller holds p.mu, and that running is not empty.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Intervals of the display.
+// These constants are intervals of the display.
 const (
 	frameEvery = 500 * time.Millisecond // time between two frames on a terminal
 	lookEvery  = time.Second            // time between two checks whether a line is due
@@ -29,7 +29,7 @@ const (
 
 // saying is the state of the lines about the current stage.
 type saying struct {
-	at      time.Time // when the last line was written
+	at      time.Time // time at which the last line was written
 	reasons string
 	advised bool
 	urls    int64
@@ -93,7 +93,7 @@ type picture struct {
 	rate       float64
 	took, left time.Duration
 	activity   stages.Activity
-	slowest    stages.Task     // the task that takes longest
+	slowest    stages.Task     // the task that will end last
 	holds      stages.Activity // activity of the slowest task
 	asOf       time.Time       // time of the activity in holds; zero means now
 	stopping   bool
@@ -155,7 +155,7 @@ func (p *Progress) look() (*picture, bool) {
 	return pic, true
 }
 
-// waiting reports whether the stage only waits for hosts.
+// waiting reports whether all tasks of the stage only wait for hosts.
 func (pic *picture) waiting() bool {
 	a := pic.activity
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
@@ -319,8 +319,8 @@ func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	return out
 }
 
-// reasons identifies the current reasons of waiting. reasons returns "" if the stage does more than
-// wait.
+// reasons identifies the current reasons of waiting. If some task does not wait, reasons returns
+// "".
 func (pic *picture) reasons() string {
 	if !pic.waiting() {
 		return ""
@@ -346,8 +346,8 @@ func sameTerminal(a, b io.Writer) bool {
 // OneLine folds an error into one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// peekEvery is the time between two reads of checkpoints. Attempts write their activity about as
-// often.
+// peekEvery is the time between two reads of checkpoints. Attempts write their activity about once
+// in the same time.
 const peekEvery = time.Minute
 
 // peek reads the checkpoints of tasks that run elsewhere.
@@ -367,7 +367,7 @@ func (p *Progress) peek(ctx context.Context) {
 		}
 		found, err := p.Peek(ctx, plan, tasks)
 		if err != nil {
-			continue // the next pass tries again
+			continue // the next read of checkpoints tries again
 		}
 		p.mu.Lock()
 		if p.start.Plan == plan && p.start.Stage == stages.Fetch {
@@ -377,7 +377,7 @@ func (p *Progress) peek(ctx context.Context) {
 	}
 }
 
-// take uses the state in checkpoints. The caller holds p.mu.
+// take updates the display's state from checkpoints. The caller holds p.mu.
 func (p *Progress) take(found []jobs.FetchStatus) {
 	p.seen = slices.DeleteFunc(slices.Clone(found), func(f jobs.FetchStatus) bool { return p.finished[f.Partition] })
 	n := p.start.URLs

@@ -40,10 +40,10 @@ type Progress struct {
 
 	mu       sync.Mutex
 	start    jobs.StageStart
-	running  bool // a stage is running
+	running  bool // true: a stage is running
 	name     string
 	began    time.Time
-	done     int // tasks with a result
+	done     int // number of tasks with a result
 	base     int64
 	watched  map[int]*watched
 	watches  int
@@ -68,7 +68,7 @@ type watched struct {
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // the activity at the last look; used by one goroutine
+	last stages.Activity // activity at the last call to look; only one goroutine uses it
 	next time.Time       // earliest time of the next call to look
 }
 
@@ -139,7 +139,7 @@ func (p *Progress) add(text string) {
 	p.lines = append(p.lines, strings.TrimSuffix(text, "\n"))
 }
 
-// say shows a line that stays. The caller must not hold p.mu.
+// say shows a line that stays above the block. The caller must not hold p.mu.
 func (p *Progress) say(line string) {
 	switch {
 	case p.block != nil:
@@ -242,7 +242,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // a plan that already existed takes no time and gets no line
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // an existing plan takes no time and gets no line
 		p.say(line)
 	}
 	p.poke()
@@ -264,7 +264,7 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 // URLs.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
 
-// patience is how long Close waits for a blocked terminal.
+// patience is the time for which Close waits for a blocked terminal.
 const patience = time.Second
 
 // Close ends the display.

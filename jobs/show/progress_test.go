@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// said collects output of several goroutines.
+// said collects the output of several goroutines.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -107,13 +107,13 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// The slowest partition decides when the stage ends. The first shown wait must be that of the
-// slowest partition. The advice names the slowest partition together with the host that this
-// partition waits for.
+// The slowest partition decides when the stage ends. The wait of the slowest partition must be
+// shown first. The advice names the slowest partition together with the host that this partition
+// waits for.
 func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		long stages.Wait
-		want string // the advice
+		want string // the expected advice
 	}{
 		"a host":    {stages.Wait{Host: "long.test", Why: "answered 429, asked again"}, "give up fetch@2026-11.0:1 or stop long.test\n"},
 		"the store": {stages.Wait{Why: "the store does not answer"}, ""},
@@ -177,14 +177,14 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
 		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
-		// One lane needs 30 s + 60 s, the other lane 90 s + 60 s.
+		// One lane needs 30 s + 60 s, the other lane needs 90 s + 60 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
 		}
 		time.Sleep(2 * time.Minute) // the plan predicted one minute
 		ends()
 		p.TaskDone(fetchTask(0), nil)
-		// One lane needs 30 s + 120 s, the other lane 120 s.
+		// One lane needs 30 s + 120 s, the other lane needs 120 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
 		}
@@ -249,7 +249,7 @@ func TestProgressIsReadAsTheLogIs(t *testing.T) {
 	}
 }
 
-// stuck is a terminal that blocks all output, as after Ctrl-S.
+// stuck is a terminal that blocks all output, as a terminal does after Ctrl-S.
 type stuck struct {
 	asked chan struct{}
 	never chan struct{}

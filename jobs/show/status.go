@@ -94,7 +94,7 @@ func (p *printer) table(all []jobs.StageStatus) {
 	}
 }
 
-// short writes a number in at most six cells: 999, 12.3k, 1.5 MB.
+// short writes a number in at most six cells, such as 999, 12.3k or 1.5 MB.
 func short(n, unit int64, names ...string) string {
 	if n < 10*unit && len(names[0]) == 1 || n < unit {
 		return fmt.Sprint(n)
@@ -106,7 +106,7 @@ func short(n, unit int64, names ...string) string {
 	return fmt.Sprintf("%.3g%s", f, names[i])
 }
 
-// taskTime writes a sum of times: 0s, 1.2s, 1m1s, 3h20m.
+// taskTime writes a sum of times, such as 0s, 1.2s, 1m1s or 3h20m.
 func taskTime(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -227,8 +227,8 @@ func moment(ms int64) time.Time {
 // StatusWidth is the width of a status outside of terminals, in cells.
 const StatusWidth = 80
 
-// WatchStatus reads a status at each interval and redraws it in place on a terminal. WatchStatus
-// returns when ctx ends or when the status cannot be read.
+// WatchStatus reads a status at each interval and redraws the status in place on a terminal.
+// WatchStatus returns when ctx ends or when the status cannot be read.
 func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every time.Duration, read func(context.Context) (*jobs.Status, error)) error {
 	block := newBlock(w)
 	for {

@@ -54,8 +54,8 @@ func newBlock(w io.Writer) *Block {
 }
 
 // maxBlock limits the width of a block's rows, in cells. Terminals report a new width a moment
-// late. Until the report, a row stays unfolded if the row is narrower than both the old width and
-// the new width.
+// late. Before the report, only rows that are narrower than the old and the new width are safe from
+// folding.
 const maxBlock = 99
 
 // rows folds the block's lines to the current width of the terminal. most is the number of rows

@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Thousands writes n with commas: 12,345.
+// Thousands writes n with commas, such as 12,345.
 func Thousands(n int64) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
@@ -19,7 +19,7 @@ func Thousands(n int64) string {
 	return digits
 }
 
-// Count writes a number with its noun: 1 URL, 12,345 URLs.
+// Count writes a number with its noun, such as 1 URL or 12,345 URLs.
 func Count(n int64, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -39,7 +39,7 @@ func clockTime(at, now time.Time) string {
 	return at.Format("2006-01-02 15:04")
 }
 
-// span writes a duration for people: 45s, 1m52s, 3h20m.
+// span writes a duration for people, such as 45s, 1m52s or 3h20m.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -83,7 +83,7 @@ func Wait(w stages.Wait, now time.Time) string {
 	return "waits for " + wait(w, now)
 }
 
-// wait writes the parts of a wait: host, reason, end and number of waiting URLs.
+// wait writes the host, the reason, the end and the number of waiting URLs of a wait.
 func wait(w stages.Wait, now time.Time) string {
 	text := w.Why
 	if w.Host != "" {

@@ -23,7 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The names of the checks in reports.
+// These are the names of the checks in reports.
 const (
 	documents      = "documents"
 	filesThere     = "files are there"
@@ -323,7 +323,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 	for _, c := range d.audit(func(o *Options) { o.Sample = 0.2 }).Checked {
 		t.Logf("%s: %d of %d", c.Check, c.Looked, all[c.Check])
-		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // these checks are cheap and read everything
+		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // cheap checks read everything
 		if everything != (c.Looked == all[c.Check]) {
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}

@@ -31,11 +31,11 @@ type Options struct {
 	Bucket   store.Bucket
 	Crawl    string
 	Round    int            // the only round to audit; negative: all rounds
-	Config   *config.Config // the frozen config; nil if the config is unreadable, which skips the checks that need a config
+	Config   *config.Config // the frozen config; nil if unreadable: the audit skips checks that need a config
 	Scratch  string         // an existing local directory for temporary files
 	Parallel int            // number of steps that run at the same time; 0 means GOMAXPROCS
-	Sample   float64        // share of partitions, records and tasks to check, chosen by a hash of their names; 1 means all
-	// Archive opens the store with external WARC files, for a reparse of such files.
+	Sample   float64        // share of partitions, records and tasks to check, chosen by a hash of names; 1 means all
+	// Archive opens the store with external WARC files, for a reparse of external WARC files.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
 	Version  string // version of the running crawlbatch; empty means the version that made the crawl
 	OneClock bool   // true: all tasks ran on one machine, so times of different epochs may be compared
@@ -116,7 +116,7 @@ type Audit struct {
 	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without external WARC files
 	Ledger    *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
 	last      int               // number of the crawl's last round, plus one
-	lost      map[string]bool   // objects that were reported as lost or changed; only Load uses it
+	lost      map[string]bool   // keys of objects that were reported as lost or changed; only Load uses the map
 
 	mu       sync.Mutex
 	found    map[checkRound][]Violation // sorted violations; the first maxViolations of each check and round

@@ -107,8 +107,8 @@ func ofOther(key, crawl string) bool {
 	return strings.HasPrefix(key, "crawl=") && !strings.HasPrefix(key, layout.CrawlDir(crawl))
 }
 
-// missed reports a loss, once for each object. The checks of documents then do not report the object
-// again.
+// missed reports a loss, once for each object. After missed, the checks of documents do not report
+// the object again.
 func (a *Audit) missed(l *ledger.Lost) {
 	if a.lost[l.Object] {
 		return

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// Round is a round as the checks see it.
+// Round holds the documents of a round for the checks.
 type Round struct {
 	Crawl   string
 	Number  int
@@ -57,7 +57,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			if a.Ledger != nil && n < a.Ledger.Rounds() {
 				continue // checkLosses has reported the lost round
 			}
-			// A lost round must not hide later rounds.
+			// Load looks at the next round, because a lost round must not hide later rounds.
 			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
 				break
 			}
@@ -247,8 +247,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}
-	// The crawl may continue meanwhile. loadRound reads each document before the documents from
-	// which it was made, so that all documents exist.
+	// The crawl may continue during the audit. loadRound reads each document before the documents
+	// from which it was made, so that all documents exist.
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}

@@ -114,8 +114,8 @@ func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key strin
 	return nil
 }
 
-// Skip turns an error of Concat into a violation of the check if the data is at fault. The check
-// then skips everything that depends on the object.
+// Skip turns an error of Concat into a violation of the check if the data is at fault. After Skip,
+// the check leaves out everything that depends on the object.
 func (a *Audit) Skip(err error, c Check, r *Round) error {
 	u, ok := errors.AsType[unreadable](err)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// noStray is the check of the folders that engines and readers of WARC files read as a whole.
+// noStray is the check of folders that query engines and readers of WARC files read as a whole.
 var noStray = Check{0, "nothing stray is read", "objects"}
 
 // Stray is an object that no seal, result, checkpoint or live attempt accounts for.
@@ -26,8 +26,8 @@ type Stray struct {
 	store.Info
 	Round int    // number of the round; negative if the object belongs to no round
 	Why   string // why nothing accounts for the object
-	// Read is true if SQL engines or readers of WARC files read the object with its folder. Other
-	// strays only take room.
+	// Read is true if SQL engines or readers of WARC files read the object with its folder. A stray
+	// that nothing reads only takes room.
 	Read bool
 }
 
@@ -56,7 +56,8 @@ func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, erro
 	return r, nil
 }
 
-// checkStrays reports strays that engines read as violations, and counts other strays in a note.
+// checkStrays reports strays that engines read as violations, and counts all other strays in a
+// note.
 func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	a.Count(noStray, 0)
 	for s, err := range a.strays(ctx, rounds) {
