@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,9 +118,10 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 // print prints a report. print returns errViolation if the report has a violation.
 func (o *verifyOptions) print(report *verify.Report) (err error) {
 	for i := range report.Violations {
-		// The commands in the findings need the flags for this store.
-		v := &report.Violations[i]
-		v.Problem = strings.ReplaceAll(v.Problem, "--month "+o.month, "--month "+o.month+o.given())
+		report.Violations[i].Problem = advised(report.Violations[i].Problem, o.given())
+	}
+	for i := range report.Notes {
+		report.Notes[i] = advised(report.Notes[i], o.given())
 	}
 	if o.output == "json" {
 		err = writeJSON(o.out, report)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -79,6 +80,21 @@ func storeFlag(name string) string {
 		return ""
 	}
 	return " --store " + usage.Quote(name)
+}
+
+// adviceForm matches a command of this program in a message. Its groups are the command up to its
+// month, and the rest.
+var adviceForm = regexp.MustCompile("(`crawlbatch [a-z]+ --month [^ `]+)([^`]*)`")
+
+// advised adds flags to the commands that a text advises, unless the commands have the flags.
+// Packages below do not know which flags the user gave.
+func advised(text, flags string) string {
+	return adviceForm.ReplaceAllStringFunc(text, func(command string) string {
+		if m := adviceForm.FindStringSubmatch(command); !strings.Contains(m[2], flags) {
+			return m[1] + flags + m[2] + "`"
+		}
+		return command
+	})
 }
 
 // flagFor returns a space and the flag with its value, quoted for a shell. For an empty value,

@@ -62,6 +62,17 @@ func TestCommandsToRunAgainNameTheExecutorAndTheClusterGiven(t *testing.T) {
 	}
 }
 
+func TestAdvisedCommandsNameTheStoreOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		"see `crawlbatch status --month 2026-11`, or `crawlbatch retry --month 2026-11r1 --rebuild`":         "see `crawlbatch status --month 2026-11 --store s`, or `crawlbatch retry --month 2026-11r1 --store s --rebuild`",
+		"`crawlbatch run --month 2026-11 --store s --config c`; --month 2026-11 is right; `retry --rebuild`": "`crawlbatch run --month 2026-11 --store s --config c`; --month 2026-11 is right; `retry --rebuild`",
+	} {
+		if got := advised(text, " --store s"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestQuotedWordsReachACommandAsTheyWere(t *testing.T) {
 	for _, word := range []string{"plain", "two words", "it's", `a"b`, "$HOME", "~", "a;b", "*", "", "línea", "new\nline"} {
 		out, err := exec.Command("sh", "-c", "printf %s "+usage.Quote(word)).Output()
