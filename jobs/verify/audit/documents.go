@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -138,13 +139,36 @@ func (a *Audit) checkSealed(r *Round) error {
 		return err
 	}
 	key := layout.Sealed(r.Crawl, r.Number)
+	advice := "restore from a copy whichever was changed"
+	vouched := a.Ledger != nil && a.Ledger.Newest(manifest.EntrySealed, r.Number) != nil && !a.lost[key]
+	if vouched {
+		advice = "the seal is the recorded one, so the result was changed: restore it from a copy"
+	}
 	for _, d := range Differences(want.Files, r.Sealed.Files, func(f manifest.File) string { return f.Key }) {
-		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this file: the results list %s, the seal lists %s", d.How, FileText(d.Want), FileText(d.Got))
+		at := At{Object: key, Row: d.Name}
+		if maker := r.resultOf(d.Got); vouched && maker != "" {
+			at.Object = maker
+		}
+		a.Wrong(documents, r.Number, at, "the seal %s this file: the results list %s, the seal lists %s; %s", d.How, FileText(d.Want), FileText(d.Got), advice)
 	}
 	for _, d := range Differences(want.Counts, r.Sealed.Counts, func(c manifest.Count) string { return c.Name }) {
-		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this count: the results sum to %d, the seal says %d", d.How, d.Want.N, d.Got.N)
+		a.Wrong(documents, r.Number, At{Object: key, Row: d.Name}, "the seal %s this count: the results sum to %d, the seal says %d; %s", d.How, d.Want.N, d.Got.N, advice)
 	}
 	return nil
+}
+
+// resultOf returns the key of the result that lists a part which a reduce task made, or "".
+func (r *Round) resultOf(f manifest.File) string {
+	stage := makerOf[f.Dataset]
+	if rest, ok := strings.CutPrefix(f.Key, layout.RoundDir(r.Crawl, r.Number)); ok {
+		folder, _, _ := strings.Cut(rest, "/")
+		stage = stages.Stage(folder)
+	}
+	n, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), path.Ext(f.Key)))
+	if err != nil || stage == "" {
+		return ""
+	}
+	return layout.Result(r.Crawl, r.Number, string(stage), n)
 }
 
 // feedsSome reports whether any stage reads the results of the given stage.

@@ -18,6 +18,10 @@ import (
 // of the plan would request URLs a second time.
 const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
+// restoreLast says what to do if the checkpoint of a finished task is lost or old. Nothing is
+// requested again, because the task has a result.
+const restoreLast = "restore the task's last checkpoint from a copy"
+
 // resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
 // the result was made. The checkpoint of an unfinished task must have a valid proof.
 func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
@@ -28,14 +32,16 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 	result := r.Results[stages.Fetch][n]
 	var c manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, a.Bucket, key, &c)
-	if result == nil && errors.Is(err, store.ErrNotFound) {
+	switch {
+	case result == nil && errors.Is(err, store.ErrNotFound):
 		return notLost(ctx, a, r, n)
-	}
-	if result == nil && errors.Is(err, manifest.ErrCorrupt) {
+	case errors.Is(err, store.ErrNotFound):
+		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is missing, though the task has a result: %s", restoreLast)
+		return nil
+	case result == nil && errors.Is(err, manifest.ErrCorrupt):
 		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "%v: %s", err, remedy)
 		return nil
-	}
-	if err != nil {
+	case err != nil:
 		return a.Fault(err, checkpoints, r.Number, key)
 	}
 	a.Count(checkpoints, 1)
@@ -117,15 +123,15 @@ func compareCheckpoint(a *audit.Audit, r *audit.Round, n int, c *manifest.Checkp
 	planned := r.Plan.Partitions[n].URLs
 	switch {
 	case !c.Complete:
-		a.Wrong(checkpoints, r.Number, at, "it is not complete, though the task has a result")
+		a.Wrong(checkpoints, r.Number, at, "it is not complete, though the task has a result: an older one was put back: %s", restoreLast)
 	case rows != planned:
-		a.Wrong(checkpoints, r.Number, at, "it is complete, but records %d of %d planned URLs", rows, planned)
+		a.Wrong(checkpoints, r.Number, at, "it is complete, but records %d of %d planned URLs: %s", rows, planned, restoreLast)
 	case !slices.Equal(c.Files, result.Files):
 		for _, d := range audit.Differences(c.Files, result.Files, func(f manifest.File) string { return f.Key }) {
 			a.Wrong(checkpoints, r.Number, audit.At{Object: layout.Result(r.Crawl, r.Number, string(stages.Fetch), n), Row: d.Name},
-				"the result %s this file: the checkpoint lists %s, the result lists %s", d.How, audit.FileText(d.Want), audit.FileText(d.Got))
+				"the result %s this file: the checkpoint lists %s, the result lists %s: restore the result from a copy", d.How, audit.FileText(d.Want), audit.FileText(d.Got))
 		}
 	case !slices.Equal(c.Counts, result.Counts):
-		a.Wrong(checkpoints, r.Number, at, "its counts %v are not those of the result %v", c.Counts, result.Counts)
+		a.Wrong(checkpoints, r.Number, at, "its counts %v are not those of the result %v: restore the result from a copy", c.Counts, result.Counts)
 	}
 }
