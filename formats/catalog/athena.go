@@ -18,11 +18,11 @@ type AthenaOptions struct {
 	Projection bool
 }
 
-// Athena makes the DDL that opens every dataset as a table of a database. Each sealed
-// round has a partition; other rounds have none. Root is s3://bucket/prefix. The DDL drops
-// and recreates existing tables, because an older table lacks the columns added since. The
-// tables are external, so this deletes no data. Athena finds the columns of Parquet by
-// name and returns null for columns that a part lacks.
+// Athena returns the DDL that opens every dataset as a table of a database. Each sealed round has a
+// partition; other rounds have none. Root is the store's address, s3://bucket/prefix. The DDL drops
+// and recreates existing tables, because an older table lacks newer columns. The tables are
+// external, so dropping a table deletes no data. Athena finds the columns of Parquet by name and
+// returns null for columns that a part lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
@@ -92,7 +92,7 @@ func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manife
 }
 
 // projectedRounds is the number of rounds per crawl that partition projection covers. Athena lists
-// the folder of each, so a larger number would slow every query.
+// the folder of each round, so a larger number would slow every query.
 const projectedRounds = 100
 
 // projection returns the table properties from which Athena computes the partitions.
@@ -120,9 +120,9 @@ func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]stri
 	return append(out, [2]string{"storage.location.template", location})
 }
 
-// projectedCrawls returns the projection type and the values of the column crawl. The
-// values are the crawl's name if one is given, otherwise the months from the first on. No
-// range of dates contains the name of a reparse, so each reparse has its own projection.
+// projectedCrawls returns the projection type and the values of the column crawl. The values are
+// names if sealed holds one crawl or only reparses, otherwise a range of months. No range of months
+// contains the name of a reparse, so each reparse has its own projection.
 func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	var names, months []string
 	for _, s := range sealed {

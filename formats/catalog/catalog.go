@@ -55,17 +55,17 @@ type Column struct {
 	Name        string
 	Type        Type
 	Nullable    bool
-	Stable      bool // two crawls of the same web agree on it
+	Stable      bool // two crawls of the same web get the same values
 	Description string
 }
 
 // Dataset is a published table.
 type Dataset struct {
 	Name       string
-	Row        string   // what one row describes: "a planned URL and its one outcome"
-	Columns    []Column // columns of the files
-	Partitions []Column // columns in the keys of the files: crawl, round, and subset for captures
-	SortedBy   []string // order of the rows in each file
+	Row        string   // description of a row, such as "a planned URL and its one outcome"
+	Columns    []Column // columns that the Parquet files hold
+	Partitions []Column // columns in the files' keys: crawl, round, and for captures subset
+	SortedBy   []string // columns by which the rows of each file are sorted
 }
 
 // The partition columns.
@@ -91,7 +91,7 @@ func Datasets() []Dataset {
 	}
 }
 
-// Find returns the dataset of that name.
+// Find returns the dataset with the given name.
 func Find(name string) (Dataset, error) {
 	var known []string
 	for _, d := range Datasets() {
@@ -112,13 +112,13 @@ func dataset[T any](name, row string, sorted ...string) Dataset {
 	return d
 }
 
-// Columns returns the columns of a row struct. It flattens embedded structs.
+// Columns returns the columns of a row struct, including those of embedded structs.
 func Columns(t reflect.Type) []Column {
 	var out []Column
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
 		if name == "" || name == "-" {
-			continue // an embedded struct: its fields follow
+			continue // an embedded struct is no column; VisibleFields also lists its fields
 		}
 		out = append(out, Column{
 			Name:        name,
@@ -155,7 +155,7 @@ func typeOf(t reflect.Type, options string) Type {
 	return StringList
 }
 
-// types maps kinds of Go values to column types. All other kinds are strings.
+// types maps kinds of Go values to column types. A Go kind that is not listed is a string.
 var types = map[reflect.Kind]Type{
 	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

@@ -110,7 +110,7 @@ func TestStableColumnsLeaveOutTimesAndOffsets(t *testing.T) {
 	}
 }
 
-// sealedRound lists one part of every dataset, and one working file, which is not a part.
+// sealedRound returns a seal that lists one part of every dataset and one working file.
 func sealedRound(crawl string, round int) *manifest.Sealed {
 	s := &manifest.Sealed{Crawl: crawl, Round: round}
 	for _, d := range catalog.Datasets() {
@@ -169,7 +169,8 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 	}
 }
 
-// A reparse knows no newer state of a URL than the month that it parses again.
+// A reparse parses the responses of an earlier crawl again, so its state of a URL is never newer
+// than the crawl's.
 func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 	const condition = "crawl NOT LIKE '%r%'"
 	for name, tc := range map[string]struct {

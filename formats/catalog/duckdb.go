@@ -12,25 +12,25 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// S3 says how to reach a store at s3://. The SQL holds no credentials. They come from the
-// reader's credential chain (environment, profile, instance).
+// S3 tells DuckDB how to reach a store at s3://. The SQL holds no credentials. DuckDB takes
+// credentials from the user's environment, profile or instance.
 type S3 struct {
-	Endpoint string // URL of an S3-compatible service; AWS if empty
-	Region   string // if empty, the credential chain's region
+	Endpoint string // URL of an S3-compatible service; empty means AWS
+	Region   string // region of the bucket; empty means the credential chain's region
 }
 
 // DuckDB writes a script that opens every dataset as a view over the parts that
 // the sealed rounds list. Root is the store's address: a directory, absolute or
 // relative to where DuckDB will run, or s3://bucket/prefix.
 //
-// The view urls has the newest state of each URL; urls_history has every state. urls
-// includes states of reparses only if there is no other crawl.
+// The view urls has the newest state of each URL. The view urls_history has every state. The view
+// urls includes states of reparses only if there is no other crawl.
 //
-// A column that a part lacks is null, because newer versions add columns. DuckDB reads the schema
-// of every part, which takes about 0.2 ms per part and query on a local disk. The SQL cannot tell
-// DuckDB which columns a part lacks, because no document says which version wrote it.
+// A column that a part lacks is null: an older crawlbatch wrote that part. DuckDB reads the schema
+// of every part, which takes about 0.2 ms per part and query on a local disk. The SQL cannot list a
+// part's columns, because no document says which version wrote the part.
 //
-// Time columns are TIMESTAMP in UTC, regardless of the session's time zone. A note is an
+// Time columns are TIMESTAMP in UTC, regardless of the session's time zone. The argument note is an
 // extra comment line at the start of the script.
 func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sealed) error {
 	if err := checkSealed(sealed); err != nil {
@@ -61,18 +61,18 @@ func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sea
 	return out.Flush()
 }
 
-// withoutReparses returns the condition that excludes reparses from the search for the
-// newest state of a URL. A reparse is only as recent as the month that it parses. If there
-// are only reparses, the condition excludes none.
+// withoutReparses returns the condition that excludes reparses from the search for the newest state
+// of a URL. A reparse is only as recent as the crawl that it parses again. If all crawls are
+// reparses, the condition is empty.
 func withoutReparses(sealed []*manifest.Sealed) string {
 	again := func(s *manifest.Sealed) bool { return layout.IsReparse(s.Crawl) }
 	if len(sealed) > 0 && !slices.ContainsFunc(sealed, func(s *manifest.Sealed) bool { return !again(s) }) {
 		return ""
 	}
-	return "WHERE crawl NOT LIKE '%r%'\n" // 2026-11r1
+	return "WHERE crawl NOT LIKE '%r%'\n" // only names of reparses contain an r, such as 2026-11r1
 }
 
-// rounds lists the rounds: "2026-11.0, 2026-11.1".
+// rounds lists the sealed rounds, such as "2026-11.0, 2026-11.1".
 func rounds(sealed []*manifest.Sealed) string {
 	if len(sealed) == 0 {
 		return "no round is sealed yet"
@@ -106,12 +106,12 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		return fmt.Sprintf("  %s AS %s", duckExpression(c, len(keys) == 0), identifier(c.Name))
 	}))
 	if len(keys) == 0 {
-		// There is no part yet, so this is an empty view with all columns.
+		// A dataset without parts becomes an empty view with all columns.
 		fmt.Fprint(out, "WHERE false;\n")
 		duckComments(out, name, d)
 		return
 	}
-	// The empty branch adds the columns that no part has.
+	// The first SELECT returns no rows. It adds the columns that all parts lack.
 	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
 	fmt.Fprintf(out, "%s\n", joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) }))
 	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })
@@ -119,14 +119,14 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 	duckComments(out, name, d)
 }
 
-// duckExpression returns what a view selects for a column.
+// duckExpression returns the SQL expression by which a view selects a column.
 func duckExpression(c Column, empty bool) string {
 	switch {
 	case empty:
 		return fmt.Sprintf("CAST(NULL AS %s)", c.Type.DuckDB())
 	case c.Type == Timestamp:
-		// The files say UTC, so DuckDB reads TIMESTAMP WITH TIME ZONE and shows it in the
-		// session's zone. Common Crawl's columns are TIMESTAMP.
+		// DuckDB would show the files' UTC times in the session's time zone. make_timestamp gives a
+		// TIMESTAMP in UTC, as in Common Crawl's tables.
 		return fmt.Sprintf("make_timestamp(epoch_us(%s))", identifier(c.Name))
 	}
 	return identifier(c.Name)
@@ -161,10 +161,10 @@ func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 	return keys
 }
 
-// literal returns a SQL string.
+// literal quotes s as a SQL string.
 func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// identifier quotes a name; some columns are keywords.
+// identifier quotes a name, because some column names are SQL keywords.
 func identifier(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
 // escapeGlob escapes the glob characters in a directory's name.

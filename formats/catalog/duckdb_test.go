@@ -142,7 +142,7 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 		}}
 	}
 	sealed := []*manifest.Sealed{round(0), round(1)}
-	round(2) // its parts are complete, but the round is not sealed
+	round(2) // round 2 has complete parts but is not sealed
 	files := []string{
 		f.views(t, sealed...),
 		duckdbtest.SQLFile(t, "SELECT url, fetches, round FROM urls ORDER BY url"),
@@ -168,8 +168,8 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 	}
 }
 
-// Nothing says which version wrote a part: another version may have sealed the round, and
-// all builds without a version look the same.
+// The views must work without knowing which crawlbatch version wrote a part. The version that
+// sealed the round may be another one.
 func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
 	type olderSkip struct {
 		URL    string `parquet:"url"`
@@ -208,7 +208,7 @@ func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
 	}
 }
 
-// The reparse starts after the first round of its month. The month then has another round.
+// The test starts a reparse after the first round of a month. A second round of that month follows.
 func TestDuckDBsNewestStateOfAURLIsTheMonthsNotAReparses(t *testing.T) {
 	f := newFixture(t)
 	round := func(crawl string, n int, s schema.URLState) *manifest.Sealed {
@@ -238,8 +238,8 @@ func TestDuckDBsNewestStateOfAURLIsTheMonthsNotAReparses(t *testing.T) {
 	}
 }
 
-// TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex runs the queries in
-// testdata/duckdb/cc-index. It changes only the names of the table and the crawl.
+// TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex runs the queries in testdata/duckdb/cc-index.
+// The test changes only the names of the table and the crawl.
 func TestDuckDBRunsQueriesWrittenForCommonCrawlsIndex(t *testing.T) {
 	f := newFixture(t)
 	robots := capture(t, "https://www.example.org/robots.txt", 200, "text/plain", "")

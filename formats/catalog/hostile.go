@@ -12,14 +12,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// ErrUnsafe means that a name or an address cannot stand in SQL for every client.
+// ErrUnsafe means that some SQL client would misread a name or an address.
 var ErrUnsafe = errors.New("cannot stand in SQL")
 
 // subsets are the values of the partition column subset.
 var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
 
-// CheckDatabase refuses the name of a database or schema that some client would read as more than
-// a name.
+// CheckDatabase refuses a database or schema name that some SQL client would not read as a plain
+// name.
 func CheckDatabase(name string) error {
 	if name == "" || strings.ContainsAny(name, "`\"'\\;$") || strings.Contains(name, "--") || hasControl(name) {
 		return fmt.Errorf("the database %q %w: give letters, digits and _", name, ErrUnsafe)
@@ -27,8 +27,8 @@ func CheckDatabase(name string) error {
 	return nil
 }
 
-// CheckAddress refuses the address of a store that a client would not read literally. Clients split
-// at semicolons, also within strings, and Spark and Athena replace ${…}.
+// CheckAddress refuses a store's address that some SQL client would not read literally. Some
+// clients split statements at semicolons inside strings. Spark and Athena replace ${…}.
 func CheckAddress(root string) error {
 	if strings.Contains(root, ";") || strings.Contains(root, "${") || hasControl(root) {
 		return fmt.Errorf("the address %q %w: give one without ; and ${ and control characters", root, ErrUnsafe)
@@ -40,8 +40,8 @@ func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' })
 }
 
-// checkSealed refuses seals whose names of a crawl, a round or a part have a form that crawlbatch
-// never writes. SQL with such a name could read other files or run other statements.
+// checkSealed refuses a seal that names a crawl, a round or a part in a form that crawlbatch never
+// writes. SQL with such a name could read other files or run other statements.
 func checkSealed(sealed []*manifest.Sealed) error {
 	for _, s := range sealed {
 		if !layout.ValidCrawl(s.Crawl) || s.Round < 0 {

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 )
 
-// hostileNames are names that some dialect reads as more than a name.
+// hostileNames are names that some SQL dialect does not read as a plain name.
 var hostileNames = []string{
 	"a`; DROP TABLE x; --", `a"; DROP TABLE x; --`, `a'; DROP TABLE x; --`, "a\nDROP TABLE x", "a\rb", `a\`, "a;b", "a--b", "${env:HOME}", "a\x00b", "a\u2028b", "",
 }
@@ -72,7 +72,7 @@ func TestAddressesAreQuotedOrRefused(t *testing.T) {
 	}
 }
 
-// forgedSeals returns seals that only an attacker writes, by what is wrong with them.
+// forgedSeals returns seals that only an attacker would write. The keys describe the forgery.
 func forgedSeals() map[string]*manifest.Sealed {
 	forged := map[string]*manifest.Sealed{
 		"a crawl with a quote":   {Crawl: "2026-11' OR 1=1 --"},
@@ -129,7 +129,7 @@ func TestForgedSealsAreRefusedInEveryDialect(t *testing.T) {
 func TestDuckDBOpensStoresWhoseNamesLookLikeSQL(t *testing.T) {
 	for _, name := range hostileNames {
 		if name == "" || strings.ContainsRune(name, 0) {
-			continue // no file may have such a name
+			continue // the operating system refuses a file with this name
 		}
 		root := filepath.Join(t.TempDir(), strings.ReplaceAll(name, "/", "_"))
 		b, err := dirstore.Open(root, dirstore.Options{})

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// AppendJSON appends a row as one JSON object. Its keys are the columns, in order. A null
-// column is null; a timestamp is an RFC 3339 text in UTC.
+// AppendJSON appends a row as one JSON object. The object's keys are the columns, in order. A null
+// column becomes null. A timestamp becomes an RFC 3339 string in UTC.
 func AppendJSON(dst []byte, row any) ([]byte, error) {
 	v := reflect.ValueOf(row)
 	for v.Kind() == reflect.Pointer {
@@ -22,7 +22,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	first := true
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		if f.Anonymous {
-			continue // its fields follow
+			continue // an embedded struct is no column; VisibleFields also lists its fields
 		}
 		if !first {
 			dst = append(dst, ',')
@@ -49,7 +49,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// Row marshals as AppendJSON writes it. A nil row marshals as null.
+// Row marshals to JSON by AppendJSON. A nil Of marshals as null.
 type Row struct{ Of any }
 
 // MarshalJSON implements json.Marshaler.
@@ -60,7 +60,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return AppendJSON(nil, r.Of)
 }
 
-// Rows wraps each row of a table. If there are no rows, the result marshals as [].
+// Rows wraps each row of a table. Without rows, the result of Rows marshals as [].
 func Rows[T any](rows []T) []Row {
 	wrapped := make([]Row, len(rows))
 	for i, row := range rows {

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Script is SQL that opens the datasets, for a client that takes one statement at a time.
-// Many clients split a script at each semicolon, so comments and column descriptions
-// contain no semicolon.
+// Script is SQL that opens the datasets, for a client that takes one statement at a time. Comments
+// and column descriptions contain no semicolon, because many clients split a script at each
+// semicolon.
 type Script struct {
 	Head       []string // comment lines before the first statement
 	Statements []Statement
@@ -21,11 +21,11 @@ type Script struct {
 
 // Statement is one statement of a script.
 type Statement struct {
-	Name string // short and usable as a file name, such as captures-table
-	SQL  string // without a final semicolon
+	Name string // short name that may be a file name, such as captures-table
+	SQL  string // text of the statement, without a final semicolon
 }
 
-// Write writes the script: its comment, then each statement with a semicolon and an empty
+// Write writes the script's comment, then each statement, followed by a semicolon and an empty
 // line.
 func (s *Script) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
@@ -36,7 +36,7 @@ func (s *Script) Write(w io.Writer) error {
 	return out.Flush()
 }
 
-// Comment returns the script's head as lines of SQL comment.
+// Comment returns the script's head as SQL comment lines.
 func (s *Script) Comment() string {
 	var b strings.Builder
 	for _, line := range s.Head {
@@ -57,8 +57,8 @@ func newScript(root string, sealed []*manifest.Sealed) *Script {
 	}}
 }
 
-// tableName returns the name under which the script opens a dataset's rows. For urls it is
-// urls_history: urls is a view over urls_history that shows the newest state of each URL.
+// tableName returns the name under which the script opens a dataset's rows. The table of the
+// dataset urls is urls_history, because urls is a view that shows the newest state of each URL.
 func tableName(d Dataset) string {
 	if d.Name == "urls" {
 		return "urls_history"
@@ -105,7 +105,7 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns the query for the newest state of each URL: one row of urls_history per URL. list
+// newest returns a query that selects the newest row of history for each URL. The argument list
 // names the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
@@ -122,19 +122,20 @@ func joined[T any](items []T, separator string, text func(T) string) string {
 	return strings.Join(texts, separator)
 }
 
-// quoted lists the names of columns, each between two quotes.
+// quoted lists the names of columns, each between two copies of quote.
 func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }
 
-// nulls selects a null for each column. typeName names types in the dialect.
+// nulls returns a select list with a typed null for each column. typeName returns a type's name in
+// the dialect.
 func nulls(columns []Column, typeName func(Type) string, quote string) string {
 	return joined(columns, ",\n", func(c Column) string {
 		return fmt.Sprintf("  CAST(NULL AS %s) AS %s", typeName(c.Type), quote+c.Name+quote)
 	})
 }
 
-// plain returns a description without semicolons, because clients split at them.
+// plain removes semicolons from a description, because clients split a script at semicolons.
 func plain(s string) string { return strings.ReplaceAll(s, ";", ",") }
 
 // comment turns a text into one comment line without semicolons.
@@ -147,12 +148,12 @@ func comment(s string) string {
 	}, plain(s))
 }
 
-// hiveLiteral returns a string in the dialects of Hive, which escape with a backslash.
+// hiveLiteral quotes a string for the dialects of Hive, which escape with a backslash.
 func hiveLiteral(s string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
 }
 
-// hiveColumns declares columns in the dialects of Hive.
+// hiveColumns returns declarations of columns in the dialects of Hive.
 func hiveColumns(columns []Column) string {
 	return joined(columns, ",\n", func(c Column) string {
 		return fmt.Sprintf("  `%s` %s COMMENT %s", c.Name, c.Type.Hive(), hiveLiteral(plain(c.Description)))

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// made returns a function that returns a dialect's script, or ends the test if there is an error.
+// made returns a function that passes a script through and ends the test on an error.
 func made(t *testing.T) func(*catalog.Script, error) *catalog.Script {
 	return func(s *catalog.Script, err error) *catalog.Script {
 		t.Helper()
@@ -161,14 +161,14 @@ func TestSparksViewsReadTheFoldersOfSealedRounds(t *testing.T) {
 	}
 }
 
-// Many clients split a script at each semicolon, even within a text.
+// Many SQL clients split a script at each semicolon, even within a string.
 func TestSemicolonsEndStatementsAndStandNowhereElse(t *testing.T) {
 	ends := regexp.MustCompile(`;(\n|$)`)
 	for _, sealed := range [][]*manifest.Sealed{nil, {sealedRound("2026-11", 0)}} {
 		for dialect, sql := range everyDialect(t, sealed) {
 			for i, line := range strings.Split(sql, "\n") {
 				if dialect == "duckdb" && strings.Contains(line, "crawl;data/") {
-					continue // the name of the directory
+					continue // the store's directory has a semicolon in its name
 				}
 				if strings.Contains(ends.ReplaceAllString(line, ""), ";") || strings.HasPrefix(line, "--") && strings.Contains(line, ";") {
 					t.Errorf("%s, line %d: %s", dialect, i+1, line)
@@ -178,8 +178,8 @@ func TestSemicolonsEndStatementsAndStandNowhereElse(t *testing.T) {
 	}
 }
 
-// Trino and Spark run the same questions as DuckDB in `make test-duckdb`, so they must be
-// standard SQL after the names of the table and the crawl are replaced.
+// Trino and Spark run Common Crawl's queries too. The queries must be standard SQL once the names
+// of the table and the crawl are replaced.
 func TestCommonCrawlsQuestionsAskForNothingThatOnlyDuckDBHas(t *testing.T) {
 	only := regexp.MustCompile(`(?i)\b(qualify|exclude|struct_pack|list_value|strptime|epoch_ms|regexp_matches|string_agg|group by all|order by all)\b|::|\[[0-9]`)
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// ErrNotEmpty: the directory for the statements is not empty.
+// ErrNotEmpty means that the directory for the statements is not empty.
 var ErrNotEmpty = errors.New("is not empty: name a new directory")
 
-// statementFile matches the names that Split gives.
+// statementFile matches the names of the files that Split writes.
 var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
 
-// Split writes each statement into its own file in dir, numbered in order. The files have
-// no semicolon, because clients that take one statement per call refuse it. With replace,
+// Split writes each statement into its own file in dir, numbered in order. The files contain no
+// semicolon, because clients that take one statement per call refuse semicolons. With replace,
 // Split first removes the statements of an earlier Split. Without replace, it fails with
 // ErrNotEmpty if dir is not empty.
 func (s *Script) Split(dir string, replace bool) error {
@@ -46,7 +46,7 @@ func (s *Script) Split(dir string, replace bool) error {
 	return nil
 }
 
-// Location returns the URL at which Trino or Spark reaches a store. The store is a
+// Location returns the URL at which Trino or Spark reaches a store. The argument store is a
 // directory or s3://bucket/prefix.
 func Location(store string, spark bool) (string, error) {
 	scheme := "local://"

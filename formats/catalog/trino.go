@@ -9,15 +9,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Trino makes the DDL that opens every dataset as a view of a schema in Trino's Hive
-// connector. Root is the store's address for Trino: s3://bucket/prefix, or a URL such as
-// local:///data. Schema may include its catalog, as in hive.crawlbatch.
+// Trino returns the DDL that opens every dataset as a view of a schema in Trino's Hive connector.
+// Root is the store's address for Trino: s3://bucket/prefix, or a URL such as local:///data. The
+// argument schema may include its catalog, as in hive.crawlbatch.
 //
-// A dataset NAME becomes a table NAME_parts and a view NAME. The partitions of the table
-// are all existing folders; the view covers the folders of sealed rounds, because not
-// every cluster can register single partitions. Both are recreated if they exist. The
-// table is external, so no data is deleted. Trino's Hive connector finds the columns of
-// Parquet by name and returns null for columns that a part lacks.
+// A dataset NAME becomes a table NAME_parts and a view NAME. The table's partitions are all
+// existing folders, because not every cluster can register single partitions. The view covers only
+// the folders of sealed rounds. The DDL recreates an existing table or view. The table is external,
+// so recreating it deletes no data. Trino's Hive connector finds the columns of Parquet by name and
+// returns null for columns that a part lacks.
 func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
 	if err := errors.Join(CheckDatabase(schema), CheckAddress(root), checkSealed(sealed)); err != nil {
@@ -47,8 +47,8 @@ func Trino(root, schema string, sealed []*manifest.Sealed) (*Script, error) {
 		row := literal(plain("One row for " + d.Row + "."))
 		s.add(view+"-drop", "DROP TABLE IF EXISTS %s", in(table))
 		if len(folders(d.Name, sealed)) == 0 {
-			// Trino refuses a location that does not exist, so the script creates no
-			// table.
+			// Without parts the script creates no table, because Trino refuses a location that does
+			// not exist.
 			s.add(view+"-view", "CREATE OR REPLACE VIEW %s COMMENT %s SECURITY INVOKER AS\nSELECT\n%s\nWHERE false", in(view), row, nulls(columns, Type.Trino, `"`))
 		} else {
 			s.add(view+"-table", "CREATE TABLE %s (\n%s\n)\nCOMMENT %s\nWITH (\n  format = 'PARQUET',\n  external_location = %s,\n  partitioned_by = ARRAY[%s]\n)",

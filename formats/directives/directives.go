@@ -1,11 +1,11 @@
-// Package directives reads what a document's server and author ask of robots outside robots.txt.
-// It knows meta robots and X-Robots-Tag, Content-Signal, and the reservation of text and
+// Package directives reads the directives for robots that a document's server and author give
+// outside robots.txt: meta robots and X-Robots-Tag, Content-Signal, and the reservation of text and
 // data mining (TDMRep).
 //
-// The input is values of header fields and meta elements, which may be hostile. The output is what
-// they ask of one robot, and texts of bounded length and number for columns. Any input gives an
-// answer, in linear time. If two directives conflict, the stricter one counts. The package imports
-// only the standard library.
+// The input is values of header fields and meta elements, which may be hostile. The output is the
+// directives for one robot, and texts of bounded length and number for columns. No input is an
+// error, and parsing takes linear time. If two directives conflict, the stricter directive counts.
+// The package imports only the standard library.
 package directives
 
 import (
@@ -16,11 +16,11 @@ import (
 )
 
 // Robots holds the directives of meta robots and X-Robots-Tag for one robot, in their order. The
-// zero value has none.
+// zero value has no directives.
 type Robots struct {
 	NoIndex   bool // the document may not be shown
-	NoFollow  bool // its links may not be followed
-	NoArchive bool // no copy of it may be kept
+	NoFollow  bool // the document's links may not be followed
+	NoArchive bool // no copy of the document may be kept
 	// UnavailableAfter is the time after which the document may not be shown. Zero means no limit.
 	UnavailableAfter time.Time
 
@@ -46,9 +46,9 @@ const (
 // Meta adds the content of a meta element that is named "robots" or after the robot.
 func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
-// Field adds a value of X-Robots-Tag. In it, "name:" addresses the directives up to the next name:
-// `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. agent is the robot's
-// product token. Its letter case does not matter.
+// Field adds a value of X-Robots-Tag. In a value, "name:" addresses the directives up to the next
+// name: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. The argument agent
+// is the robot's product token, in any letter case.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {
@@ -66,7 +66,7 @@ func (d *Robots) each(list, agent string, scoped bool) {
 			continue
 		}
 		if colon && fold(name) == "unavailable_after" {
-			// Dates may contain the comma that ends an item.
+			// A date may contain a comma, which otherwise ends an item.
 			at, ok := parseDate(trim(value))
 			if !ok && list != "" {
 				next, rest := cutItem(list)
@@ -82,7 +82,7 @@ func (d *Robots) each(list, agent string, scoped bool) {
 	}
 }
 
-// cutItem returns the first item of a list.
+// cutItem returns the first item of a comma-separated list, and the rest.
 func cutItem(list string) (item, rest string) {
 	i := strings.IndexAny(list, ",;")
 	if i < 0 {
@@ -103,7 +103,7 @@ func isFor(name, agent string) bool {
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)
 }
 
-// add adds one directive, or several that white space separates.
+// add adds the directives of an item, which white space separates.
 func (d *Robots) add(item string) {
 	if strings.ContainsFunc(item, isSpace) && isWords(item) {
 		for w := range strings.FieldsFuncSeq(item, isSpace) {
@@ -181,13 +181,13 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSpace reports whether r is white space or a control character. Columns contain neither.
+// isSpace reports whether r is white space or a control character. Text columns hold single spaces
+// in place of both.
 func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
-// fold returns a text in the form that lists use: lower case, folded white space, valid UTF-8,
-// bounded length.
+// fold returns a text in lower case, with single spaces, valid UTF-8 and bounded length.
 func fold(s string) string {
 	s = trim(s)
 	if len(s) > maxItem {
@@ -199,7 +199,7 @@ func fold(s string) string {
 	return oneLine(strings.ToLower(s))
 }
 
-// oneLine folds white space.
+// oneLine replaces each run of white space by one space.
 func oneLine(s string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), isSpace), " ")
 }

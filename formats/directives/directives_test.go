@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// said is the expected content of Robots. forbids has i, f and a for a forbidden index,
-// follow and archive.
+// said is the expected content of Robots. In the field forbids, i, f and a stand for NoIndex,
+// NoFollow and NoArchive.
 type said struct {
 	forbids, list, until string
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Signals holds the preferences of Content-Signal (contentsignals.org). They say what fetched
-// content may be used for, such as search=yes, ai-train=no. The zero value has none.
+// Signals holds the preferences of Content-Signal (contentsignals.org). A preference such as
+// ai-train=no tells what fetched content may be used for. The zero value has no preferences.
 type Signals struct {
-	list []signal // by name
+	list []signal // sorted by name
 }
 
 type signal struct {
@@ -18,11 +18,11 @@ type signal struct {
 
 const (
 	maxSignals    = 16
-	maxSignalName = 32 // bytes; longer names are ignored
+	maxSignalName = 32 // longest accepted name, in bytes
 )
 
-// Add adds a list such as "search=yes, ai-train=no". It ignores values other than yes and no. A no
-// overrides a yes.
+// Add adds a list such as "search=yes, ai-train=no". Add ignores values other than yes and no. A
+// signal's no overrides a yes of the same signal.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
 		name, value, ok := strings.Cut(item, "=")
@@ -36,14 +36,14 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of other. A no overrides a yes.
+// Merge adds the signals of other. A signal's no overrides a yes of the same signal.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)
 	}
 }
 
-// Override adds the signals of other. They replace signals of s with the same names.
+// Override adds the signals of other, which replace signals of s with the same names.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, true)
@@ -60,16 +60,16 @@ func (s *Signals) set(name string, yes, replace bool) {
 	}
 }
 
-// signalNameBytes are the bytes that a signal's name may have. The check comes before ToLower,
-// because ToLower turns the Kelvin sign into an ASCII k.
+// signalNameBytes are the bytes that a signal's name may have. Add checks these bytes before
+// ToLower, because ToLower turns the Kelvin sign into an ASCII k.
 const signalNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 func isSignalName(name string) bool {
 	return name != "" && len(name) <= maxSignalName && strings.Trim(name, signalNameBytes) == ""
 }
 
-// String lists the signals by name, such as "ai-train=no,search=yes". It returns "" if there are
-// none.
+// String lists the signals by name, such as "ai-train=no,search=yes". Without signals, String
+// returns "".
 func (s Signals) String() string {
 	var b strings.Builder
 	for i, g := range s.list {
@@ -89,15 +89,15 @@ func (s Signals) String() string {
 // TDM is the reservation of text and data mining (TDMRep, the final report of a W3C community group
 // from 2024). The zero value states nothing.
 type TDM struct {
-	// Reserved tells whether the right is reserved. It is nil if the document does not say.
+	// Reserved tells whether the right is reserved. Reserved is nil if the document does not say.
 	Reserved *bool
-	Policy   string // as given, usually a URL
+	Policy   string // the policy as the document gives it, usually a URL
 }
 
-// maxPolicy bounds a policy that is kept, in bytes. Longer policies are ignored.
+// maxPolicy is the length of the longest accepted policy, in bytes.
 const maxPolicy = 2048
 
-// Reservation adds a value of tdm-reservation: 1 reserves, 0 does not.
+// Reservation adds a value of tdm-reservation. The value 1 reserves the right, 0 does not.
 func (t *TDM) Reservation(value string) {
 	var reserved bool
 	switch trim(value) {
@@ -112,7 +112,7 @@ func (t *TDM) Reservation(value string) {
 	}
 }
 
-// PolicyAt adds a value of tdm-policy. The first value counts.
+// PolicyAt adds a value of tdm-policy. The first added value counts.
 func (t *TDM) PolicyAt(value string) {
 	if value = trim(value); t.Policy == "" && len(value) <= maxPolicy {
 		t.Policy = oneLine(value)

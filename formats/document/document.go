@@ -1,7 +1,7 @@
-// Package document is the contract between the stages that capture documents and the one that
-// parses them: the document, its rows, and how a row of pages is assembled.
+// Package document is the contract between the stages that capture documents and the parser. It
+// holds the types of a captured and a parsed document, and assembles rows of pages.
 //
-// It imports other formats packages only.
+// Package document imports other formats packages only.
 package document
 
 import (
@@ -21,47 +21,50 @@ const SniffLen = 1445
 
 // Document is a captured document.
 type Document struct {
-	URL         string // canonical URL that answered; links are relative to it
-	ContentType string // Content-Type field, "" if there was none
-	// Header returns the values of a response header field as text, in order. It may be nil.
+	URL         string // canonical URL that answered, the base of relative links
+	ContentType string // value of the Content-Type field, "" if there was none
+	// Header returns the values of a response header field as text, in order. Header may be nil.
 	Header func(name string) []string
-	// Body has no transfer or content codings. It is read-only and valid only during the call.
+	// Body is the decoded body, without transfer and content codings. Body is read-only and valid
+	// only during the call of Parse.
 	Body    []byte
-	Depth   int32     // links from the nearest source URL
-	Fetched time.Time // when the request was written
+	Depth   int32     // number of links from the nearest source URL
+	Fetched time.Time // time when the request was written
 }
 
-// Parsed holds the rows of a document. It shares no memory with the document's body.
+// Parsed holds the rows of a document. Parsed shares no memory with the document's body.
 type Parsed struct {
-	// Page has the columns that the document decides. Complete adds the columns of the capture.
-	Page      schema.Page
-	Terms     schema.TermCounts // terms of the main content
-	Text      schema.Text
-	Links     []schema.Link
-	NoArchive bool // no copy of the page may be kept, but its rows may (noindex forbids showing them)
+	// Page holds the columns that follow from the document itself. Complete adds the columns of the
+	// capture.
+	Page  schema.Page
+	Terms schema.TermCounts // terms of the main content
+	Text  schema.Text
+	Links []schema.Link
+	// the page says noarchive: its rows may be kept, but no copy of the page
+	NoArchive bool
 }
 
-// Parser reads documents. It is safe for concurrent use. It must not keep a Document
-// or its body.
+// Parser reads documents. Parsers are safe for concurrent use. A Parser must not keep a Document or
+// its body.
 type Parser interface {
-	// Sniff returns the media type of a document, without parameters, from its
-	// Content-Type ("" if it has none) and its first bytes, up to SniffLen.
+	// Sniff returns the media type of a document, without parameters, from the Content-Type field
+	// ("" if there is none) and the document's first bytes, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
-	// Wants reports whether to store a document with these first bytes. mediaType is what Sniff
-	// returned. A nil prefix asks whether any document of that type may be stored.
+	// Wants reports whether to store a document that begins with prefix. mediaType is the result of
+	// Sniff. With a nil prefix, Wants reports whether any document of that type may be stored.
 	Wants(mediaType string, prefix []byte) bool
-	// Refuses reports whether the Content-Type alone rules out storing the document, whatever its
-	// bytes are.
+	// Refuses reports whether the Content-Type alone, without the document's bytes, rules out
+	// storing the document.
 	Refuses(contentType string) bool
-	// IsSitemap reports whether a document with these first bytes is a sitemap, which may be longer
-	// than other documents. mediaType is what Sniff returned.
+	// IsSitemap reports whether a document that begins with prefix is a sitemap, which may be
+	// longer than other documents. mediaType is the result of Sniff.
 	IsSitemap(mediaType string, prefix []byte) bool
-	// Parse reads a document. An error means that the parser failed, not that the
-	// document is odd.
+	// Parse reads a document. Parse returns an error if the parser fails. An odd document is no
+	// error.
 	Parse(*Document) (*Parsed, error)
 }
 
-// Parse runs a parser. It turns a panic into an error, so that a panic costs the document but not
+// Parse runs a parser and turns a panic into an error, so that a panic costs the document but not
 // the task.
 func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	defer func() {
@@ -79,14 +82,14 @@ func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 // Origin holds the columns of a page that describe its capture.
 type Origin struct {
 	schema.URLColumns
-	schema.CaptureColumns // Charset and Languages are ignored: the document decides them
+	schema.CaptureColumns // Complete ignores Charset and Languages, which come from the document
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // signals of the robots.txt that applied; a no there or in the document overrides a yes
+	Signals               directives.Signals // signals of the robots.txt in force; a no in robots.txt or document overrides a yes
 }
 
-// Complete fills the columns of p that the document does not decide.
+// Complete fills the columns of p that come from the capture o, not from the document.
 func (p *Parsed) Complete(o *Origin) {
 	page := &p.Page
 	charset, languages := page.Charset, page.Languages
@@ -99,8 +102,8 @@ func (p *Parsed) Complete(o *Origin) {
 	p.Text.SURT, p.Text.URL = o.SURT, o.URL
 }
 
-// URLColumns returns the columns that derive from a URL. If the URL does not parse, it returns an
-// error and only the columns SURT and URL.
+// URLColumns returns the columns that derive from a URL. If the URL does not parse, URLColumns
+// returns an error and fills only SURT and URL.
 func URLColumns(key urlkey.Key) (schema.URLColumns, error) {
 	c := schema.URLColumns{SURT: key.SURT, URL: key.URL}
 	p, err := urlkey.Split(key.URL)

@@ -2,22 +2,21 @@ package manifest
 
 import "time"
 
-// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are not
-// failures: the task has its result, or the next attempt continues.
+// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are no failures.
 const (
 	ClassDone        = "done"
-	ClassInterrupted = "interrupted" // asked to stop
+	ClassInterrupted = "interrupted" // the attempt was asked to stop
 	ClassTaken       = "taken"       // another attempt took the task over
 
-	ClassFailed           = "failed"            // failed for a reason that has no class of its own
-	ClassFault            = "fault"             // a fault in the program
+	ClassFailed           = "failed"            // the attempt failed for a reason without a class of its own
+	ClassFault            = "fault"             // crawlbatch has a fault
 	ClassPermanent        = "permanent"         // retrying cannot help
 	ClassCorrupt          = "corrupt"           // an input is damaged or has a newer format
 	ClassStoreUnavailable = "store_unavailable" // the store did not answer
 	ClassStoreDenied      = "store_denied"      // the store refused access
-	ClassDiskFull         = "disk_full"         // no room in the store or on the local disk
-	ClassOutOfMemory      = "out_of_memory"     // killed because it used too much memory
-	ClassKilled           = "killed"            // killed from outside, so it left no record
+	ClassDiskFull         = "disk_full"         // the store or the local disk is full
+	ClassOutOfMemory      = "out_of_memory"     // the process was killed because it used too much memory
+	ClassKilled           = "killed"            // the process was killed from outside and left no record
 )
 
 // FailureClasses lists the classes of failed attempts.
@@ -33,11 +32,11 @@ type Attempt struct {
 	Header
 	Task    string `json:"task"`
 	Attempt int    `json:"attempt"`
-	At      string `json:"at"` // when it ended, RFC 3339, UTC
+	At      string `json:"at"` // time when the attempt ended, RFC 3339, UTC
 	Class   string `json:"class"`
-	Error   string `json:"error"`           // "" if the task is done
+	Error   string `json:"error"`           // message of the error, "" if the task is done
 	Machine string `json:"machine"`         // name of the host or pod
-	Usage   *Usage `json:"usage,omitempty"` // absent in records of older versions
+	Usage   *Usage `json:"usage,omitempty"` // cost of the attempt, nil in records of older versions
 }
 
 func (*Attempt) kind() string { return "attempt" }
@@ -51,12 +50,12 @@ func (a *Attempt) Failure() bool {
 	return true
 }
 
-// Usage is the cost of attempts: time, and calls to the store as package store's Counts
-// counts them. It leaves out the call that writes the attempt's record.
+// Usage is the cost of attempts: their time, and their calls to the store as counted by
+// store.Counts. Usage does not count the call that writes the attempt's record.
 type Usage struct {
 	WallMS       int64 `json:"wall_ms"`
-	Puts         int64 `json:"puts"` // an upload in parts counts once
-	Gets         int64 `json:"gets"` // opening an object counts once, and so does each range read
+	Puts         int64 `json:"puts"` // writes; an upload in parts counts as one write
+	Gets         int64 `json:"gets"` // opened objects and range reads
 	Lists        int64 `json:"lists"`
 	Deletes      int64 `json:"deletes"`
 	Failed       int64 `json:"failed"` // failed calls of all kinds

@@ -20,30 +20,31 @@ type Checkpoint struct {
 	Plan        string        `json:"plan"`
 	Partition   int           `json:"partition"`
 	Epoch       int           `json:"epoch"`
-	Counter     int64         `json:"counter"` // makes every body unique, together with Epoch and Holder
+	Counter     int64         `json:"counter"` // counts the holder's swaps; with Epoch and Holder, Counter makes every body unique
 	Holder      string        `json:"holder"`  // the attempt that holds the lease
 	Released    bool          `json:"released"`
 	Complete    bool          `json:"complete"`
-	CompletedAt int64         `json:"completed_at_ms,omitempty"` // UTC
-	LeaseMS     int64         `json:"lease_ms"`                  // how long the holder may fetch after it sends a swap
-	ElapsedMS   int64         `json:"elapsed_ms"`                // elapsed part of the fetch window, over all attempts
+	CompletedAt int64         `json:"completed_at_ms,omitempty"` // time of completion, milliseconds since 1970, UTC
+	LeaseMS     int64         `json:"lease_ms"`                  // time for which the holder may fetch after it sends a swap, in milliseconds
+	ElapsedMS   int64         `json:"elapsed_ms"`                // elapsed part of the fetch window over all attempts, in milliseconds
 	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of the plan's rows with an outcome
 	Files       []File        `json:"files"`                     // committed segments and WARC files
-	Hosts       []HostClock   `json:"hosts"`                     // sorted by host
-	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait for another try, by row
-	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits for another try, by origin
+	Hosts       []HostClock   `json:"hosts"`                     // pace and health of the hosts, sorted by host
+	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait for another try, sorted by row
+	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits for another try, sorted by origin
 	Counts      []Count       `json:"counts"`
 
-	Politeness int       `json:"politeness,omitempty"` // the revision that the holder follows, see Politeness
-	Stalled    int       `json:"stalled,omitempty"`    // consecutive attempts that recorded no outcome, with this one
-	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode: the item that may kill the attempt
-	Suspects   []Suspect `json:"suspects,omitempty"`   // items at which attempts in serial mode died
+	Politeness int       `json:"politeness,omitempty"` // revision of the politeness section that the holder follows
+	Stalled    int       `json:"stalled,omitempty"`    // number of consecutive attempts without a recorded outcome, this attempt included
+	Trying     *Trying   `json:"trying,omitempty"`     // in serial mode, the item that the attempt works on
+	Suspects   []Suspect `json:"suspects,omitempty"`   // items during which attempts in serial mode died
 
-	// Activity shows people what the holder was doing. Checkpoints of format 1 have none.
+	// Activity shows people what the holder was doing. Checkpoints of format 1 have no Activity.
 	Activity *Activity `json:"activity,omitempty"`
 
-	// Proof is the SHA-256 of the document's encoding without it, in hex. It is the last
-	// field. Encode sets it, Decode checks it. Checkpoints of formats 1 and 2 have none.
+	// Proof is the SHA-256, in hex, of the document's encoding without Proof. Proof must be the
+	// last field. Encode sets Proof and Decode checks it. Checkpoints of formats 1 and 2 have no
+	// Proof.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -61,16 +62,16 @@ func (c *Checkpoint) proven(body []byte) bool {
 // provenSince is the format since which checkpoints have a proof.
 const provenSince = 3
 
-// Names of the numbers in a checkpoint that must agree with its bitmap.
+// Names of the files and counts that must agree with a checkpoint's bitmap.
 const (
-	datasetFetches = "fetches"  // dataset with one row for each recorded URL
-	countURLs      = "urls"     // name of the number of recorded URLs
-	countOutcomes  = "outcome." // before an outcome: name of the number of recorded URLs with it
+	datasetFetches = "fetches"  // dataset with one row per recorded URL
+	countURLs      = "urls"     // name of the count of recorded URLs
+	countOutcomes  = "outcome." // prefix of the names of the counts by outcome, such as outcome.ok
 )
 
-// Check compares the numbers in a checkpoint. These must be equal: the recorded rows, the rows of
-// its files of fetches, its number of URLs, and the sum of its numbers by outcome. No file may be
-// listed twice. The error says what disagrees and wraps ErrCorrupt.
+// Check compares four numbers of a checkpoint, which must be equal: recorded rows, rows in the
+// files of fetches, the count of URLs, and the sum of the counts by outcome. Check also refuses a
+// file that is listed twice. The error wraps ErrCorrupt.
 func (c *Checkpoint) Check() error {
 	recorded, err := c.RecordedRows()
 	if err != nil {
@@ -101,7 +102,8 @@ func (c *Checkpoint) Check() error {
 	return nil
 }
 
-// Position is the place of a checkpoint among those of its partition. Each swap raises it.
+// Position is the place of a checkpoint in the order of its partition's checkpoints. Each swap
+// raises the position.
 type Position struct {
 	Epoch   int
 	Counter int64
@@ -115,7 +117,7 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Epoch, q.Epoch), cmp.Compare(p.Counter, q.Counter))
 }
 
-// String writes a position as files hold it: 2.17.
+// String returns a position as files hold it, such as 2.17.
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Epoch, p.Counter) }
 
 // ParsePosition is the inverse of String.
@@ -138,26 +140,26 @@ func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
 	return rows, nil
 }
 
-// Activity tells what the holder of a partition was doing at a checkpoint or renewal, on
-// its own clock. It is only for display.
+// Activity describes the holder's work at a checkpoint or renewal, by the holder's clock. Activity
+// is only for display.
 type Activity struct {
 	At          int64     `json:"at_ms"`     // UTC
-	InFlight    int       `json:"in_flight"` // requests in progress
-	Ready       int       `json:"ready"`     // hosts that were due
-	Delayed     int       `json:"delayed"`   // hosts that waited for their usual delay
+	InFlight    int       `json:"in_flight"` // number of requests in progress
+	Ready       int       `json:"ready"`     // number of hosts that were due
+	Delayed     int       `json:"delayed"`   // number of hosts that waited for their usual delay
 	Waits       []Wait    `json:"waits,omitempty"`
 	More        int       `json:"more_waits,omitempty"`   // number of waits that Waits leaves out
-	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time
-	Closes      int64     `json:"closes_ms,omitempty"`    // UTC, when the window closes
-	Failures    []Failure `json:"failures,omitempty"`     // by class, newest first
+	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time, in milliseconds
+	Closes      int64     `json:"closes_ms,omitempty"`    // time when the window closes, milliseconds since 1970, UTC
+	Failures    []Failure `json:"failures,omitempty"`     // failures by class, the newest class first
 }
 
-// Wait describes something that the holder waits for.
+// Wait describes a delay of the holder.
 type Wait struct {
-	Host  string `json:"host,omitempty"` // empty if the whole task waited
+	Host  string `json:"host,omitempty"` // host that causes the wait, empty if the whole task waited
 	Why   string `json:"why"`
-	Until int64  `json:"until_ms,omitempty"` // UTC
-	URLs  int64  `json:"urls,omitempty"`     // number of URLs that wait
+	Until int64  `json:"until_ms,omitempty"` // end of the wait, milliseconds since 1970, UTC
+	URLs  int64  `json:"urls,omitempty"`     // number of URLs that waited
 }
 
 // Failure is a class of failed requests of one attempt.
@@ -166,17 +168,17 @@ type Failure struct {
 	N     int64  `json:"n"`
 	Host  string `json:"host,omitempty"` // host of the newest failure
 	Text  string `json:"text,omitempty"` // message of the newest failure
-	At    int64  `json:"at_ms"`          // time of the newest failure, UTC
+	At    int64  `json:"at_ms"`          // time of the newest failure, milliseconds since 1970, UTC
 }
 
 // HostClock is a host's pace and health at a checkpoint.
 type HostClock struct {
 	Host     string       `json:"host"`
-	DelayMS  int64        `json:"delay_ms"`            // the current delay
-	BaseMS   int64        `json:"base_ms"`             // the part that config and robots.txt require
-	RaisedMS int64        `json:"raised_ms,omitempty"` // the part added because of the host's responses
+	DelayMS  int64        `json:"delay_ms"`            // current delay between two requests, in milliseconds
+	BaseMS   int64        `json:"base_ms"`             // part of DelayMS that config and robots.txt require, in milliseconds
+	RaisedMS int64        `json:"raised_ms,omitempty"` // part of DelayMS added because of the host's responses, in milliseconds
 	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
-	WaitMS   int64        `json:"wait_ms"`             // time until its next request, at the checkpoint
+	WaitMS   int64        `json:"wait_ms"`             // time from the checkpoint to the host's next request, in milliseconds
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
 }
 
@@ -186,10 +188,10 @@ type HostBreaker struct {
 	Failed  int   `json:"failed,omitempty"` // failed requests in the breaker's window
 	Open    bool  `json:"open,omitempty"`   // the host is suspended
 	GaveUp  bool  `json:"gave_up,omitempty"`
-	ProbeMS int64 `json:"probe_ms,omitempty"` // time until the next probe
-	PauseMS int64 `json:"pause_ms,omitempty"` // pause before that probe
+	ProbeMS int64 `json:"probe_ms,omitempty"` // time until the next probe, in milliseconds
+	PauseMS int64 `json:"pause_ms,omitempty"` // pause before the next probe, in milliseconds
 	Probes  int   `json:"probes,omitempty"`   // consecutive failed probes
-	Opened  int   `json:"opened,omitempty"`   // how often the breaker has opened
+	Opened  int   `json:"opened,omitempty"`   // number of times that the breaker has opened
 }
 
 // RetryCounts holds the number of retries used, by class of failure.
@@ -198,33 +200,32 @@ type RetryCounts struct {
 	ServerErrors int `json:"server_errors,omitempty"`
 	Limited      int `json:"limited,omitempty"` // 429 and 503
 	DNS          int `json:"dns,omitempty"`
-	Later        int `json:"later,omitempty"` // retries of a robots.txt after all other retries failed
+	Later        int `json:"later,omitempty"` // late retries of a robots.txt, after all other retries failed
 }
 
 // URLRetry is a planned URL that waits for another try.
 type URLRetry struct {
-	Row      int64 `json:"row"`      // row in the plan file
-	Attempts int32 `json:"attempts"` // requests sent for the URL
+	Row      int64 `json:"row"`      // number of the URL's row in the plan file
+	Attempts int32 `json:"attempts"` // number of requests sent for the URL
 	RetryCounts
-	WaitMS int64  `json:"wait_ms"`       // at the checkpoint: time until the next try
-	Why    string `json:"why,omitempty"` // why the last try failed, for people
-	// Chain is where the URL's redirects have led so far, or nil if it has not been
-	// redirected.
+	WaitMS int64  `json:"wait_ms"`       // time from the checkpoint to the next try, in milliseconds
+	Why    string `json:"why,omitempty"` // reason why the last try failed, for display only
+	// Chain describes the URL's redirects so far. Chain is nil if the URL has not been redirected.
 	Chain *Chain `json:"chain,omitempty"`
 }
 
 // Chain is an unfinished chain of redirects, up to the last recorded response.
 type Chain struct {
-	Met   []Hop        `json:"met"`             // redirected requests; the first is for the planned URL
+	Met   []Hop        `json:"met"`             // redirected requests, beginning with the request for the planned URL
 	Next  string       `json:"next"`            // URL to request
-	Tries int32        `json:"tries,omitempty"` // requests sent for Next
-	Fetch schema.Fetch `json:"fetch"`           // the row so far
+	Tries int32        `json:"tries,omitempty"` // number of requests sent for Next
+	Fetch schema.Fetch `json:"fetch"`           // row of fetches as far as it is known
 }
 
 // Hop is a request that was redirected.
 type Hop struct {
 	URL    string   `json:"url"`
-	Cookie string   `json:"cookie,omitempty"` // sent with the request
+	Cookie string   `json:"cookie,omitempty"` // Cookie field of the request
 	Set    []string `json:"set,omitempty"`    // Set-Cookie fields of the response that apply to the rest of the chain
 }
 
@@ -234,28 +235,28 @@ type OriginRetry struct {
 	Next   string `json:"next"` // URL to request, after redirects
 	Host   string `json:"host"` // host of Next
 	Hops   int    `json:"hops,omitempty"`
-	Tries  int32  `json:"tries"` // requests sent for the robots.txt
+	Tries  int32  `json:"tries"` // number of requests sent for the robots.txt
 	RetryCounts
-	WaitMS int64  `json:"wait_ms"`       // at the checkpoint: time until the next try
-	Why    string `json:"why,omitempty"` // why the last try failed, for people
+	WaitMS int64  `json:"wait_ms"`       // time from the checkpoint to the next try, in milliseconds
+	Why    string `json:"why,omitempty"` // reason why the last try failed, for display only
 }
 
-// Trying names what an attempt in serial mode is working on: a planned row, or the
-// robots.txt of an origin.
+// Trying names the item that an attempt in serial mode works on: a planned row, or the robots.txt
+// of an origin.
 type Trying struct {
 	Row    int64  `json:"row"`
-	Origin string `json:"origin,omitempty"` // empty if it works on the row
+	Origin string `json:"origin,omitempty"` // origin of the robots.txt, empty if the item is a row
 }
 
-// Suspect is what attempts in serial mode were working on when they died.
+// Suspect is an item that attempts in serial mode worked on when they died.
 type Suspect struct {
 	Trying
 	Deaths int `json:"deaths"`
 }
 
-// Taken is taken/part-00017.json. It is created after the first checkpoint of a partition and
-// before its first request. A partition that has this object but no checkpoint has lost its
-// checkpoint.
+// Taken is the object taken/part-00017.json. An attempt creates it after the partition's first
+// checkpoint and before the first request. A partition with Taken but without a checkpoint has lost
+// its checkpoint.
 type Taken struct {
 	Header
 	Plan      string `json:"plan"`

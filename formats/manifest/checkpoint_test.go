@@ -9,7 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// checkpoint returns a checkpoint whose numbers agree: three URLs in two files.
+// checkpoint returns a valid checkpoint of three URLs in two files.
 func checkpoint(t *testing.T) *Checkpoint {
 	t.Helper()
 	recorded, err := roaring.BitmapOf(0, 2, 7).ToBytes()

@@ -10,8 +10,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Load reads the document under key into d. It returns the document's version and the
-// SHA-256 of its bytes, in hex. The error wraps store.ErrNotFound, ErrNewer or ErrCorrupt.
+// Load reads the document under key into d. Load returns the document's version and the SHA-256 of
+// its bytes, in hex. A missing, newer or damaged document gives store.ErrNotFound, ErrNewer or
+// ErrCorrupt.
 func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
 	body, version, err := b.Get(ctx, key, MaxBytes)
 	if err != nil {
@@ -23,7 +24,7 @@ func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Ve
 	return version, Digest(body), nil
 }
 
-// Create writes a document once. If a different one exists there, the error wraps
+// Create writes a document once. If key holds a different document, the error wraps
 // store.ErrExists.
 func Create(ctx context.Context, b store.Bucket, key string, d Document) (string, error) {
 	body, err := Encode(d)
@@ -36,7 +37,7 @@ func Create(ctx context.Context, b store.Bucket, key string, d Document) (string
 	return Digest(body), nil
 }
 
-// Swap replaces the document of version old.
+// Swap replaces the document of version old by d.
 func Swap(ctx context.Context, b store.Bucket, key string, d Document, old store.Version) (store.Version, error) {
 	body, err := Encode(d)
 	if err != nil {

@@ -11,20 +11,20 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// What an entry of a ledger records.
+// The kinds of ledger entries (Entry.What).
 const (
-	EntryCrawl      = "crawl"      // crawl.json was made, or is about to be replaced
-	EntryPlanning   = "planning"   // the time as of which the round is planned
-	EntryPlan       = "plan"       // the plan that the round will follow
-	EntryStarted    = "started"    // the round follows its plan from here on
+	EntryCrawl      = "crawl"      // crawl.json was created or is about to be replaced
+	EntryPlanning   = "planning"   // the time for which the round's plan selects due URLs is fixed
+	EntryPlan       = "plan"       // the plan that the round will follow is chosen
+	EntryStarted    = "started"    // the round has started and follows its plan
 	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
 	EntryFrozen     = "frozen"     // the inputs of a stage are frozen
 	EntrySealed     = "sealed"     // the round is complete
 	EntryPoliteness = "politeness" // a revision of the politeness is published
 )
 
-// Ledger is ledger.json: what was begun, decided and sealed in a crawl. It only grows, and
-// each entry's digest covers the entries before it.
+// Ledger is ledger.json, the record of a crawl's beginnings, decisions and seals. A ledger only
+// grows. Each entry's digest covers all earlier entries.
 type Ledger struct {
 	Header
 	Crawl   string  `json:"crawl"`
@@ -41,14 +41,14 @@ type Entry struct {
 	Round      *int   `json:"round,omitempty"`
 	Stage      string `json:"stage,omitempty"`
 	Plan       string `json:"plan,omitempty"`
-	Now        string `json:"now,omitempty"`        // RFC 3339, UTC; the plan has the URLs that are due at this time
-	Format     int    `json:"format,omitempty"`     // format of the object, or of the round when it began
-	Revision   int    `json:"revision,omitempty"`   // revision of the politeness
+	Now        string `json:"now,omitempty"`        // time at which the planned URLs are due, RFC 3339, UTC
+	Format     int    `json:"format,omitempty"`     // format of the object, or of the round at its begin
+	Revision   int    `json:"revision,omitempty"`   // revision of the politeness section
 	Generation int    `json:"generation,omitempty"` // generation of the seal
-	Object     string `json:"object,omitempty"`     // key of the document that the entry names
+	Object     string `json:"object,omitempty"`     // key of the document that the entry records
 	SHA256     string `json:"sha256,omitempty"`     // ContentDigest of the object; "" if unknown
-	// Adopted marks an entry for something that existed when an older crawl got its ledger, or when
-	// a lost ledger was recreated. The ledger cannot tell what was lost before.
+	// Adopted marks an entry for an object that existed before the ledger was created or recreated.
+	// The ledger cannot tell which objects were lost before that.
 	Adopted bool   `json:"adopted,omitempty"`
 	Digest  string `json:"digest"`
 }
@@ -56,7 +56,7 @@ type Entry struct {
 // In reports whether the entry is about a round.
 func (e *Entry) In(round int) bool { return e.Round != nil && *e.Round == round }
 
-// chained returns the entry's digest. before is the digest of the previous entry.
+// chained returns the entry's digest. The argument before is the digest of the previous entry.
 func (e Entry) chained(before string) (string, error) {
 	e.Digest = ""
 	body, err := json.Marshal(&e)
@@ -66,7 +66,7 @@ func (e Entry) chained(before string) (string, error) {
 	return Digest(append([]byte(before), body...)), nil
 }
 
-// Append numbers entries and adds them to the chain.
+// Append numbers entries, adds them to the ledger and sets their digests.
 func (l *Ledger) Append(entries ...Entry) error {
 	for _, e := range entries {
 		before := ""
@@ -83,7 +83,7 @@ func (l *Ledger) Append(entries ...Entry) error {
 	return nil
 }
 
-// Check checks the chain. The error wraps ErrCorrupt.
+// Check checks the numbers and digests of all entries. The error of Check wraps ErrCorrupt.
 func (l *Ledger) Check() error {
 	before := ""
 	for i, e := range l.Entries {
@@ -99,10 +99,10 @@ func (l *Ledger) Check() error {
 	return nil
 }
 
-// Crawls is crawls.json, the head in the store's root: the names of its crawls.
+// Crawls is crawls.json, the list of crawls in the store's root, called the head.
 type Crawls struct {
 	Header
-	Crawls []CrawlName `json:"crawls"` // in the order in which they were begun or adopted
+	Crawls []CrawlName `json:"crawls"` // crawls in the order of their begin or adoption
 }
 
 func (*Crawls) kind() string { return "crawls" }
@@ -114,7 +114,7 @@ type CrawlName struct {
 	Adopted bool   `json:"adopted,omitempty"`
 }
 
-// Names reports whether the head names a crawl.
+// Names reports whether c lists a crawl.
 func (c *Crawls) Names(crawl string) bool {
 	for _, n := range c.Crawls {
 		if n.Crawl == crawl {
@@ -124,8 +124,8 @@ func (c *Crawls) Names(crawl string) bool {
 	return false
 }
 
-// EncodeAs encodes a document with an older format version, so that it has the bytes that an older
-// program wrote.
+// EncodeAs encodes a document with an older format version and gives the bytes that an older
+// crawlbatch wrote.
 func EncodeAs(d Document, format int) ([]byte, error) {
 	body, err := Encode(d)
 	if err != nil {
@@ -140,7 +140,7 @@ func EncodeAs(d Document, format int) ([]byte, error) {
 }
 
 // ContentDigest returns the SHA-256, in hex, of a document without its written_by, so that equal
-// documents of several program versions have one digest.
+// documents of several crawlbatch versions have the same digest.
 func ContentDigest(body []byte) string {
 	sum := sha256.New()
 	head, rest := body, []byte(nil)

@@ -1,10 +1,10 @@
 // Package manifest holds the small JSON documents through which tasks agree: the frozen crawl,
 // plans, checkpoints, inputs, results, attempts and seals.
 //
-// In: bytes from the store. Out: checked values, or an error that names the object and
-// what to do. Every document has a format version. A document with a newer version gives
-// ErrNewer. Encoding is deterministic: it keeps the order of struct fields, sorts maps and
-// uses no clock. The package imports packages schema and store.
+// The input is bytes from the store. The output is checked values, or an error that names the
+// object and says what to do. Every document has a format version, and a newer version gives
+// ErrNewer. Encoding is deterministic, with struct fields in order, sorted maps and no clock.
+// Package manifest imports packages schema and store.
 package manifest
 
 import (
@@ -18,15 +18,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxBytes bounds the size of a manifest, for writing and for reading.
+// MaxBytes is the largest size of a manifest that is written or read, in bytes.
 const MaxBytes = 64 << 20
 
 var (
-	// ErrNewer: the document was written by a newer crawlbatch.
+	// ErrNewer means that the document was written by a newer crawlbatch.
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
-	// ErrTooLarge: the document has more than MaxBytes, and nothing was written.
+	// ErrTooLarge means that a document has more than MaxBytes. Nothing was written.
 	ErrTooLarge = errors.New("too large for a manifest")
-	// ErrCorrupt: the document is not a manifest of its kind.
+	// ErrCorrupt means that the document is no manifest of the expected kind.
 	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
 )
 
@@ -34,7 +34,7 @@ var (
 type Header struct {
 	Format  int    `json:"format_version"`
 	Kind    string `json:"kind"`
-	Version string `json:"written_by,omitempty"` // crawlbatch version
+	Version string `json:"written_by,omitempty"` // version of crawlbatch that wrote the manifest
 }
 
 func (h *Header) header() *Header { return h }
@@ -45,8 +45,8 @@ type Document interface {
 	kind() string
 }
 
-// Encode renders a document with its header and a final newline. If the document is too
-// large to be read back, it returns ErrTooLarge.
+// Encode renders a document with its header and a final newline. A document too large for Decode
+// gives ErrTooLarge.
 func Encode(d Document) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = schema.FormatVersion, d.kind()
@@ -76,7 +76,7 @@ func encode(d Document) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
-// Decode reads a document of d's type from the body of the object key.
+// Decode reads a document of d's type from body. The argument key names the object in errors.
 func Decode(key string, body []byte, d Document) error {
 	var h Header
 	if err := json.Unmarshal(body, &h); err != nil || h.Format == 0 {
@@ -99,10 +99,10 @@ func Decode(key string, body []byte, d Document) error {
 	return nil
 }
 
-// File describes a committed object. The object becomes durable and its size and digest
-// are recorded before anything names it.
+// File describes a committed object. The object becomes durable and its size and digest become
+// known before any document names the object.
 type File struct {
-	Dataset string `json:"dataset"` // dataset or working file name
+	Dataset string `json:"dataset"` // name of the dataset or kind of working file
 	Subset  string `json:"subset,omitempty"`
 	Key     string `json:"key"`
 	Bytes   int64  `json:"bytes"`
@@ -116,16 +116,17 @@ type Count struct {
 	N    int64  `json:"n"`
 }
 
-// Crawl is crawl.json: what the first plan of the crawl froze.
+// Crawl is crawl.json, the settings that the first plan of the crawl froze.
 type Crawl struct {
 	Header
 	Crawl     string `json:"crawl"`
-	CreatedAt string `json:"created_at"` // RFC 3339, UTC
-	Config    string `json:"config"`     // YAML as resolved by the first plan, with ${VAR} unexpanded
+	CreatedAt string `json:"created_at"` // time of creation, RFC 3339, UTC
+	Config    string `json:"config"`     // config as YAML, as resolved by the first plan, with ${VAR} unexpanded
 	Continues string `json:"continues,omitempty"`
-	// Reparse says what the crawl parses again. If it is nil, the crawl fetches.
+	// Reparse names the responses that the crawl parses again. Reparse is nil if the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
-	// AdoptedFrom is the format of the crawl before it got a ledger; 0 if it began with one.
+	// AdoptedFrom is the format of the crawl before it got a ledger; AdoptedFrom is 0 if the crawl
+	// began with a ledger.
 	AdoptedFrom int `json:"adopted_from,omitempty"`
 }
 
@@ -133,38 +134,38 @@ func (*Crawl) kind() string { return "crawl" }
 
 // Reparse describes a reparse, a crawl whose fetch tasks read stored responses.
 type Reparse struct {
-	// Of is the crawl that fetched. If it is empty, the plan names external WARC files in
-	// the store Archive.
+	// Of is the crawl that fetched the responses. If Of is empty, the plan names external WARC
+	// files in the store Archive.
 	Of      string `json:"of,omitempty"`
-	Archive string `json:"archive,omitempty"` // directory or s3://bucket/prefix, as the user named it
-	// Files is the digest of the list of those WARC files.
+	Archive string `json:"archive,omitempty"` // store of external WARC files as the user named it: directory or s3://bucket/prefix
+	// Files is the SHA-256 of the list of external WARC files.
 	Files  string `json:"files_sha256,omitempty"`
-	Parser int    `json:"parser_version"` // version that parsed all rows, except those of unreadable records
+	Parser int    `json:"parser_version"` // parser version of all rows, except rows of unreadable records
 }
 
-// Plan is plan.json.
+// Plan is plan.json, the manifest of a round's plan.
 type Plan struct {
 	Header
-	ID               string          `json:"plan"` // digest of inputs and config
+	ID               string          `json:"plan"` // digest of the plan's inputs and config
 	Crawl            string          `json:"crawl"`
 	Round            int             `json:"round"`
-	Buckets          int             `json:"buckets"` // number of reduce buckets; all domains of a partition are in one
+	Buckets          int             `json:"buckets"` // number of reduce buckets; each partition is in one bucket
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`
-	EstimatedSeconds float64         `json:"estimated_seconds"` // predicted time of the longest partition
+	EstimatedSeconds float64         `json:"estimated_seconds"` // predicted time of the longest partition, in seconds
 	EstimatedBytes   int64           `json:"estimated_bytes"`
 	Sources          []string        `json:"sources"`
 	SourceLines      int64           `json:"source_lines"`
-	Refused          []Count         `json:"refused"` // counts by reason
+	Refused          []Count         `json:"refused"` // numbers of refused URLs by reason
 	RefusedFile      *File           `json:"refused_file,omitempty"`
 	Partitions       []PlanPartition `json:"partitions"`
 }
 
 func (*Plan) kind() string { return "plan" }
 
-// KeepsSpellings reports whether the plan lists how its URLs were spelled. Plans of format
-// 1 do not.
+// KeepsSpellings reports whether the plan lists the spellings of its URLs. Plans of format 1 do not
+// list spellings.
 func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
 
 // PlanPartition describes one partition of a plan.
@@ -176,14 +177,13 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
-	// Spellings has rows for URLs of the partition's domains that have several known
-	// spellings and are not planned in this round. It is nil if there are none or the plan
-	// is older.
+	// Spellings has rows for URLs of the partition's domains that have several known spellings and
+	// are not planned in this round. Spellings is nil without such URLs, and in older plans.
 	Spellings *File `json:"spellings,omitempty"`
 }
 
-// Start is start.json: the plan that a round follows. Rounds since format 3 have no start.json; the
-// ledger names their plan.
+// Start is start.json, which names the plan that a round follows. Since format 3, the ledger names
+// the plan instead.
 type Start struct {
 	Header
 	Plan string `json:"plan"`
@@ -191,7 +191,7 @@ type Start struct {
 
 func (*Start) kind() string { return "start" }
 
-// Inputs is inputs.json: the results that a stage reads. It is written once and never
+// Inputs is inputs.json, the list of results that a stage reads. Inputs is written once and never
 // changes.
 type Inputs struct {
 	Header
@@ -202,33 +202,33 @@ type Inputs struct {
 
 func (*Inputs) kind() string { return "inputs" }
 
-// InputTask is one result that a stage reads.
+// InputTask names one result that a stage reads.
 type InputTask struct {
 	Stage     string `json:"stage"`
 	Partition int    `json:"partition"`
 	SHA256    string `json:"sha256"` // digest of the result document
 }
 
-// Result is the result of a committed task. It is a pure function of the task's inputs, so
-// it contains no time and no machine name.
+// Result is the result of a committed task. A result follows only from the task's inputs, so no
+// result of a reduce task contains a time or machine name.
 type Result struct {
 	Header
-	Task      string  `json:"task"` // merge@2026-11.0:17
+	Task      string  `json:"task"` // name of the task, such as merge@2026-11.0:17
 	Stage     string  `json:"stage"`
 	Partition int     `json:"partition"`
 	Plan      string  `json:"plan"`
 	Counts    []Count `json:"counts"` // sorted by name
 	Files     []File  `json:"files"`
 
-	// In a fetch task's result, Hosts lists the hosts that needed a longer pause than
-	// their usual delay when the task ended. The next round respects these pauses.
+	// Hosts lists, for a fetch task, the hosts that needed a pause longer than their usual delay
+	// when the task ended. The next round respects the pauses.
 	Hosts       []HostClock `json:"hosts,omitempty"`
-	CompletedAt int64       `json:"completed_at_ms,omitempty"` // UTC, on the completing attempt's clock
+	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 }
 
 func (*Result) kind() string { return "result" }
 
-// Count returns the count with that name, or 0.
+// Count returns the count with the given name, or 0.
 func (r *Result) Count(name string) int64 {
 	for _, c := range r.Counts {
 		if c.Name == name {
@@ -266,8 +266,8 @@ type Sealed struct {
 	Crawl  string  `json:"crawl"`
 	Round  int     `json:"round"`
 	Plan   string  `json:"plan"`
-	Counts []Count `json:"counts"` // outcome.ok …, pages, links, duplicates …
-	Files  []File  `json:"files"`  // every part of every dataset, and the working files that later rounds read
+	Counts []Count `json:"counts"` // numbers of rows, such as outcome.ok, pages and links
+	Files  []File  `json:"files"`  // all parts of all datasets, and the working files that later rounds read
 }
 
 func (*Sealed) kind() string { return "sealed" }
@@ -275,23 +275,23 @@ func (*Sealed) kind() string { return "sealed" }
 // FilesOf returns the files of a dataset, in key order.
 func (s *Sealed) FilesOf(dataset string) []File { return filesOf(s.Files, dataset) }
 
-// Active is active.json. It allows only one fetch stage per store at a time.
+// Active is active.json. The object allows only one fetch stage per store at a time.
 type Active struct {
 	Header
 	Crawl string `json:"crawl"`
 	Round int    `json:"round"`
-	Nonce string `json:"nonce"` // makes every body unique
+	Nonce string `json:"nonce"` // random text that makes every body unique
 	Done  bool   `json:"done"`
 }
 
 func (*Active) kind() string { return "active" }
 
-// Politeness is politeness.json: the newest revision of the politeness section. Tasks
-// follow it regardless of the config with which they started.
+// Politeness is politeness.json, the newest revision of the config's politeness section. Tasks
+// follow Politeness even if they started with another config.
 type Politeness struct {
 	Header
-	Revision int    `json:"revision"` // from 1; makes every body unique
-	Config   string `json:"config"`   // YAML of the section
+	Revision int    `json:"revision"` // number of the revision, from 1, which makes every body unique
+	Config   string `json:"config"`   // YAML of the politeness section
 }
 
 func (*Politeness) kind() string { return "politeness" }

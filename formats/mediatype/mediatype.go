@@ -1,10 +1,10 @@
 // Package mediatype reads Content-Type fields and holds values by media range, as an
 // Accept field names media types (RFC 9110, 8.3 and 12.5.1).
 //
-// A media range is a type such as text/html, a range such as image/* or */*, or the types of a
-// structured suffix (RFC 6838, 4.2.8) such as application/*+xml. If several ranges include a media
-// type, the value of the most specific range counts. The package imports no other package of this
-// project.
+// A media range is a type such as text/html, a wildcard such as image/* or */*, or a wildcard with
+// a structured suffix (RFC 6838, 4.2.8) such as application/*+xml. If several ranges include a
+// media type, the value of the most specific range counts. The package imports no other package of
+// this project.
 package mediatype
 
 import (
@@ -16,7 +16,7 @@ import (
 // ErrRange means that a text is not a media range.
 var ErrRange = errors.New("not a media range: write type/subtype, type/*, type/*+suffix or */*, in lower case, without parameters")
 
-// Bounds in bytes (RFC 6838, 4.2): maxPart for each part of a type, maxRange for a range.
+// maxPart bounds each part of a type, and maxRange a whole range, in bytes (RFC 6838, 4.2).
 const (
 	maxPart  = 127
 	maxRange = 2*maxPart + 1
@@ -50,9 +50,9 @@ func token(s string) bool {
 	return s != ""
 }
 
-// Essence returns the media type of a Content-Type field in lower case, without parameters. It
-// returns "" if there is none. If servers repeat the field, it is a list, of which the first type
-// counts.
+// Essence returns the media type of a Content-Type field in lower case, without parameters. Essence
+// returns "" if there is no type. A repeated field is a list, of which Essence takes the first
+// type.
 func Essence(contentType string) string {
 	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
 		contentType = contentType[:i]
@@ -75,8 +75,8 @@ func httpToken(s string) bool {
 	return s != "" && len(s) <= maxPart
 }
 
-// Charset returns the raw charset parameter of a Content-Type field, or "" if there is none. The
-// rest of the field may be malformed.
+// Charset returns the raw charset parameter of a Content-Type field, or "" if there is none, even
+// if the rest of the field is malformed.
 func Charset(contentType string) string {
 	for {
 		i := strings.IndexByte(contentType, ';')
@@ -96,11 +96,11 @@ func Charset(contentType string) string {
 	}
 }
 
-// Ranges holds values by media range. The zero value is empty. It is safe for concurrent use after
-// the last call to Set.
+// Ranges holds values by media range. The zero value is empty. Ranges is safe for concurrent use
+// after the last call to Set.
 type Ranges[T any] struct{ values map[string]T }
 
-// Set sets the value of a range. A later value replaces an earlier one. The error wraps ErrRange.
+// Set sets the value of a range and replaces an earlier value. The error of Set wraps ErrRange.
 func (r *Ranges[T]) Set(mediaRange string, v T) error {
 	if err := Check(mediaRange); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 }
 
 // Of returns the value of the most specific range that includes a media type (lower case, without
-// parameters). It tries the type itself, its main type with its suffix, its main type, and */*. ok
-// is false if there is no value.
+// parameters). Of tries the type itself, then main type with suffix, then the main type, then */*.
+// The result ok is false if no range matches.
 func (r *Ranges[T]) Of(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true

@@ -38,9 +38,9 @@ type CaptureColumns struct {
 	WARCSegment      string `parquet:"warc_segment,dict" vol:"1" doc:"partition that fetched it, such as part-00017"`
 }
 
-// Capture is a row of captures: a stored response, including redirect hops and robots.txt.
-// Its partitions are crawl, subset and round. warc_* name its own record. If that is a
-// revisit, payload_warc_* name the record with the payload.
+// Capture is a row of captures: a stored response, including redirect hops and robots.txt. Captures
+// is partitioned by crawl, subset and round. The columns warc_* name the capture's own record. If
+// this record is a revisit, the columns payload_warc_* name the record with the payload.
 type Capture struct {
 	URLColumns
 	CaptureColumns

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// MaxSpellings is the most spellings of a URL, besides the canonical one, that are kept
-// and checked against robots.txt. A URL with more is not planned (SkipSpellings).
+// MaxSpellings is the largest number of spellings of a URL, without the canonical URL, that are
+// kept and checked against robots.txt. A URL with more spellings is not planned (SkipSpellings).
 const MaxSpellings = 4
 
-// Spellings is a sorted set of spellings of one URL. It holds at most MaxSpellings + 1; that many
-// mean that there are more than MaxSpellings. Sets only grow, so Overflow stays true.
+// Spellings is a sorted set of spellings of one URL. A set of MaxSpellings + 1 spellings means that
+// the URL has more than MaxSpellings. Sets only grow, so Overflow stays true.
 type Spellings []string
 
-// Add returns the set with another spelling, and does not change s. It ignores "", which
-// stands for the canonical URL.
+// Add returns s with one more spelling and does not change s. Add ignores "", which stands for the
+// canonical URL.
 func (s Spellings) Add(spelling string) Spellings {
 	i, found := slices.BinarySearch(s, spelling)
 	if found || spelling == "" || i > MaxSpellings {
@@ -24,7 +24,7 @@ func (s Spellings) Add(spelling string) Spellings {
 	return grown[:min(len(grown), MaxSpellings+1)]
 }
 
-// Union returns the set with the spellings of another.
+// Union returns the union of s and other.
 func (s Spellings) Union(other Spellings) Spellings {
 	if len(s) == 0 {
 		return other
@@ -40,5 +40,5 @@ func (s Spellings) TooMany() string {
 	return fmt.Sprintf("robots.txt would have to allow more than %d spellings, such as %s", MaxSpellings, s[0])
 }
 
-// Overflow reports whether there are more than MaxSpellings spellings.
+// Overflow reports whether the URL has more than MaxSpellings spellings.
 func (s Spellings) Overflow() bool { return len(s) > MaxSpellings }

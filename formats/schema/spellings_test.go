@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The order of insertion does not change the set, and an overflow is permanent.
+// The order of insertion does not change a set of spellings. A set that overflows once overflows
+// for ever.
 func TestSpellingsAreASet(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e", "f", "g"}
 	for n := range len(all) + 1 {
@@ -29,7 +30,7 @@ func TestSpellingsAreASet(t *testing.T) {
 	}
 }
 
-// Two redirects of one URL to one target may differ only in the spelling.
+// Two redirects of a URL to the same target may differ only in the target's spelling.
 func TestEdgesThatDifferHaveAnOrder(t *testing.T) {
 	less := Edge{TargetBucket: 1, TargetSURT: "b", Target: "b", Source: "b", Kind: "b", Ordinal: 1, Spelling: "b"}
 	for name, change := range map[string]func(*Edge){

@@ -38,8 +38,8 @@ type Fetch struct {
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 }
 
-// Request is a row of requests: a request that was sent, with its evidence, or an
-// attempt at one that got no connection (BytesSent is 0 then).
+// Request is a row of requests: a request with its evidence. BytesSent is 0 if the request got no
+// connection and was not sent.
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
 	URL           string  `parquet:"url,delta" doc:"URL asked for"`
@@ -76,8 +76,8 @@ type Request struct {
 	Warnings      string  `parquet:"warnings,optional" doc:"what was malformed in the response that was read nevertheless"`
 }
 
-// Page is a row of pages: a successfully fetched document. Fetch and merge leave
-// the columns of the reduce stages null; publish fills them.
+// Page is a row of pages: a successfully fetched document. Fetch and merge leave the columns of the
+// reduce stages null, and publish fills them.
 type Page struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
@@ -87,7 +87,7 @@ type Page struct {
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
 }
 
-// PageColumns are the columns of pages, except the nullable ones whose zero has a meaning.
+// PageColumns are the columns of pages, except the nullable columns whose zero has a meaning.
 type PageColumns struct {
 	URLColumns
 	CaptureColumns
@@ -146,7 +146,7 @@ type PageColumns struct {
 	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links; 0, or null in older tables, if it was made before versions were recorded"`
 }
 
-// Text is a row of text: what a document says.
+// Text is a row of text: the text of a document.
 type Text struct {
 	SURT     string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL      string `parquet:"url,delta" doc:"canonical URL that answered"`
@@ -155,7 +155,7 @@ type Text struct {
 	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
 }
 
-// Link is a row of links: an edge as the source page holds it, in document order.
+// Link is a row of links: a link as it stands in the source page. Rows are in document order.
 type Link struct {
 	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
 	Source     string   `parquet:"source,dict" doc:"canonical URL of the page that holds the link"`
@@ -173,7 +173,8 @@ type Link struct {
 	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it: its percent escapes and order of parameters; null if it is the same"`
 }
 
-// Duplicate is a row of duplicates: a member of a cluster, its representative included.
+// Duplicate is a row of duplicates: a member of a cluster of pages. The representative has a row
+// too.
 type Duplicate struct {
 	SURT                string        `parquet:"url_surtkey,delta" doc:"SURT key of the member"`
 	URL                 string        `parquet:"url,delta" doc:"member of the cluster"`

@@ -2,31 +2,31 @@ package schema
 
 import "net/http"
 
-// Outcome is what became of one planned URL; every planned URL ends in exactly one.
+// Outcome is the result for one planned URL. Every planned URL gets exactly one outcome.
 type Outcome string
 
 // The outcomes, in the order in which reports list them.
 const (
-	OK                Outcome = "ok"                 // a document was stored; it may be truncated
+	OK                Outcome = "ok"                 // a document was stored, perhaps truncated
 	NotModified       Outcome = "not_modified"       // the server answered 304
-	Redirected        Outcome = "redirected"         // the frontier decides about the target
-	RobotsDenied      Outcome = "robots_denied"      // robots.txt forbids it; the rule is in the row
+	Redirected        Outcome = "redirected"         // the URL redirects; the frontier decides about the target
+	RobotsDenied      Outcome = "robots_denied"      // robots.txt forbids the URL; the row holds the rule
 	RobotsUnreachable Outcome = "robots_unreachable" // robots.txt could not be fetched, so the URL was not requested
-	HTTP4xx           Outcome = "http_4xx"           // a 4xx response other than 429
-	HTTP5xx           Outcome = "http_5xx"           // a 5xx response after all retries
-	RateLimited       Outcome = "rate_limited"       // 429, or 503 with Retry-After, after all retries
+	HTTP4xx           Outcome = "http_4xx"           // the server answered with a 4xx status other than 429
+	HTTP5xx           Outcome = "http_5xx"           // the server answered with a 5xx status, after all retries
+	RateLimited       Outcome = "rate_limited"       // status 429, or 503 with Retry-After, after all retries
 	DNSError          Outcome = "dns_error"          // the host's name does not resolve
-	ConnectError      Outcome = "connect_error"      // no connection: refused, reset, unreachable
-	TLSError          Outcome = "tls_error"          // no TLS session: certificate, protocol
+	ConnectError      Outcome = "connect_error"      // no connection: it was refused or reset, or the host was unreachable
+	TLSError          Outcome = "tls_error"          // no TLS session, because of the certificate or the protocol
 	Timeout           Outcome = "timeout"            // no response in time after all retries
-	ProtocolError     Outcome = "protocol_error"     // the answer cannot be read as HTTP, even leniently
+	ProtocolError     Outcome = "protocol_error"     // the response cannot be read as HTTP, even leniently
 	RedirectLimit     Outcome = "redirect_limit"     // more redirects than allowed, or a loop
-	MIMEFiltered      Outcome = "mime_filtered"      // a media type that is not stored; fetches has the detected type
+	MIMEFiltered      Outcome = "mime_filtered"      // the media type is not stored; fetches has the detected type
 	AddressBlocked    Outcome = "address_blocked"    // the address guard refused the connection
 	HostSuspended     Outcome = "host_suspended"     // the host's breaker was open until the window closed
-	Deferred          Outcome = "deferred"           // the window closed first; due in the next round
-	Stopped           Outcome = "stopped"            // its domain was stopped while the crawl ran
-	InternalError     Outcome = "internal_error"     // a fault of this program
+	Deferred          Outcome = "deferred"           // the fetch window closed before the URL's turn; the URL is due in the next round
+	Stopped           Outcome = "stopped"            // the URL's domain was stopped while the crawl ran
+	InternalError     Outcome = "internal_error"     // crawlbatch has a fault
 )
 
 // Outcomes lists all outcomes in report order.
@@ -34,25 +34,25 @@ var Outcomes = []Outcome{OK, NotModified, Redirected, RobotsDenied, RobotsUnreac
 	RateLimited, DNSError, ConnectError, TLSError, Timeout, ProtocolError, RedirectLimit, MIMEFiltered,
 	AddressBlocked, HostSuspended, Deferred, Stopped, InternalError}
 
-// SkipReason is why a URL that was found is not planned.
+// SkipReason is the reason why a URL that was found is not planned.
 type SkipReason string
 
 // The skip reasons.
 const (
-	SkipNotURL     SkipReason = "not_url"      // a source line that is not an absolute URL
-	SkipBadRecord  SkipReason = "bad_record"   // a record of an external WARC file that cannot be read or holds no content
-	SkipScheme     SkipReason = "bad_scheme"   // neither http nor https
-	SkipTooLong    SkipReason = "too_long"     // the canonical form is too long
-	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow or scope.exclude/include keeps it out
-	SkipFiltered   SkipReason = "filtered"     // a suffix or type that is never fetched
-	SkipTrap       SkipReason = "trap"         // repeats itself: a calendar, a session, a loop of segments
-	SkipDepth      SkipReason = "depth"        // deeper than plan.max_depth
-	SkipBudget     SkipReason = "budget"       // does not fit into the budget of its domain, the round or the crawl
-	SkipRobots     SkipReason = "robots"       // robots.txt denied it before
-	SkipNofollow   SkipReason = "nofollow"     // each link to it is nofollow, by itself or by its page
-	SkipStopped    SkipReason = "stopped"      // its domain is stopped
-	SkipDuplicate  SkipReason = "duplicate"    // the source has the same canonical URL already
-	SkipSpellings  SkipReason = "spellings"    // it has more spellings (of its own domain and the sources) than are checked against robots.txt
+	SkipNotURL     SkipReason = "not_url"      // the source line is not an absolute URL
+	SkipBadRecord  SkipReason = "bad_record"   // the record of an external WARC file is unreadable or holds no content
+	SkipScheme     SkipReason = "bad_scheme"   // the scheme is neither http nor https
+	SkipTooLong    SkipReason = "too_long"     // the canonical URL is too long
+	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow, scope.include or scope.exclude rules the URL out
+	SkipFiltered   SkipReason = "filtered"     // the URL's suffix or type is never fetched
+	SkipTrap       SkipReason = "trap"         // the URL looks like part of a trap: a calendar, a session, a loop of path segments
+	SkipDepth      SkipReason = "depth"        // the URL is more than plan.max_depth links from a source
+	SkipBudget     SkipReason = "budget"       // the budget of the domain, the round or the crawl is used up
+	SkipRobots     SkipReason = "robots"       // robots.txt denied the URL in an earlier fetch
+	SkipNofollow   SkipReason = "nofollow"     // each link to the URL is nofollow, by the link or by its page
+	SkipStopped    SkipReason = "stopped"      // the URL's domain is stopped
+	SkipDuplicate  SkipReason = "duplicate"    // the source lists the same canonical URL earlier
+	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings
 )
 
 // SkipReasons lists all skip reasons.
@@ -64,20 +64,21 @@ type URLState string
 
 // The states of a URL.
 const (
-	StateFound      URLState = "found"      // known, never fetched, due
-	StateFetched    URLState = "fetched"    // fetched; next_due says when again
+	StateFound      URLState = "found"      // known, due, and never fetched
+	StateFetched    URLState = "fetched"    // fetched, and due again at next_due
 	StateRedirected URLState = "redirected" // answers with a redirect to another URL
-	StateDeferred   URLState = "deferred"   // planned, not reached; due
-	StateDenied     URLState = "denied"     // robots.txt forbids it
-	StateFailed     URLState = "failed"     // failed for now; next_due says when again
-	StateGone       URLState = "gone"       // 404 or 410
-	StateSkipped    URLState = "skipped"    // never planned: it is in skips, or no followed link names it; its row keeps its spellings
+	StateDeferred   URLState = "deferred"   // planned but not reached, and due
+	StateDenied     URLState = "denied"     // forbidden by robots.txt
+	StateFailed     URLState = "failed"     // failed for now, and due again at next_due
+	StateGone       URLState = "gone"       // answered with 404 or 410
+	StateSkipped    URLState = "skipped"    // never planned; the row only keeps the URL's spellings
 )
 
 // URLStates lists all states.
 var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
 
-// StateAfter is the state of a planned URL after an outcome. moved says that another URL answered.
+// StateAfter returns the state of a planned URL after an outcome. The argument moved tells that
+// another URL answered.
 func StateAfter(o Outcome, status int16, moved bool) URLState {
 	switch {
 	case o == Redirected, moved && (o == OK || o == NotModified):
@@ -94,10 +95,10 @@ func StateAfter(o Outcome, status int16, moved bool) URLState {
 	return StateFailed
 }
 
-// LinkKind is the element or mechanism that a link comes from.
+// LinkKind is the element or mechanism that gives a link.
 type LinkKind string
 
-// The kinds of links. Which kinds are followed is config.
+// The kinds of links. Config decides which kinds of links the crawl follows.
 const (
 	KindA         LinkKind = "a"
 	KindArea      LinkKind = "area"
@@ -107,60 +108,60 @@ const (
 	KindImg       LinkKind = "img"
 	KindScript    LinkKind = "script"
 	KindMedia     LinkKind = "media"
-	KindLink      LinkKind = "link" // other <link> elements: icon, stylesheet, next, prev …
+	KindLink      LinkKind = "link" // <link> elements without a kind of their own: icon, stylesheet, next, prev …
 	KindCanonical LinkKind = "canonical"
 	KindHreflang  LinkKind = "hreflang"
 	KindFeed      LinkKind = "feed"
 	KindRefresh   LinkKind = "refresh" // meta refresh, Refresh header
 	KindHeader    LinkKind = "header"  // Link header
 	KindRedirect  LinkKind = "redirect"
-	KindSitemap   LinkKind = "sitemap" // an entry of a sitemap or of a feed: a page
+	KindSitemap   LinkKind = "sitemap" // page that a sitemap or a feed lists
 
-	KindSitemapIndex LinkKind = "sitemapindex" // an entry of a sitemap index: another sitemap
+	KindSitemapIndex LinkKind = "sitemapindex" // sitemap that a sitemap index lists
 )
 
 // LinkKinds lists every kind.
 var LinkKinds = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindForm, KindImg, KindScript, KindMedia, KindLink,
 	KindCanonical, KindHreflang, KindFeed, KindRefresh, KindHeader, KindRedirect, KindSitemap, KindSitemapIndex}
 
-// DefaultFollowed lists the kinds of links that the crawl follows, so that their targets may be
-// planned, unless config (frontier.kinds) names others.
+// DefaultFollowed lists the kinds of links whose targets may be planned. The config key
+// frontier.kinds replaces the list.
 var DefaultFollowed = []LinkKind{KindA, KindArea, KindIframe, KindFrame, KindCanonical, KindHreflang, KindRefresh,
 	KindRedirect, KindSitemap, KindSitemapIndex}
 
-// DuplicateKind is how a page belongs to its cluster.
+// DuplicateKind is the relation of a page to its cluster.
 type DuplicateKind string
 
 // The duplicate kinds.
 const (
 	DupRepresentative DuplicateKind = "representative" // the page that represents its cluster
-	DupExact          DuplicateKind = "exact"          // the same normalised text as the representative
-	DupNear           DuplicateKind = "near"           // within the Hamming limit of a member of the cluster
+	DupExact          DuplicateKind = "exact"          // page with the same normalised text as the representative
+	DupNear           DuplicateKind = "near"           // page within the Hamming limit of a member of the cluster
 )
 
-// PageHint is the kind of page that a server seems to send instead of content. It is given only if
-// the page has typical phrases and little other text, so many such pages have no hint.
+// PageHint is the kind of page that a server seems to send instead of content. A page gets a hint
+// only if it has typical phrases and little other text. Many pages without content have no hint.
 type PageHint string
 
 // The hints.
 const (
-	HintSoft404      PageHint = "soft_404"           // says that there is no such page, with a status of success
-	HintParked       PageHint = "parked"             // offers the domain for sale, or says that it expired
-	HintDefault      PageHint = "default_page"       // what a server shows before anything is installed
-	HintConstruction PageHint = "under_construction" // announces a site to come
-	HintBlocked      PageHint = "blocked"            // a wall: checks for robots, access denied
+	HintSoft404      PageHint = "soft_404"           // page that says "not found", with a status of success
+	HintParked       PageHint = "parked"             // page that offers the domain for sale or says that the domain expired
+	HintDefault      PageHint = "default_page"       // page that a server shows before anything is installed
+	HintConstruction PageHint = "under_construction" // page that announces a future site
+	HintBlocked      PageHint = "blocked"            // page that denies access or checks for robots
 )
 
-// Purpose is why a request was sent.
+// Purpose is the reason why a request was sent.
 type Purpose string
 
 // The purposes of requests.
 const (
 	ForPage     Purpose = "page"
-	ForRedirect Purpose = "redirect" // a redirect's next hop
+	ForRedirect Purpose = "redirect" // the request follows a redirect
 	ForRobots   Purpose = "robots"
 	ForSitemap  Purpose = "sitemap"
-	ForProbe    Purpose = "probe" // a breaker tests a suspended host
+	ForProbe    Purpose = "probe" // the request tests a host that its breaker has suspended
 )
 
 // The subsets of captures, as Common Crawl names them.
@@ -173,17 +174,18 @@ const (
 // Subsets lists the subsets of captures in the order of their parts.
 var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 
-// Revisit says why a capture's record has no payload. It is empty if the record has one.
+// Revisit tells why a capture's record has no payload. Revisit is empty if the record has a
+// payload.
 type Revisit string
 
-// The kinds of revisit, as WARC's profiles have them.
+// The kinds of revisit, named after WARC's profiles.
 const (
 	RevisitIdentical   Revisit = "identical_payload" // an earlier record holds the same bytes
 	RevisitNotModified Revisit = "not_modified"      // the server answered 304
 )
 
-// Why a body was cut (content_truncated), as Common Crawl and WARC name it.
-// TruncatedUnspecified marks a document that says noarchive: it was read, but none of it is kept.
+// The reasons why a body was cut (content_truncated), named as in Common Crawl and WARC.
+// TruncatedUnspecified marks a document that says noarchive: none of its bytes are kept.
 const (
 	TruncatedLength     = "length"
 	TruncatedTime       = "time"

@@ -27,20 +27,20 @@ type PlannedURL struct {
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url that its own domain or a source uses, sorted, at most 4: canonical except for percent escapes and the order of parameters; robots.txt must allow each"`
 }
 
-// TermCounts are the most frequent terms of a page's main content, for a reduce task that knows how
-// many pages contain them. The most frequent comes first; of equals, the one that occurs first.
-// Package stages/parse/text defines terms.
+// TermCounts are the most frequent terms of a page's main content. A reduce task weighs terms by
+// the number of pages that contain them. The most frequent term comes first. Of equally frequent
+// terms, the first to occur in the text comes first. Package stages/parse/text defines terms.
 type TermCounts struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
 }
 
 // WorkingPage is a row of a fetch segment's pages and of merge's working file of pages: a page with
-// its terms. Terms add about 220 bytes to a row of 640. Published pages have no counts; their
-// topics are the first terms.
+// its terms. Terms add about 220 bytes to a row of 640. Published pages have no counts, and their
+// column topics holds the first terms.
 //
-// It repeats the pointers of Page, because the Parquet library reads null into a pointer of
-// an embedded struct as a pointer to zero.
+// WorkingPage repeats the pointer fields of Page, because the Parquet library reads null into a
+// pointer of an embedded struct as a pointer to zero.
 type WorkingPage struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
@@ -51,19 +51,19 @@ type WorkingPage struct {
 	TermCounts
 }
 
-// Working is the working row of a page.
+// Working returns the working row of a page.
 func Working(p *Page, t TermCounts) WorkingPage {
 	return WorkingPage{PageColumns: p.PageColumns, TDMReserved: p.TDMReserved, LinkDensity: p.LinkDensity, StopWordRatio: p.StopWordRatio,
 		TextRatio: p.TextRatio, Changed: p.Changed, TermCounts: t}
 }
 
-// Page is the page of a working row.
+// Page returns the page of a working row.
 func (w *WorkingPage) Page() Page {
 	return Page{PageColumns: w.PageColumns, TDMReserved: w.TDMReserved, LinkDensity: w.LinkDensity, StopWordRatio: w.StopWordRatio,
 		TextRatio: w.TextRatio, Changed: w.Changed}
 }
 
-// Refused is a row of a plan's refused.parquet: a source line, or a known URL, that was not planned.
+// Refused is a row of a plan's refused.parquet: a source line or known URL that the plan refused.
 type Refused struct {
 	URL    string     `parquet:"url,delta" doc:"canonical URL, or the line's text, bounded"`
 	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
@@ -77,9 +77,9 @@ type Refused struct {
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url that the sources and earlier rounds use, sorted, the first five"`
 }
 
-// RobotsFile is a row of a fetch segment's working file robots: an origin's robots.txt, from a
-// request or from the previous round. The task's next attempt starts with the newest row of each
-// origin. The next round starts with the rows that are still valid.
+// RobotsFile is a row of a fetch segment's working file robots: the robots.txt of one origin,
+// requested now or taken from the previous round. The task's next attempt starts with the newest
+// row of each origin. The next round starts with the rows that have not expired.
 type RobotsFile struct {
 	Origin  string  `parquet:"origin" doc:"scheme, name and port, as http://example.org"`
 	Host    string  `parquet:"host,dict" doc:"host that is paced"`
@@ -98,7 +98,7 @@ type RobotsFile struct {
 }
 
 // Edge is a row of a merge task's working file of edges, sorted by CompareEdges: a link of a
-// followed kind, or one that is kept only for its spelling.
+// followed kind, or a link that is kept only for its spelling.
 type Edge struct {
 	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
@@ -114,7 +114,7 @@ type Edge struct {
 	Spelling     string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it; null if it is the same, or if the source is of another domain"`
 }
 
-// CompareURLs is the order of tables that are sorted by SURT key, then URL.
+// CompareURLs compares two URLs in the order of tables that are sorted by SURT key, then URL.
 func CompareURLs(surt, url, otherSURT, otherURL string) int {
 	if c := strings.Compare(surt, otherSURT); c != 0 {
 		return c
@@ -122,24 +122,24 @@ func CompareURLs(surt, url, otherSURT, otherURL string) int {
 	return strings.Compare(url, otherURL)
 }
 
-// CompareEdges is the order of edges. A page may redirect to one target in several
-// spellings, all with ordinal 0.
+// CompareEdges compares two edges in the order of the file of edges. A page may redirect to a
+// target in several spellings, all with ordinal 0.
 func CompareEdges(a, b *Edge) int {
 	return cmp.Or(cmp.Compare(a.TargetBucket, b.TargetBucket), strings.Compare(a.TargetSURT, b.TargetSURT),
 		strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source),
 		strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// HostEdge is a row of a merge task's working file of host edges, sorted by source and
-// target. A host's pages are all in one partition, so its rows are complete.
+// HostEdge is a row of a merge task's working file of host edges, sorted by source and target. All
+// pages of a host are in one partition, so the rows of a source host are complete.
 type HostEdge struct {
 	Source string `parquet:"source,dict" doc:"host that links"`
 	Target string `parquet:"target,dict" doc:"other host that is linked to"`
 	Links  int64  `parquet:"links" doc:"distinct pairs of pages"`
 }
 
-// Inlink is a row of a rank task's working file, sorted by SURT key, then URL: one target
-// and the links of the round's pages to it.
+// Inlink is a row of a rank task's working file, sorted by SURT key, then URL: a target with the
+// links of the round's pages to it.
 type Inlink struct {
 	SURT        string   `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL         string   `parquet:"url,delta" doc:"canonical URL of the target"`
@@ -155,8 +155,7 @@ type Inlink struct {
 }
 
 // Representative is a row of a dedup task's working file, sorted by SURT key, then URL: a page with
-// text that is neither a duplicate nor like a representative of an earlier round. Later rounds read
-// it.
+// text that duplicates no page of this round or an earlier one. Later rounds read the file too.
 type Representative struct {
 	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL          string `parquet:"url,delta" doc:"canonical URL that answered"`

@@ -1,16 +1,16 @@
 package simhash
 
-// counter counts, for each of 64 bits, how many of the added words have it set. The counts are
-// bit-sliced: bit i of planes[p] is bit p of the count of bit i. So adding a word updates all 64
-// counts at once.
+// counter counts, for each of 64 bits, how many of the added words have the bit set. The counts are
+// bit-sliced: bit i of planes[p] is bit p of the count of bit i. Bit-slicing lets one addition
+// update all 64 counts.
 type counter struct {
-	planes  [40]uint64 // for up to 2^40 words, which no text has
+	planes  [40]uint64 // planes for up to 2^40 words, more than any text has
 	pending [8]uint64
-	n       int // words added
+	n       int // number of added words
 }
 
-// add adds a word. A tree of full adders (Harley and Seal) adds eight words at a time, for a ninth
-// of the work.
+// add adds a word. A tree of full adders (Harley and Seal) adds eight words at a time, with a ninth
+// of the work of single additions.
 func (c *counter) add(w uint64) {
 	c.pending[c.n%8] = w
 	c.n++
@@ -35,7 +35,7 @@ func fullAdd(a, b, c uint64) (sum, carry uint64) {
 	return u ^ c, a&b | u&c
 }
 
-// carry adds w to the counts. The bits of w have the weight 2^plane.
+// carry adds w to the counts. Each bit of w counts as 2^plane.
 func (c *counter) carry(plane int, w uint64) {
 	for ; w != 0 && plane < len(c.planes); plane++ {
 		c.planes[plane], w = c.planes[plane]^w, c.planes[plane]&w
@@ -47,7 +47,7 @@ func (c *counter) majority() uint64 {
 	for _, w := range c.pending[:c.n%8] {
 		c.carry(0, w)
 	}
-	// Compare all 64 counts with half of n at once, from the highest plane down.
+	// The loop compares all 64 counts with half of n at once, from the highest plane down.
 	half := uint64(c.n / 2)
 	var more uint64
 	equal := ^uint64(0)

@@ -8,25 +8,26 @@ import (
 	"slices"
 )
 
-// MaxDistance is the largest distance that Pairs accepts. For larger distances, the cost approaches
-// the cost of comparing all pairs.
+// MaxDistance is the largest distance that Pairs accepts. For larger distances, Pairs would cost
+// nearly as much as comparing all pairs.
 const MaxDistance = 7
 
-// Pair is a pair of near fingerprints: their positions (A before B) and their distance.
+// Pair describes two near fingerprints by their positions, A before B, and their distance.
 type Pair struct {
 	A, B     int
 	Distance int
 }
 
 // Pairs calls found once for every pair of fingerprints at most k apart, until found returns false.
-// The order depends only on the fingerprints. Fingerprints must be sorted and distinct.
+// The order of the pairs depends only on the fingerprints. Fingerprints must be sorted and
+// distinct.
 //
 // Pairs cuts the 64 bits into more than k blocks. Two fingerprints at most k apart agree in at
-// least (blocks - k) blocks. For every choice of that many blocks, Pairs sorts the fingerprints by
-// these blocks and compares those that agree in them. The number of blocks minimizes the cost: 10
-// million evenly spread fingerprints take seconds for k = 3. In a large group (from templates or
-// mirrors), Pairs searches the same way by the bits in which the members differ. A large group is
-// slow only if it has many pairs.
+// least (blocks - k) blocks. For every choice of (blocks - k) blocks, Pairs sorts the fingerprints
+// by the chosen blocks and compares fingerprints that agree in them. The number of blocks minimizes
+// the cost: 10 million evenly spread fingerprints take seconds for k = 3. In a large group (from
+// templates or mirrors), Pairs splits the bits in which the members differ into blocks again. A
+// large group is slow only if it has many pairs.
 //
 // Pairs uses 16 bytes of memory for each fingerprint.
 func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
@@ -60,24 +61,25 @@ func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
 // search is one call of Pairs.
 type search struct {
 	k     int
-	spare []uint64 // for sorting, as long as the fingerprints
+	spare []uint64 // buffer for sorting, as long as the fingerprints
 	found func(a, b uint64) bool
 	done  bool // found returned false
 }
 
-// smallGroup is the largest group that is compared pair by pair. Sorting such a group once costs
-// about as much.
+// smallGroup is the size of the largest group that is compared pair by pair. Comparing all pairs of
+// a small group costs about as much as sorting the group once.
 const smallGroup = 256
 
-// level is a partition of a group's bits into blocks, with the blocks in which its members agree.
+// level holds the blocks into which a group's bits are cut, and the blocks in which the members
+// agree.
 type level struct {
-	blocks []uint64 // masks
-	keep   int      // how many blocks a pair must agree in
+	blocks []uint64 // masks of the blocks
+	keep   int      // number of blocks in which a pair must agree
 	chosen uint64   // union of the chosen blocks
 }
 
-// first reports whether this is the first choice of blocks in which a pair with these differing
-// bits agrees. Only that choice reports the pair.
+// first reports whether the chosen blocks are the first choice in which a pair with the differing
+// bits diff agrees. Only the first choice reports a pair.
 func (l *level) first(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -91,8 +93,8 @@ func (l *level) first(diff uint64) bool {
 	return union == l.chosen
 }
 
-// split finds the pairs of a group whose members differ only in the bits of free. It cuts free into
-// n blocks and reorders the group.
+// split finds the pairs of a group whose members differ only in the bits of free. split cuts free
+// into n blocks and reorders the group.
 func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	levels := append(slices.Clip(above), l)
@@ -107,7 +109,7 @@ func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 // choices yields the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		// choose adds left blocks to mask, from block at on. It returns false to stop.
+		// choose adds left more blocks to mask, from block at on. choose returns false to stop.
 		var choose func(at, left int, mask uint64) bool
 		choose = func(at, left int, mask uint64) bool {
 			if left == 0 {
@@ -124,9 +126,8 @@ func (l *level) choices() iter.Seq[uint64] {
 	}
 }
 
-// pays reports whether splitting run by n blocks leaves at most half of the comparisons. If all
-// members are near each other, splitting saves nothing, because they agree in every choice of
-// blocks.
+// pays reports whether splitting run by n blocks leaves at most half of the comparisons. Splitting
+// saves nothing if all members are near each other and agree in every choice of blocks.
 func (s *search) pays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2
@@ -142,7 +143,8 @@ func (s *search) pays(run []uint64, free uint64, n int) bool {
 	return true
 }
 
-// groups sorts a group by the chosen blocks and searches each run that agrees in them.
+// groups sorts a group by the chosen blocks and searches each run of members that agree in these
+// blocks.
 func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	mask := levels[len(levels)-1].chosen
 	radixSort(group, s.spare[:len(group)], mask)
@@ -154,7 +156,7 @@ func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	}
 }
 
-// runs yields the runs of sorted that agree in the bits of mask.
+// runs yields the runs of sorted whose members agree in the bits of mask.
 func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 	return func(yield func([]uint64) bool) {
 		for begin := 0; begin < len(sorted); {
@@ -174,7 +176,7 @@ func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 // search finds the pairs of a run whose members agree in all bits except free.
 func (s *search) search(run []uint64, free uint64, levels []*level) {
 	if len(run) > smallGroup {
-		// Bits in which all members agree separate nothing.
+		// Only bits in which members differ can split the run.
 		var differ uint64
 		for _, f := range run {
 			differ |= f ^ run[0]
@@ -183,7 +185,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 		if width := bits.OnesCount64(free); width > s.k+1 {
 			n := chooseBlocks(len(run), width, s.k)
 			if s.pays(run, free, n) {
-				// split reorders run. This is harmless: the level above sorts again for its next choice.
+				// split reorders run. The caller tolerates the new order, because it sorts again
+				// for its next choice.
 				s.split(run, free, n, levels)
 				return
 			}
@@ -201,8 +204,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 	}
 }
 
-// inFirst reports whether to report a pair here. Exactly one choice of blocks on all levels reports
-// it.
+// inFirst reports whether to report a pair in the current choice of blocks. Exactly one choice of
+// blocks per level reports a pair.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
 		if !l.first(diff) {
@@ -228,16 +231,16 @@ func cut(free uint64, n int) []uint64 {
 
 // Costs that decide the number of blocks, in nanoseconds of one core.
 const (
-	sortCost    = 4.0 // a pass of the sort, per fingerprint
-	groupCost   = 4.0 // finding groups, per fingerprint
-	compareCost = 0.8 // a comparison, per pair
+	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
+	groupCost   = 4.0 // cost of finding groups, per fingerprint
+	compareCost = 0.8 // cost of a comparison, per pair
 )
 
-// chooseBlocks returns the number of blocks of width bits with the least cost. The cost is the time
-// to find the pairs at most k apart among n evenly spread fingerprints.
+// chooseBlocks returns the number of blocks of width bits with the least cost. The estimated cost
+// is the time to find the pairs at most k apart among n evenly spread fingerprints.
 func chooseBlocks(n, width, k int) int {
 	best, bestCost := k+1, math.Inf(1)
-	choices := 1.0 // binomial coefficient of blocks over (blocks - k)
+	choices := 1.0 // number of ways to choose (blocks - k) of the blocks
 	for blocks := k + 1; blocks <= min(width, k+8); blocks++ {
 		choices *= float64(blocks) / float64(blocks-k)
 		key := width * (blocks - k) / blocks

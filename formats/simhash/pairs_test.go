@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// allPairs compares each fingerprint with each other.
+// allPairs finds the near pairs by comparing every fingerprint with every other fingerprint.
 func allPairs(fps []uint64, k int) []simhash.Pair {
 	var pairs []simhash.Pair
 	for i, a := range fps {
@@ -57,7 +57,7 @@ var populations = map[string]func(r *rand.Rand, n int) []uint64{
 		}
 		return fps
 	},
-	"families": func(r *rand.Rand, n int) []uint64 { // chains: each is near a few others
+	"families": func(r *rand.Rand, n int) []uint64 { // chains of fingerprints that are near a few others
 		var fps []uint64
 		for len(fps) < n {
 			f := r.Uint64()
@@ -70,7 +70,7 @@ var populations = map[string]func(r *rand.Rand, n int) []uint64{
 		}
 		return fps[:n]
 	},
-	"one ball": func(r *rand.Rand, n int) []uint64 { // all within 4 bits of one fingerprint
+	"one ball": func(r *rand.Rand, n int) []uint64 { // all fingerprints within 4 bits of one fingerprint
 		fps := make([]uint64, n)
 		for i := range fps {
 			fps[i] = 0x0123456789abcdef
@@ -80,7 +80,7 @@ var populations = map[string]func(r *rand.Rand, n int) []uint64{
 		}
 		return fps
 	},
-	"one template": func(r *rand.Rand, n int) []uint64 { // most bits are the same in all
+	"one template": func(r *rand.Rand, n int) []uint64 { // fingerprints that share most bits
 		fps := make([]uint64, n)
 		for i := range fps {
 			fps[i] = 0xffff<<40 | r.Uint64()&0x0f0f0000_00f0ff0f

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// digitBits is the number of bits that a pass of the sort reads. Its counters fit into the
-// first-level cache.
+// digitBits is the number of bits that a pass of the sort reads. The counters of such a pass fit
+// into the first-level cache.
 const digitBits = 10
 
-// radixSort sorts a by the bits of mask. The sort is stable. spare must be as long as a.
+// radixSort sorts a by the bits of mask. The sort is stable. The buffer spare must be as long as a.
 func radixSort(a, spare []uint64, mask uint64) {
-	if len(a) < 2*smallGroup { // counting would cost more
+	if len(a) < 2*smallGroup { // for short inputs a comparison sort is faster
 		slices.SortStableFunc(a, func(x, y uint64) int { return cmp.Compare(x&mask, y&mask) })
 		return
 	}
@@ -48,13 +48,13 @@ type digit struct {
 	n     int
 }
 
-// part is a run of bits: the bits of x>>shift that are in mask.
+// part is a run of bits of a word x: the bits of x>>shift that are in mask.
 type part struct {
 	shift uint8
 	mask  uint64
 }
 
-// of returns the digit of x.
+// of extracts the digit d from x.
 func (d *digit) of(x uint64) uint64 {
 	v := x >> d.parts[0].shift & d.parts[0].mask
 	for _, p := range d.parts[1:d.n] {
@@ -63,7 +63,7 @@ func (d *digit) of(x uint64) uint64 {
 	return v
 }
 
-// takeDigit makes a digit of the lowest bits of mask and returns the other bits.
+// takeDigit makes a digit of the lowest bits of mask and also returns the remaining bits of mask.
 func takeDigit(mask uint64) (digit, uint64) {
 	var d digit
 	taken := 0
@@ -71,7 +71,7 @@ func takeDigit(mask uint64) (digit, uint64) {
 		low := bits.TrailingZeros64(mask)
 		run := min(bits.TrailingZeros64(^(mask >> low)), digitBits-taken)
 		runMask := uint64(1)<<run - 1
-		// Move the run from its place in the word to its place in the digit.
+		// The shift moves the run from its place in the word to its place in the digit.
 		d.parts[d.n] = part{shift: uint8(low - taken), mask: runMask << taken}
 		d.n++
 		taken += run

@@ -1,13 +1,13 @@
-// Package simhash makes 64-bit fingerprints of texts, near for texts that share most words, and
-// finds all pairs of near fingerprints (Charikar, STOC 2002; Manku, Jain and Das
-// Sarma, WWW 2007).
+// Package simhash makes 64-bit fingerprints of texts and finds all pairs of near fingerprints
+// (Charikar, STOC 2002; Manku, Jain and Das Sarma, WWW 2007). Texts that share most words have near
+// fingerprints.
 //
-// The input is text, or sorted fingerprints. The output is fingerprints, or exactly the pairs
+// For a text the output is its fingerprint. For sorted fingerprints the output is exactly the pairs
 // within a Hamming distance. The package imports no other package of this project.
 //
 // # The fingerprint, version 1
 //
-// These steps make it:
+// These steps make the fingerprint of a text:
 //
 //  1. Decode the text as UTF-8. Bytes that are not UTF-8 separate words.
 //  2. Take its words: maximal runs of letters (general category L),
@@ -20,8 +20,8 @@
 //     words has the fingerprint 0.
 //  4. Hash each shingle's UTF-8 by XXH3-64 with seed 0. A shingle counts as
 //     often as it occurs.
-//  5. Bit i of the fingerprint is set if more hashes have it set than not; a
-//     tie leaves it clear.
+//  5. Set bit i of the fingerprint if most hashes have bit i set. A
+//     tie leaves the bit clear.
 //
 // Categories, scripts and case are those of the Unicode version of Go's package
 // unicode.
@@ -48,16 +48,16 @@ func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 // Hasher makes fingerprints without allocating for each. The zero value is ready for use. It is not
 // safe for concurrent use.
 type Hasher struct {
-	buf    []byte // the words of incomplete shingles, a space after each
+	buf    []byte // words of incomplete shingles, with a space after each word
 	begins [shingleWords]int
-	words  int // number of words of the text so far
+	words  int // number of words so far
 	votes  counter
 
 	inWord bool
-	alone  bool // the word is a single letter of an unspaced script
+	alone  bool // the current word is a single letter of an unspaced script
 }
 
-// keepBuffer bounds the buffer that is kept for the next shingle or text, in bytes.
+// keepBuffer is the largest buffer that is kept for the next shingle or text, in bytes.
 const keepBuffer = 64 << 10
 
 // Of returns the fingerprint of text.
@@ -71,11 +71,11 @@ func (h *Hasher) Of(text string) uint64 {
 			case folded == 0:
 				h.step(separator)
 				continue
-			case !h.inWord || h.alone: // otherwise step would change nothing
+			case !h.inWord || h.alone: // within a word, step would change nothing
 				h.step(spaced)
 			}
 			h.buf = append(h.buf, asciiFold[c])
-			for i < len(text) && text[i] < utf8.RuneSelf && asciiFold[text[i]] != 0 { // the rest of the run
+			for i < len(text) && text[i] < utf8.RuneSelf && asciiFold[text[i]] != 0 { // adds the rest of a run of letters and digits
 				h.buf = append(h.buf, asciiFold[text[i]])
 				i++
 			}
@@ -101,7 +101,7 @@ func (h *Hasher) Of(text string) uint64 {
 	return h.votes.majority()
 }
 
-// step begins and ends words at a code point of kind k. It reports whether the code point is part
+// step begins and ends words at a code point of kind k. step reports whether the code point is part
 // of a word.
 func (h *Hasher) step(k kind) bool {
 	switch {
@@ -138,11 +138,11 @@ func (h *Hasher) endWord() {
 		return
 	}
 	h.votes.add(xxh3.Hash(h.buf[h.begins[h.words%shingleWords]:end]))
-	// The shingle's first word is not needed again.
+	// The shingle is complete, so its first word is no longer needed.
 	if second := h.begins[(h.words+1)%shingleWords]; second > keepBuffer/2 {
 		h.buf = h.buf[:copy(h.buf, h.buf[second:])]
 		for i := range h.begins {
-			h.begins[i] -= second // the first word's is overwritten before it is read
+			h.begins[i] -= second // the first word's entry may become negative, but is overwritten before it is read
 		}
 	}
 }
@@ -152,9 +152,9 @@ type kind uint8
 
 const (
 	separator kind = iota
-	spaced         // part of a word
-	unspaced       // a word by itself
-	mark           // part of the word before it
+	spaced         // code point of a word of several code points
+	unspaced       // code point that is a word by itself
+	mark           // code point that belongs to the word before it
 )
 
 // asciiFold maps ASCII letters and digits to lower case, and everything else to 0.
@@ -170,7 +170,7 @@ var asciiFold = func() (t [utf8.RuneSelf]byte) {
 	return t
 }()
 
-// unspacedScripts are written without spaces between words.
+// unspacedScripts lists the scripts that are written without spaces between words.
 var unspacedScripts = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
@@ -180,7 +180,7 @@ func kindOf(r rune) kind {
 	case r >= 0x4e00 && r <= 0x9fff && unicode.Is(unicode.Han, r):
 		return unspaced
 	case unicode.IsLetter(r):
-		if r >= 0x0e00 && unicode.In(r, unspacedScripts...) { // Thai has the lowest code points of them
+		if r >= 0x0e00 && unicode.In(r, unspacedScripts...) { // Thai has the lowest code points of the unspaced scripts
 			return unspaced
 		}
 		return spaced

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// byTheBook follows the steps of the package comment one by one.
+// byTheBook makes a fingerprint by following the steps of the package comment one by one.
 func byTheBook(text string) uint64 {
 	var words []string
 	var word strings.Builder
@@ -83,7 +83,7 @@ var texts = []string{
 
 func TestFingerprintsAreThoseOfTheDefinition(t *testing.T) {
 	var h simhash.Hasher
-	for range 2 { // state left by one text does not change the next fingerprint
+	for range 2 { // state left by a text must not change the next fingerprint
 		for _, text := range texts {
 			if got, want := h.Of(text), byTheBook(text); got != want {
 				t.Errorf("%.40q: %016x, want %016x", text, got, want)
@@ -106,8 +106,8 @@ func FuzzHasher(f *testing.F) {
 	})
 }
 
-// Another implementation (Python, xxhash 3) computed these values. Fingerprints must stay
-// the same for years, because stored ones are compared with new ones.
+// The expected values come from another implementation (Python, xxhash 3). Fingerprints must stay
+// the same for years, because new fingerprints are compared with stored ones.
 func TestFingerprintsDoNotChange(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"":                    0,

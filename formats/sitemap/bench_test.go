@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// fullSitemap makes a sitemap with the maximum number of entries.
+// fullSitemap returns a sitemap with the maximum number of entries.
 func fullSitemap() []byte {
 	var b bytes.Buffer
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n")

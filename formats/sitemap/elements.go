@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// element says how to read an XML element. Either take reads its attributes, or it is a compound
-// (within), or its text is a field.
+// element says how to read an XML element. Exactly one field is set: take reads the attributes,
+// within names a compound, field stores the element's text.
 type element struct {
 	take   func(*reader)
 	within within
 	field  field
 }
 
-// urlElements lists the elements of a sitemap entry by compound. Extensions are recognized by the
-// name of their outermost element, under any prefix.
+// urlElements lists the elements of a sitemap entry by compound. The reader recognizes an extension
+// by the name of its outermost element, under any prefix.
 var urlElements = [...]map[string]element{
 	withinNothing: {
 		"loc":        {field: fieldLoc},
@@ -50,7 +50,7 @@ var urlElements = [...]map[string]element{
 }
 
 // itemElements lists the elements of a feed entry by prefix. The prefix "" is the feed's own
-// vocabulary. Elements of other vocabularies are ignored.
+// vocabulary. The reader ignores elements of unlisted vocabularies.
 var itemElements = map[string]map[string]element{
 	"": {
 		"title":       {field: fieldTitle},
@@ -122,13 +122,13 @@ var feedOwn = map[string]element{
 	"link":           {take: (*reader).feedLink},
 }
 
-// Elements within a compound of a feed's entry, and of the feed.
+// itemImage and feedAuthor list the elements within a compound: an entry's image, a feed's author.
 var (
 	itemImage  = map[string]element{"url": {field: fieldImage}}
 	feedAuthor = map[string]element{"name": {field: fieldAuthor}}
 )
 
-// elements returns the known elements at the tag's place.
+// elements returns the elements that are known at the position of the current tag.
 func (x *reader) elements() map[string]element {
 	switch {
 	case !x.feed() && x.open:
@@ -159,7 +159,7 @@ func (x *reader) elements() map[string]element {
 	return feedElements[string(prefix)]
 }
 
-// take reads an element by its meaning.
+// take reads an element as its table entry e says.
 func (x *reader) take(e element) {
 	switch {
 	case e.take != nil:
@@ -176,7 +176,7 @@ func (x *reader) take(e element) {
 // linkAttrs are the attributes of a link element.
 type linkAttrs struct{ rel, href, lang, mediaType, base string }
 
-// linkAttrs reads the attributes of the tag. It uses the given rel if the tag has none.
+// linkAttrs reads the attributes of the tag. The argument rel is the default for a tag without rel.
 func (x *reader) linkAttrs(rel string) linkAttrs {
 	l := linkAttrs{rel: rel}
 	x.attrs(func(key, val []byte) {
@@ -197,7 +197,7 @@ func (x *reader) linkAttrs(rel string) linkAttrs {
 	return l
 }
 
-// alternate reads an xhtml:link.
+// alternate reads an xhtml:link element.
 func (x *reader) alternate() {
 	l := x.linkAttrs("")
 	if l.rel == "alternate" && l.href != "" && len(l.href) <= MaxLoc && len(x.entry.Alternates) < maxExtras {
@@ -205,7 +205,7 @@ func (x *reader) alternate() {
 	}
 }
 
-// pageMapImage reads an attribute element of a PageMap.
+// pageMapImage reads an attribute element of a PageMap, which may name an image.
 func (x *reader) pageMapImage() {
 	x.attrs(func(key, val []byte) {
 		if string(key) == "name" && (string(val) == "image_src" || string(val) == "src") {
@@ -214,11 +214,11 @@ func (x *reader) pageMapImage() {
 	})
 }
 
-// link reads a link of any feed. It uses the attributes (Atom), or else the text (RSS).
+// link reads a link of any feed. Atom's links have attributes, RSS's links have text.
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
 	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
-		l.href = join(l.base, l.href) // a result that is relative is relative to the entry's base
+		l.href = join(l.base, l.href) // a relative result is relative to the entry's base
 	}
 	e := &x.entry
 	switch {
@@ -238,7 +238,7 @@ func (x *reader) link() {
 	}
 }
 
-// feedLink reads a link of the feed itself.
+// feedLink reads a link of the feed itself, not of an entry.
 func (x *reader) feedLink() {
 	l := x.linkAttrs("alternate")
 	if l.href == "" {
@@ -252,7 +252,7 @@ func (x *reader) feedLink() {
 	x.addFeedLink(FeedLink{Rel: l.rel, Href: l.href, Base: base})
 }
 
-// maxFeedLinks bounds the links of the feed itself.
+// maxFeedLinks is the largest number of kept links of the feed itself.
 const maxFeedLinks = 64
 
 func (x *reader) addFeedLink(l FeedLink) {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// again repeats a text, so that the input itself takes no memory.
+// again is a reader that repeats a text, so that a long input takes no memory.
 type again struct {
 	text string
 	at   int
@@ -23,7 +23,7 @@ func (r *again) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watched calls look after each MiB that is read.
+// watched is a reader that calls look after each MiB.
 type watched struct {
 	r    io.Reader
 	n    int
@@ -85,7 +85,7 @@ func TestHostileFilesStayWithinBounds(t *testing.T) {
 			if n < 1 {
 				t.Errorf("%d entries, %v: the first came before the harm", n, err)
 			}
-			if most-before > 64<<20 { // a token of 4 MiB with its copies, its attributes and garbage
+			if most-before > 64<<20 { // 64 MiB suffice for a token of 4 MiB, its copies, its attributes and garbage
 				t.Errorf("%d bytes more are in use", most-before)
 			}
 		})
@@ -103,7 +103,7 @@ func TestBombsAreCutAtTheLimit(t *testing.T) {
 			t.Errorf("%s: %d entries, cut %t, %v", name, len(got), sum.Cut, err)
 		}
 	}
-	// Entities that the document defines are never resolved.
+	// The reader never resolves entities that the document defines.
 	lol := `<!DOCTYPE urlset [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><urlset><url><loc>/&b;</loc></url></urlset>`
 	if got, _, err := all(t, []byte(lol), Limits{}); err != nil || len(got) != 1 || got[0].Loc != "/&b;" {
 		t.Errorf("entities: %+v, %v", got, err)

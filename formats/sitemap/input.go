@@ -14,7 +14,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// maxLayers is how often a file may be gzipped: as a file, by the server, and once by mistake.
+// maxLayers is the largest number of gzip layers: the file, the server's coding, and one by
+// mistake.
 const maxLayers = 3
 
 // input is a decompressed file, decoded to UTF-8 if its charset is known.
@@ -24,7 +25,7 @@ type input struct {
 	layers  []*limited
 }
 
-// cut reports whether the file ended early, either at a limit or because its compressed data are
+// cut reports whether the file ended early, at a limit or because its compressed data are
 // incomplete.
 func (i *input) cut() bool {
 	return slices.ContainsFunc(i.layers, func(l *limited) bool { return l.cut })
@@ -51,7 +52,7 @@ func open(r io.Reader, lim Limits) (*input, error) {
 	in.charset = name
 	in.Reader = bufio.NewReaderSize(decoded, MaxLoc+2)
 	if mark, _ := in.Peek(len(bom)); bytes.Equal(mark, bom) {
-		_, _ = in.Discard(len(bom)) // cannot fail: Peek has read these bytes
+		_, _ = in.Discard(len(bom)) // Discard cannot fail, because Peek has read these bytes
 	}
 	return in, nil
 }
@@ -62,7 +63,7 @@ func (i *input) limit(r io.Reader, bytes int64) *bufio.Reader {
 	return bufio.NewReaderSize(l, headLen)
 }
 
-// limited is a reader that ends at a limit and notes it.
+// limited is a reader that ends at a limit and records the cut.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -79,7 +80,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	l.left -= int64(n)
-	if err != nil && err != io.EOF && isTruncation(err) { // an incomplete or damaged gzip file: keep the data before the error
+	if err != nil && err != io.EOF && isTruncation(err) { // keeps the data before the damage of a gzip file
 		l.cut, err = true, io.EOF
 	}
 	return n, err
@@ -93,8 +94,8 @@ func isTruncation(err error) bool {
 var bom = []byte("\xEF\xBB\xBF")
 
 // decode decodes r to UTF-8 and returns the name of its charset. The charset comes from the byte
-// order mark, else the XML declaration, else outside. It does not change UTF-8, whether valid or
-// not.
+// order mark, else the XML declaration, else outside. decode passes on UTF-8 unchanged, even if
+// malformed.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside
 	switch {
@@ -109,7 +110,7 @@ func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 			label = l
 		}
 		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(label)), "utf-16") {
-			label = "utf-8" // in UTF-16, the declaration would be unreadable
+			label = "utf-8" // the declaration is readable, so the file is not in UTF-16
 		}
 	}
 	e, name := charset.Lookup(label)

@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// jsonFeedVersion is part of the URL of a JSON Feed's version.
+// jsonFeedVersion is part of each URL that names a version of JSON Feed.
 const jsonFeedVersion = "jsonfeed.org/version/"
 
-// looksLikeJSON reports whether a file is an object that begins with the version of JSON Feed.
+// looksLikeJSON reports whether a file begins as a JSON object with the version of JSON Feed.
 func looksLikeJSON(head []byte) bool {
 	head = bytes.TrimLeft(head, " \t\r\n")
 	if len(head) == 0 || head[0] != '{' {
@@ -21,7 +21,8 @@ func looksLikeJSON(head []byte) bool {
 	return bytes.Contains(head, []byte(jsonFeedVersion)) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`))
 }
 
-// jsonItem holds the parts of a JSON Feed item that are read. Values of a wrong type are ignored.
+// jsonItem holds the members of a JSON Feed item that the reader uses. The reader ignores values of
+// a wrong type.
 type jsonItem struct {
 	ID          jsonText `json:"id"`
 	URL         jsonText `json:"url"`
@@ -42,12 +43,12 @@ type jsonFeedRef struct {
 	Name  jsonText `json:"name"`
 }
 
-// jsonRefs holds the objects among the first maxExtras elements of a list. Other values are
-// ignored.
+// jsonRefs holds the objects among the first maxExtras elements of a list. The reader ignores
+// elements that are no objects.
 type jsonRefs []jsonFeedRef
 
-// UnmarshalJSON implements json.Unmarshaler. It decodes one element at a time, because a list of
-// numbers would need many times its size as a list of objects.
+// UnmarshalJSON implements json.Unmarshaler. UnmarshalJSON decodes one element at a time: a long
+// list of numbers must not become a much larger list of objects.
 func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	*l = nil
 	if len(p) == 0 || p[0] != '[' {
@@ -74,7 +75,7 @@ func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	return nil
 }
 
-// jsonText is a string. Values of other types are ignored.
+// jsonText is a JSON string. A value of another type becomes "".
 type jsonText string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -86,8 +87,8 @@ func (t *jsonText) UnmarshalJSON(p []byte) error {
 	return json.Unmarshal(p, (*string)(t))
 }
 
-// readJSON reads a JSON Feed (jsonfeed.org, 1.1). The items before a syntax error count. An item
-// longer than maxValue is skipped.
+// readJSON reads a JSON Feed (jsonfeed.org, 1.1). readJSON keeps the items before a syntax error
+// and skips items longer than maxValue.
 func readJSON(r *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	j := &jsonReader{in: jsonStream{r: r}, sum: Summary{Kind: JSON}, max: max, each: each}
 	err := j.run()
@@ -142,7 +143,7 @@ func (j *jsonReader) run() error {
 	}
 }
 
-// head reads a member of the feed itself.
+// head reads a member of the feed itself, not of an item.
 func (j *jsonReader) head(key string, raw []byte) {
 	var v jsonText
 	switch key {
@@ -177,12 +178,12 @@ func (j *jsonReader) head(key string, raw []byte) {
 	}
 }
 
-// plainJSON returns a text that has no markup: it keeps < as an ordinary character.
+// plainJSON returns a text without markup, in which < is an ordinary character.
 func plainJSON(v jsonText) string {
 	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }
 
-// items passes the items on. It returns false if reading must end.
+// items passes the items to the caller of Read. The result more is false if reading must end.
 func (j *jsonReader) items() (more bool, err error) {
 	if err := j.in.delim('['); err != nil {
 		return false, err
@@ -197,7 +198,7 @@ func (j *jsonReader) items() (more bool, err error) {
 		}
 		var it jsonItem
 		if raw == nil || json.Unmarshal(raw, &it) != nil {
-			continue // too long, or not an object
+			continue // skips an item that is too long or no object
 		}
 		e := it.entry()
 		if e.Loc == "" || len(e.Loc) > MaxLoc {

@@ -6,21 +6,21 @@ import (
 	"io"
 )
 
-// maxValue bounds a value of a JSON Feed in memory, in bytes. The value is an item or a member of
-// the feed itself. Longer values are skipped.
+// maxValue is the size of the longest item, or member of the feed itself, that is held in memory,
+// in bytes. The reader skips longer values.
 const maxValue = 1 << 20
 
-// errJSON is a syntax error.
+// errJSON is a syntax error in JSON.
 var errJSON = errors.New("malformed JSON")
 
-// jsonStream splits JSON into values and holds one value at a time, of at most maxValue bytes. It
-// finds where values end; encoding/json checks what they contain.
+// jsonStream splits JSON into values and holds one value of at most maxValue bytes at a time.
+// jsonStream finds the ends of values, and encoding/json checks their contents.
 type jsonStream struct {
 	r   *bufio.Reader
 	buf []byte
 }
 
-// next skips white space and returns the byte after it, which stays unread.
+// next skips white space and returns the next byte without reading it.
 func (s *jsonStream) next() (byte, error) {
 	for {
 		c, err := s.r.ReadByte()
@@ -35,7 +35,7 @@ func (s *jsonStream) next() (byte, error) {
 	}
 }
 
-// delim reads the delimiter want. Anything else is an error.
+// delim reads the delimiter want. Any other byte is an error.
 func (s *jsonStream) delim(want byte) error {
 	c, err := s.next()
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// more reads the comma before another member or element and returns true. After the last one it
-// reads the closing delimiter and returns false.
+// more returns true if another member or element follows, and reads the comma before it. At the
+// end, more reads the closing delimiter and returns false.
 func (s *jsonStream) more(end byte) (bool, error) {
 	c, err := s.next()
 	switch {
@@ -59,7 +59,7 @@ func (s *jsonStream) more(end byte) (bool, error) {
 		return false, s.delim(end)
 	case c == ',':
 		if err = s.delim(','); err == nil {
-			if c, err = s.next(); err == nil && c == end { // a superfluous comma
+			if c, err = s.next(); err == nil && c == end { // tolerates a comma before the closing delimiter
 				return false, s.delim(end)
 			}
 		}
@@ -67,7 +67,7 @@ func (s *jsonStream) more(end byte) (bool, error) {
 	return err == nil, err
 }
 
-// value reads a value, which is valid until the next call. It returns nil if the value is too long.
+// value reads a value. The result is valid until the next call, and nil if the value is too long.
 func (s *jsonStream) value() ([]byte, error) {
 	s.buf = s.buf[:0]
 	long := false
@@ -78,14 +78,14 @@ func (s *jsonStream) value() ([]byte, error) {
 	for {
 		c, err := s.r.ReadByte()
 		if err == io.EOF && in == (nesting{}) && len(s.buf) > 0 {
-			return s.buf, nil // a number at the end of the file
+			return s.buf, nil // the end of the file ends a number
 		}
 		if err != nil {
 			return nil, err
 		}
 		if in == (nesting{}) {
 			switch c {
-			case ',', ':', ']', '}', ' ', '\t', '\r', '\n': // the end of a number or a literal
+			case ',', ':', ']', '}', ' ', '\t', '\r', '\n': // each of these bytes ends a number or a literal
 				if len(s.buf) == 0 {
 					return nil, errJSON
 				}
@@ -114,14 +114,14 @@ func (s *jsonStream) value() ([]byte, error) {
 	}
 }
 
-// nesting is the position of a byte in JSON: the depth of objects and lists, whether it is in a
-// string, and whether it follows a backslash. The zero value is outside everything.
+// nesting describes the position of a byte in JSON: its depth in objects and lists, whether a
+// string is open, and whether a backslash precedes. The zero value is the beginning of a value.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
 }
 
-// add reads a byte and reports whether it ends the outermost string, object or list.
+// add reads byte c and reports whether c ends the outermost string, object or list.
 func (n *nesting) add(c byte) (ended bool) {
 	switch {
 	case n.escaped:

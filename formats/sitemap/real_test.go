@@ -45,8 +45,8 @@ func TestFiles(t *testing.T) {
 	})
 }
 
-// TestRealFiles reads the files beside the project, if they are present. A file's name says
-// what the reader must find.
+// TestRealFiles reads real files if they are present beside the project. A file's name says what
+// the reader must find in the file.
 func TestRealFiles(t *testing.T) {
 	const dir = "../../../shared/data/sitemaps"
 	if _, err := os.Stat(dir); err != nil {
@@ -77,8 +77,8 @@ func TestRealFiles(t *testing.T) {
 	})
 }
 
-// readFiles compares a line per file of a folder with want: the kind, the number of
-// entries, what all entries have, the first entry.
+// readFiles compares one line per file of a folder with want. A line has the file's kind, the
+// number of entries, their common fields and the first entry.
 func readFiles(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	got := map[string]string{}

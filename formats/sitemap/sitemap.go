@@ -1,12 +1,11 @@
-// Package sitemap reads sitemaps, sitemap indexes and feeds, however malformed they are.
-// It knows sitemaps.org 0.9 with Google's extensions (news, image, video, hreflang,
-// PageMap), plain text sitemaps, RSS 0.9 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0
-// (RFC 4287), and JSON Feed 1.1.
+// Package sitemap reads sitemaps, sitemap indexes and feeds, even malformed ones: sitemaps.org 0.9
+// with Google's extensions (news, image, video, hreflang, PageMap), plain text sitemaps, RSS 0.9 to
+// 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0 (RFC 4287), and JSON Feed 1.1.
 //
-// The input is bytes as a server sends them: gzipped (even twice) or not, in any charset,
-// well-formed or not. The output is entries, one at a time, in the order of the file. The package
-// reads no more decoded bytes and entries than Limits allows, in linear time and bounded memory. It
-// tolerates these faults:
+// The input is a file as a server sends it, perhaps gzipped (even twice), in any charset. The
+// output is entries, one at a time, in the order of the file. The package reads no more decoded
+// bytes and entries than Limits allows, in linear time and bounded memory. The reader tolerates
+// these faults:
 //
 //   - a file that ends early, and junk before the XML, such as a warning of PHP;
 //   - elements in a wrong namespace or none, under any prefix, in any letter case; urls in
@@ -29,74 +28,75 @@ import (
 	"io"
 )
 
-// Limits of sitemaps.org: a sitemap has at most 50,000 entries and 50 MB (52,428,800 bytes)
-// uncompressed.
+// MaxEntries and MaxBytes are the limits of sitemaps.org: 50,000 entries and 50 MB (52,428,800
+// bytes) uncompressed.
 const (
 	MaxEntries = 50_000
 	MaxBytes   = 50 << 20
-	// MaxLoc bounds the references that are kept, in bytes.
+	// MaxLoc is the length of the longest reference that is kept, in bytes.
 	MaxLoc = 8 << 10
-	// MaxSummary bounds the summary that is kept of a feed entry, in bytes.
+	// MaxSummary is the length of the longest summary of a feed entry, in bytes. The reader cuts
+	// longer summaries.
 	MaxSummary = 4 << 10
 )
 
 // ErrUnknown means that the bytes are neither a sitemap nor a feed.
 var ErrUnknown = errors.New("neither a sitemap nor a feed")
 
-// Kind is the kind of a file.
+// Kind is the kind of a sitemap or feed.
 type Kind string
 
-// The kinds.
+// The kinds of sitemaps and feeds.
 const (
-	URLSet Kind = "urlset"       // a sitemap
-	Index  Kind = "sitemapindex" // a list of sitemaps
+	URLSet Kind = "urlset"       // sitemap
+	Index  Kind = "sitemapindex" // list of sitemaps
 	RSS    Kind = "rss"          // RSS 0.9 to 2.0, RDF included
 	Atom   Kind = "feed"
 	JSON   Kind = "json" // JSON Feed
-	Text   Kind = "text" // one URL per line
+	Text   Kind = "text" // text file with one URL per line
 )
 
-// Entry is a URL that a sitemap or a feed lists. Its slices are valid only during the call. Its
-// strings may be kept.
+// Entry is a URL that a sitemap or a feed lists. An Entry's slices are valid only during the call.
+// The caller may keep the strings.
 type Entry struct {
 	Loc        string
-	Sitemap    bool    // the entry is in an index: Loc is another sitemap
-	LastMod    int64   // last modified, else published, in milliseconds UTC; 0 if missing or not a date
-	Priority   float64 // 0 to 1; -1 if missing or not a number
-	ChangeFreq string  // daily, weekly …; "" if missing or not in the protocol
+	Sitemap    bool    // the entry is in a sitemap index, and Loc is another sitemap
+	LastMod    int64   // date of the last modification, else of publication, milliseconds UTC; 0 if there is none
+	Priority   float64 // priority from 0 to 1; -1 if missing or no number
+	ChangeFreq string  // frequency of changes, such as daily; "" if missing or unknown
 	Title      string  // title of a feed entry or a news entry
-	Summary    string  // summary of a feed entry, or else its content, as plain text, at most MaxSummary bytes
-	Base       string  // base of a feed entry's references (xml:base), relative to the file; "" means the file
-	Comments   string  // page with the comments on a feed entry
+	Summary    string  // summary or else content of a feed entry, as plain text of at most MaxSummary bytes
+	Base       string  // base URL of a feed entry's references (xml:base), relative to the file's URL
+	Comments   string  // URL of the page with the comments on a feed entry
 	Alternates []Alternate
 	Images     []Ref
-	Videos     []Ref // pages and files of videos: player_loc, content_loc
-	Enclosures []Ref // files attached to a feed's entry
+	Videos     []Ref // pages (player_loc) and files (content_loc) of videos
+	Enclosures []Ref // files attached to a feed entry
 }
 
 // Ref is a reference with the title or caption of its target.
 type Ref struct{ Loc, Text string }
 
-// Alternate is another language's version of an entry (xhtml:link).
+// Alternate is the version of an entry in another language (xhtml:link).
 type Alternate struct {
 	Lang string
 	Href string
 }
 
-// FeedLink is a link of the feed itself: to its site (alternate), to itself (self), to its next
-// page (next, RFC 5005), or to its hub.
+// FeedLink is a link of the feed itself: to the site (alternate), the feed (self), the next page
+// (next, RFC 5005) or the hub.
 type FeedLink struct {
-	Rel  string // lower case
+	Rel  string // relation of the link, in lower case
 	Href string
-	Base string // see Entry.Base
+	Base string // base URL of Href, as in Entry.Base
 }
 
-// Limits bounds a read. Zero fields mean MaxEntries and MaxBytes.
+// Limits bounds a read. A zero field means MaxEntries or MaxBytes.
 type Limits struct {
 	Entries int
 	Bytes   int64
-	// Charset is the charset in the Content-Type. A byte order mark or an XML declaration takes
-	// precedence.
+	// Charset is the charset from the Content-Type. A byte order mark or an XML declaration
+	// overrides Charset.
 	Charset string
 }
 
@@ -105,20 +105,20 @@ type Summary struct {
 	Kind        Kind
 	Entries     int
 	Cut         bool   // a limit ended the read
-	Charset     string // name of the Encoding Standard
-	Title       string // this and the following fields: only of a feed
+	Charset     string // name of the charset in the Encoding Standard
+	Title       string // title of a feed; the fields after Title are set only for feeds
 	Description string
 	Author      string
-	Lang        string // as given
-	Updated     int64  // milliseconds UTC
+	Lang        string // language as the feed names it
+	Updated     int64  // time of the feed's last update, milliseconds UTC
 	Links       []FeedLink
 }
 
-// headLen is the number of bytes that decide the kind of a file.
+// headLen is the number of first bytes from which Read detects the kind of a file.
 const headLen = 4096
 
-// Read passes the entries of r to each until each returns false. If r is neither a sitemap nor a
-// feed, the error wraps ErrUnknown. If r fails, Read passes on the entries before the failure and
+// Read calls each with every entry of r until each returns false. The error wraps ErrUnknown if r
+// is neither a sitemap nor a feed. If r fails, Read passes on the entries before the failure and
 // returns r's error.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	lim.Entries, lim.Bytes = cmp.Or(lim.Entries, MaxEntries), cmp.Or(lim.Bytes, MaxBytes)
@@ -146,7 +146,7 @@ func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	return s, err
 }
 
-// looksLikeText reports whether the first line that is not a comment holds a URL.
+// looksLikeText reports whether the first line, apart from comments, holds a URL.
 func looksLikeText(head []byte) bool {
 	for {
 		head = bytes.TrimLeft(head, " \t\r\n\x00")

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// reference returns a trimmed reference as a string. It resolves &amp; once more (after CDATA or a
-// second escaping). It percent-encodes each octet of malformed UTF-8, as the server's own links do.
+// reference returns a trimmed reference as a string. reference resolves &amp; once more, for text
+// in CDATA or text escaped twice. reference percent-encodes each octet of malformed UTF-8, so that
+// the octets stay those of the server's own links.
 func reference(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
@@ -34,15 +35,15 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// words returns a text as a trimmed string. It reads text that is not UTF-8 as
-// windows-1252, because most mislabelled text is in windows-1252.
+// words returns a text as a trimmed string. words reads malformed UTF-8 as windows-1252, the
+// charset of most mislabelled text.
 func words(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
 		return string(p)
 	}
 	if whole := trimRune(p); utf8.Valid(whole) {
-		return string(whole) // the text was cut at its size limit, within its last rune
+		return string(whole) // only the last rune is incomplete, because a size limit cut the text
 	}
 	if out, err := charmap.Windows1252.NewDecoder().Bytes(p); err == nil {
 		p = out
@@ -50,8 +51,8 @@ func words(p []byte) string {
 	return strings.ToValidUTF8(string(p), "\uFFFD")
 }
 
-// fold folds and trims the white space of a text. Control characters and zero width spaces
-// count as white space, as in the texts of pages.
+// fold folds and trims the white space of a text. fold treats control characters and zero width
+// spaces as white space, as in the texts of pages.
 func fold(s string) string { return strings.Join(strings.FieldsFunc(s, isSpace), " ") }
 
 func isSpace(r rune) bool {
@@ -71,14 +72,15 @@ func trimRune(p []byte) []byte {
 	return p
 }
 
-// maxEntity bounds the name of an entity, in bytes. The longest name in HTML has 31.
+// maxEntity is the length of the longest accepted entity name, in bytes. The longest name in HTML
+// has 31 bytes.
 const maxEntity = 32
 
-// entities are the entities of XML.
+// entities maps the entities of XML to their characters.
 var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
-// unescape appends p to dst with the entities of XML and HTML resolved. An entity needs its
-// semicolon, so the & of a query such as ?a=1&copy=2 stays.
+// unescape appends p to dst with the entities of XML and HTML resolved. unescape ignores entities
+// without a semicolon, so it keeps the & of a query such as ?a=1&copy=2.
 func unescape(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -103,10 +105,10 @@ func unescape(dst, p []byte) []byte {
 	}
 }
 
-// maxMarkup bounds the markup that is read for a summary, in bytes.
+// maxMarkup is the largest amount of markup that is read for a summary, in bytes.
 const maxMarkup = 64 << 10
 
-// plain returns a text that may contain HTML as words with single spaces, cut to max bytes.
+// plain removes HTML from a text and returns words with single spaces, cut to max bytes.
 func plain(p []byte, max int) string {
 	p = p[:min(len(p), maxMarkup)]
 	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
@@ -128,7 +130,7 @@ func plain(p []byte, max int) string {
 		switch {
 		case bytes.HasPrefix(p, []byte("<!--")):
 			_, p, _ = bytes.Cut(p, []byte("-->"))
-		case !beginsTag(p[1]): // "a < b"
+		case !beginsTag(p[1]): // a < that begins no tag, as in "a < b"
 			out, p = append(out, '<'), p[1:]
 		default:
 			name := bytes.ToLower(tagName(p[1:]))
@@ -147,8 +149,8 @@ func beginsTag(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?'
 }
 
-// skips returns the element whose text is not shown after a tag. It is script or style between the
-// start tag and the end tag.
+// skips returns the element with hidden text, script or style, that is open after a tag, or "" if
+// none is. The argument open is the element that was open before the tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:
@@ -159,7 +161,7 @@ func skips(open, name string, closing bool) string {
 	return open
 }
 
-// tagName returns the name of a tag. p begins after the tag's <, and may begin with a slash.
+// tagName returns the name of a tag. The argument p begins after the tag's <, perhaps with a slash.
 func tagName(p []byte) []byte {
 	p = bytes.TrimPrefix(p, []byte("/"))
 	n := 0

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// layouts are tried in this order: W3C's profile of ISO 8601 (NOTE-datetime), RFC 822 and RFC 1123
-// as feeds write them, then other common layouts.
+// layouts lists the layouts of dates in the order of trial: W3C's profile of ISO 8601
+// (NOTE-datetime), RFC 822 and RFC 1123 as in feeds, other common layouts.
 var layouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700",
@@ -51,15 +51,15 @@ var layouts = []string{
 	"January 2, 2006 3:04 PM",
 	"Monday, January 2, 2006",
 	"Mon Jan 2 15:04:05 2006",
-	"Mon Jan 2 2006 15:04:05", // ECMAScript's
+	"Mon Jan 2 2006 15:04:05", // ECMAScript's date format
 	"2006/01/02 15:04:05",
 	"2006/01/02",
 	"2006.01.02",
 }
 
-// zones maps names of time zones to offsets in minutes. It has the names of RFC 822, 5.1, and
-// others that have one meaning on the web. A name with several meanings is listed if one is far
-// more frequent (BST is Britain's). Other ambiguous names, such as IST, and unknown names mean UTC.
+// zones maps names of time zones to offsets in minutes. The map has the names of RFC 822, 5.1, and
+// names with one prevalent meaning on the web, such as BST for Britain. Ambiguous names, such as
+// IST, and unknown names mean UTC.
 var zones = map[string]int{
 	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
 	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60, "MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
@@ -69,17 +69,18 @@ var zones = map[string]int{
 	"JST": 9 * 60, "KST": 9 * 60, "ACST": 9*60 + 30, "ACDT": 10*60 + 30, "AEST": 10 * 60, "AEDT": 11 * 60, "NZST": 12 * 60, "NZDT": 13 * 60,
 }
 
-// maxZone bounds the name of a zone, in bytes.
+// maxZone is the length of the longest accepted zone name, in bytes.
 const maxZone = 5
 
 // cutZone removes the name of a zone from a date with a time and returns the zone's offset. Package
-// time would look up names in the machine's own zone. UTC+2 and GMT+02:00 are two hours ahead.
+// time would look up names in the machine's own zone. cutZone reads UTC+2 and GMT+02:00 as two
+// hours ahead of UTC.
 func cutZone(s string) (rest string, offset time.Duration) {
 	if i := strings.IndexByte(s, '('); i > 0 && s[len(s)-1] == ')' {
-		s = strings.TrimRight(s[:i], " ") // drop a comment (RFC 822, 3.4.3), which repeats the zone
+		s = strings.TrimRight(s[:i], " ") // drops a comment (RFC 822, 3.4.3), which repeats the zone
 	}
 	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
-		// The zone is before the year (ctime's and asctime's form).
+		// In the forms of ctime and asctime, the zone stands before the year.
 		if before, offset, ok := cutLastZone(s[:n]); ok {
 			return before + s[n:], offset
 		}
@@ -90,7 +91,7 @@ func cutZone(s string) (rest string, offset time.Duration) {
 	return s, 0
 }
 
-// cutLastZone removes a zone at the end of a date. It returns false if there is none.
+// cutLastZone removes a zone at the end of a date. The result ok is false if there is no zone.
 func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 	zoned := strings.TrimRight(s, "0123456789:")
 	suffix := s[len(zoned):]
@@ -116,12 +117,13 @@ func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 			return "", 0, false
 		}
 	case !known && (len(name) < 3 || name != zoned[len(before):]):
-		return "", 0, false // AM, PM, and words
+		return "", 0, false // a known word that is no zone, such as AM or PM
 	}
 	return rest, time.Duration(minutes) * time.Minute, true
 }
 
-// minutesOf reads the offset after UTC or GMT: +2, +02, +0200, +02:00.
+// minutesOf reads the offset after UTC or GMT, such as +2, +02, +0200 or +02:00, and returns
+// minutes.
 func minutesOf(s string) (int, bool) {
 	digits := strings.Replace(s[1:], ":", "", 1)
 	n, err := strconv.ParseUint(digits, 10, 16)
@@ -141,7 +143,7 @@ func minutesOf(s string) (int, bool) {
 	return minutes, true
 }
 
-// millis is ParseTime for bytes, in milliseconds.
+// millis parses a date like ParseTime and returns milliseconds.
 func millis(p []byte) (int64, bool) {
 	if t, ok := common(p); ok {
 		return t.UnixMilli(), true
@@ -150,10 +152,10 @@ func millis(p []byte) (int64, bool) {
 	return t.UnixMilli(), ok
 }
 
-// maxTime bounds the text of a date, in bytes.
+// maxTime is the length of the longest accepted date, in bytes.
 const maxTime = 64
 
-// common reads the two forms that most sitemaps use, without allocation: 2006-01-02, and
+// common reads, without allocation, the two forms of most sitemaps: 2006-01-02, and
 // 2006-01-02T15:04:05 with Z or an offset.
 func common(p []byte) (t time.Time, ok bool) {
 	var whole [20]byte
@@ -170,7 +172,7 @@ func common(p []byte) (t time.Time, ok bool) {
 	return t, inRange(t)
 }
 
-// inRange reports whether a date is plausible: 0001-01-01 and the like are common mistakes.
+// inRange reports whether a date is plausible, unlike common mistakes such as 0001-01-01.
 func inRange(t time.Time) bool {
 	return t.Year() >= 1970 && t.Year() <= 2199
 }
@@ -187,7 +189,7 @@ func ParseTime(s string) (time.Time, bool) {
 	}
 	s, offset := cutZone(s)
 	if n := len(s) - 2; n > 0 && s[n]|0x20 >= 'a' && strings.EqualFold(s[n+1:], "m") {
-		s = s[:n] + strings.ToUpper(s[n:]) // am, pm
+		s = s[:n] + strings.ToUpper(s[n:]) // makes am and pm upper case, as package time requires
 	}
 	for _, layout := range layouts {
 		if isNumeric(s) != isNumeric(layout) {

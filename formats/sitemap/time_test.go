@@ -8,7 +8,7 @@ import (
 func TestDatesDoNotDependOnTheMachinesZone(t *testing.T) {
 	local := time.Local
 	t.Cleanup(func() { time.Local = local })
-	// In this zone the local names collide with those of other zones.
+	// The test's local zone has names that collide with names of other zones.
 	names := map[string]int{"IST": 5*3600 + 1800, "CEST": 7200, "BST": 6 * 3600, "XYZ": 3600}
 	zones := []*time.Location{time.UTC}
 	for name, offset := range names {
@@ -21,7 +21,7 @@ func TestDatesDoNotDependOnTheMachinesZone(t *testing.T) {
 			"Tue, 21 Jul 2026 10:00:00 CEST":           "2026-07-21T08:00:00Z",
 			"Tue, 21 Jul 2026 10:00:00 BST":            "2026-07-21T09:00:00Z",
 			"Sat, 21 Nov 2026 10:00:00 JST":            "2026-11-21T01:00:00Z",
-			"Sat, 21 Nov 2026 10:00:00 IST":            "2026-11-21T10:00:00Z", // ambiguous: India, Ireland or Israel
+			"Sat, 21 Nov 2026 10:00:00 IST":            "2026-11-21T10:00:00Z", // IST is ambiguous: India, Ireland or Israel
 			"Sat, 21 Nov 2026 10:00:00 XYZ":            "2026-11-21T10:00:00Z",
 			"Sat, 21 Nov 2026 10:00:00 EST":            "2026-11-21T15:00:00Z",
 			"Sat, 21 Nov 2026 10:00:00 pdt":            "2026-11-21T17:00:00Z",

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxExtras bounds each of an entry's lists: alternates, images, videos and enclosures. A sitemap
-// may list 1,000 images per entry.
+// maxExtras is the greatest length of each list of an entry: alternates, images, videos and
+// enclosures. Sitemaps may list 1,000 images per entry.
 const maxExtras = 1000
 
-// set stores the text of the open field.
+// set stores the text of the open field in the entry.
 func (x *reader) set() {
 	v := bytes.TrimSpace(x.buf)
 	if len(v) == 0 {
@@ -66,15 +66,15 @@ func withRef(refs []Ref, v []byte) []Ref {
 	return append(refs, Ref{Loc: reference(v)})
 }
 
-// withText sets the text of the last reference, unless that already has a text.
+// withText sets the text of the last reference if that reference has no text yet.
 func withText(refs []Ref, v []byte) {
 	if n := len(refs); n > 0 && refs[n-1].Text == "" {
 		refs[n-1].Text = plain(v, MaxSummary)
 	}
 }
 
-// date sets the date of the entry. It is the first modification date, or else the first publication
-// date.
+// date sets the date of the entry. The first modification date counts, or else the first
+// publication date.
 func (x *reader) date(v []byte, modified bool) {
 	if x.entry.LastMod != 0 && (x.modified || !modified) {
 		return
@@ -84,7 +84,7 @@ func (x *reader) date(v []byte, modified bool) {
 	}
 }
 
-// frequency returns v if it is a word of the protocol, else "".
+// frequency returns v if the sitemaps protocol knows the word, else "".
 func frequency(v []byte) string {
 	for _, w := range [...]string{"daily", "weekly", "monthly", "always", "hourly", "yearly", "never"} {
 		if len(v) == len(w) && strings.EqualFold(string(v), w) {
@@ -94,7 +94,7 @@ func frequency(v []byte) string {
 	return ""
 }
 
-// priority reads a number from 0 to 1. Some files write it with a comma.
+// priority reads a number from 0 to 1. Some files write the number with a decimal comma.
 func priority(v []byte) (float64, bool) {
 	if len(v) == 3 && v[0] == '0' && v[1] == '.' && v[2] >= '0' && v[2] <= '9' {
 		return float64(v[2]-'0') / 10, true
@@ -103,7 +103,7 @@ func priority(v []byte) (float64, bool) {
 	return p, err == nil && p >= 0 && p <= 1
 }
 
-// setOfFeed stores the text of a field of the feed itself.
+// setOfFeed stores the text of a field of the feed itself, not of an entry.
 func (x *reader) setOfFeed(v []byte) {
 	s := &x.sum
 	switch x.field {
@@ -124,7 +124,7 @@ func (x *reader) setOfFeed(v []byte) {
 	}
 }
 
-// join resolves ref against base, which may be relative or empty. It returns a malformed ref
+// join resolves ref against base, which may be relative or empty. join returns a malformed ref
 // unchanged.
 func join(base, ref string) string {
 	b, err := url.Parse(base)
@@ -140,7 +140,7 @@ func join(base, ref string) string {
 	case r.IsAbs() || r.Host != "" || strings.HasPrefix(ref, "/"):
 		return ref
 	}
-	// Both are relative: RFC 3986, 5.2.3. The caller removes dots.
+	// Two relative references merge by RFC 3986, 5.2.3. The caller of Read removes dot segments.
 	if i := strings.IndexAny(base, "?#"); i >= 0 {
 		base = base[:i]
 	}

@@ -134,7 +134,7 @@ func TestExtensionsOfSitemaps(t *testing.T) {
 	}
 }
 
-// A modification date wins over a publication date, in any order.
+// A modification date overrides a publication date, in any order.
 func TestWhichDateOfAnEntryCounts(t *testing.T) {
 	const published, modified = "2024-01-01T00:00:00Z", "2024-02-02T00:00:00Z"
 	for in, want := range map[string]string{
@@ -220,7 +220,7 @@ func TestTextsInAWrongCharsetAreReadable(t *testing.T) {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
 	}
-	// The file does not declare its charset, so the charset from outside counts.
+	// The file does not declare its charset, so the charset in Limits counts.
 	got, sum, _ := all(t, []byte("<rss><item><title>\xCC\xE8\xF0</title><link>/a</link></item></rss>"), Limits{Charset: "windows-1251"})
 	if len(got) != 1 || got[0].Title != "Мир" || sum.Charset != "windows-1251" {
 		t.Errorf("%+v, %+v", got, sum)

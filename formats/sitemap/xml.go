@@ -10,10 +10,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// maxToken bounds a token, in bytes. A longer token ends the read.
+// maxToken is the length of the longest accepted XML token, in bytes. A longer token ends the read.
 const maxToken = 4 << 20
 
-// maxAttrs bounds the attributes that are read of a tag.
+// maxAttrs is the largest number of attributes that are read per tag.
 const maxAttrs = 64
 
 // field is the meaning of an open element's text.
@@ -29,23 +29,23 @@ const (
 	fieldImageText
 	fieldVideo
 	fieldVideoText
-	fieldPublished // a date that counts if there is no modification date
+	fieldPublished // publication date, used without a modification date
 	fieldTitle
 	fieldSummary
 	fieldContent
 	fieldGUID
 	fieldComments
 	fieldLanguage
-	fieldUpdated // date of the feed itself
+	fieldUpdated // date of the last update of the feed itself
 	fieldAuthor
 	fieldSite // link of a feed to its site
 )
 
-// markup reports whether the text may contain HTML.
+// markup reports whether the text of field f may contain HTML.
 func (f field) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// within is the compound (an extension, an author …) that surrounds elements. Their names have
-// another meaning there.
+// within is the compound that surrounds an element, such as an extension or an author. Within a
+// compound, element names have other meanings.
 type within uint8
 
 const (
@@ -55,12 +55,11 @@ const (
 	withinNews
 	withinPageMap
 	withinAuthor
-	withinOther // Atom's source, RSS's textInput: its elements do not belong to the entry
+	withinOther // compound outside the entry: Atom's source, RSS's textInput
 )
 
-// reader reads the XML kinds as HTML tokens. The HTML tokenizer never fails, and many sitemaps are
-// malformed XML. The reader needs no stack, because at most one entry, one compound in it and one
-// field in the compound are open.
+// reader reads XML files as HTML tokens, because many sitemaps are malformed and the HTML tokenizer
+// never fails. The reader needs no stack: at most one entry, one compound and one field are open.
 type reader struct {
 	z    *html.Tokenizer
 	sum  Summary
@@ -68,31 +67,31 @@ type reader struct {
 	each func(*Entry) bool
 
 	tag    tag
-	own    []byte // prefix of the root or of the last entry, which is the prefix of the format's elements
-	known  bool   // the root was seen
-	open   bool   // within an entry
+	own    []byte // prefix of the root or of the last entry, which all elements of the format share
+	known  bool   // the reader has seen the root element
+	open   bool   // the reader is within an entry
 	in     within
-	inName []byte // element that began the compound
+	inName []byte // name of the element that began the compound
 
 	field     field
-	fieldName []byte // element that began the field
+	fieldName []byte // name of the element that began the field
 	buf       []byte // text of the field
-	bare      []byte // text directly within the entry, which some files have in place of loc
+	bare      []byte // text directly within the entry, which replaces loc in some files
 
 	entry    Entry
-	content  string // content of the entry, used if it has no summary
+	content  string // content of the entry, used without a summary
 	guid     string
-	modified bool // LastMod is a date of modification
+	modified bool // LastMod is a modification date
 
 	feedBase string
 }
 
 // tag is the current start or end tag.
 type tag struct {
-	name          []byte // lower case
-	prefix, local []byte // the parts of the name before and after its colon
-	attrs         bool   // it may have attributes
-	empty         bool   // it also ends its element
+	name          []byte // name in lower case, with its prefix
+	prefix, local []byte // parts of the name before and after the colon
+	attrs         bool   // the tag may have attributes
+	empty         bool   // the tag also ends its element
 }
 
 func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
@@ -128,7 +127,7 @@ func (x *reader) run() error {
 				return fmt.Errorf("no root element of one: %w", ErrUnknown)
 			}
 			if x.open {
-				x.finish() // the end of the file cuts the entry, which still counts if it has its loc
+				x.finish() // keeps an entry that the end of the file cuts, if the entry has a loc
 			}
 			return nil
 		case html.TextToken:
@@ -136,7 +135,7 @@ func (x *reader) run() error {
 		case html.StartTagToken, html.SelfClosingTagToken:
 			x.readTag(1)
 			x.tag.empty = tt == html.SelfClosingTagToken
-			x.z.NextIsNotRawText() // title, script … are ordinary elements here
+			x.z.NextIsNotRawText() // title and script are ordinary elements in XML
 			if !x.known {
 				if err := x.root(); err != nil {
 					return err
@@ -155,8 +154,8 @@ func (x *reader) run() error {
 	}
 }
 
-// readTag reads the tag name in the token, starting at offset at. (The tokenizer's own TagName
-// copies each name.)
+// readTag reads the tag name in the token, starting at offset at. The tokenizer's method TagName
+// would copy each name.
 func (x *reader) readTag(at int) {
 	t := &x.tag
 	t.name, t.attrs = t.name[:0], true
@@ -178,11 +177,11 @@ scan:
 	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
-// roots are the root elements.
+// roots maps the names of root elements to kinds.
 var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
 
-// root reads a tag before the root element. It skips the HTML elements that programs put
-// around warnings. Any other element is an error.
+// root reads a tag before the root element. root skips the HTML elements that programs put around
+// warnings. Other elements are errors.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
 	x.sum.Kind, x.known = roots[string(x.tag.local)]
@@ -209,7 +208,7 @@ func (x *reader) root() error {
 
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attrs passes the attributes of the tag to each.
+// attrs calls each with every attribute of the tag.
 func (x *reader) attrs(each func(key, val []byte)) {
 	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte
@@ -218,7 +217,7 @@ func (x *reader) attrs(each func(key, val []byte)) {
 	}
 }
 
-// text reads a raw token of text.
+// text reads a raw text token.
 func (x *reader) text(raw []byte) {
 	dst, max := &x.buf, MaxLoc+1
 	switch {
@@ -241,14 +240,14 @@ func (x *reader) text(raw []byte) {
 	*dst = unescape(*dst, raw[:min(len(raw), room)])
 }
 
-// begin makes the text of the current element a field.
+// begin opens field f at the current element.
 func (x *reader) begin(f field) {
 	if !x.tag.empty {
 		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], x.tag.name...), x.buf[:0]
 	}
 }
 
-// start reads a start tag. It returns false if reading must end.
+// start reads a start tag and returns false if reading must end.
 func (x *reader) start() bool {
 	opens := x.opens()
 	if x.field.markup() && !opens && !x.endsMarkup() {
@@ -257,7 +256,7 @@ func (x *reader) start() bool {
 		}
 		return true
 	}
-	if x.field != noField { // its end tag is missing
+	if x.field != noField { // a field without its end tag ends here
 		x.set()
 		x.field = noField
 	}
@@ -268,9 +267,9 @@ func (x *reader) start() bool {
 	return true
 }
 
-// openEntry begins an entry. It returns false if reading must end.
+// openEntry begins an entry and returns false if reading must end.
 func (x *reader) openEntry() bool {
-	if x.open && !x.finish() { // the end tag of the previous entry is missing
+	if x.open && !x.finish() { // an entry without its end tag ends at the next entry
 		return false
 	}
 	if x.sum.Entries >= x.max {
@@ -292,8 +291,7 @@ func (x *reader) openEntry() bool {
 	return true
 }
 
-// opens reports whether the current element begins an entry, even if the end tag of a compound is
-// missing.
+// opens reports whether the current element begins an entry. A compound without end tag ends there.
 func (x *reader) opens() bool {
 	switch string(x.tag.local) {
 	case "url", "sitemap":
@@ -318,7 +316,7 @@ func (x *reader) endsMarkup() bool {
 	return false
 }
 
-// end reads an end tag. It returns false if reading must end.
+// end reads an end tag and returns false if reading must end.
 func (x *reader) end() bool {
 	if x.field != noField {
 		switch {
@@ -342,12 +340,12 @@ func (x *reader) end() bool {
 	return true
 }
 
-// finish passes the entry on if it has a location. It returns false if reading must end.
+// finish passes on an entry that has a location. finish returns false if reading must end.
 func (x *reader) finish() bool {
 	e := &x.entry
 	if e.Loc == "" && isHTTP([]byte(x.guid)) {
-		// The text of a guid shows more reliably than isPermaLink whether it is a link:
-		// numbers without the attribute are as common as URLs with isPermaLink="false".
+		// The text of a guid shows whether the guid is a link. The attribute isPermaLink is often
+		// wrong: URLs have isPermaLink="false", numbers have no attribute.
 		e.Loc = x.guid
 	}
 	e.Summary = cmp.Or(e.Summary, x.content)

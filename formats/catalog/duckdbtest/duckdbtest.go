@@ -1,9 +1,9 @@
 // Package duckdbtest runs DuckDB in tests, so that an independent program reads this project's
 // Parquet and SQL.
 //
-// In: files of SQL, and an environment variable that names the directory whose
-// node_modules hold DuckDB. Out: columns, types and rows from DuckDB. The package imports
-// only the standard library.
+// The input is SQL files, and an environment variable that names the directory whose node_modules
+// hold DuckDB. The output is DuckDB's columns, types and rows. The package imports only the
+// standard library.
 package duckdbtest
 
 import (
@@ -27,10 +27,10 @@ const Modules = "CRAWLBATCH_DUCKDB"
 //go:embed query.mjs
 var script []byte
 
-// Answer is what DuckDB returned for the last statement of a file.
+// Answer is DuckDB's result for the last statement of a file.
 type Answer struct {
-	Columns [][2]string // name and type
-	// Rows holds the rows as JSON has them: BIGINT and wider types are strings.
+	Columns [][2]string // name and type of each column
+	// Rows holds one map per row. Values are as in JSON, but BIGINT and wider integers are strings.
 	Rows []map[string]any
 }
 
@@ -42,9 +42,8 @@ func Need(t testing.TB) {
 	}
 }
 
-// Ask runs SQL files in one session and returns the answers by file name. It fails the
-// test at the first statement that DuckDB refuses. It skips the test if there is no
-// DuckDB.
+// Ask runs SQL files in one session and returns the answers by file name. Ask fails the test at the
+// first statement that DuckDB refuses. Without DuckDB, Ask skips the test.
 func Ask(t testing.TB, files ...string) map[string]*Answer {
 	t.Helper()
 	Need(t)
