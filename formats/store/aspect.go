@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// Locker is an optional interface of a store on one machine. Its lock becomes free when
-// the holder dies, so a successor does not have to wait for a lease.
+// Locker is an optional interface of a store on one machine. A lock becomes free when its holder
+// dies, so a successor does not wait for a lease to expire.
 type Locker interface {
-	// Lock takes the named lock if it is free; ok reports whether it did.
+	// Lock takes the named lock if the lock is free. The result ok is false if another process
+	// holds it.
 	Lock(name string) (lock Lock, ok bool, err error)
 }
 
-// Lock is a lock that was taken. Several goroutines may use it at a time.
+// Lock is a held lock. Several goroutines may use a Lock at a time.
 type Lock interface {
-	// Stands reports whether the lock still keeps others out. Once it is released or its file is
-	// removed, another process may hold the name.
+	// Stands reports whether the lock still excludes other processes. After the lock's release, or
+	// the removal of its file, another process may hold the name.
 	Stands() bool
-	// Release frees the lock. It may be called twice. It does nothing to a lock that no
-	// longer stands, because another process may hold the name.
+	// Release frees the lock. A second Release does nothing. Release leaves a lock that no longer
+	// stands alone, because another process may hold the name.
 	Release()
 }
 
 // Dater is an optional interface of a store that has its own clock.
 type Dater interface {
-	// Skew returns the store's time minus this machine's. Its error is at most the round
-	// trip plus one second, because an HTTP Date has whole seconds.
+	// Skew returns the store's time minus this machine's. The measured skew is off by at most the
+	// round trip plus one second, because an HTTP Date has whole seconds.
 	Skew(ctx context.Context) (time.Duration, error)
 }
 

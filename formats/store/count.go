@@ -8,29 +8,29 @@ import (
 	"sync"
 )
 
-// Counts are the calls and bytes of a bucket since it was wrapped. They count calls of
-// Bucket: a multipart upload is one PUT, and reads that settle a lost response do not
-// count.
+// Counts are the calls and bytes of a bucket since it was wrapped. One call of a Bucket method
+// counts once, even if it needs several requests to the store.
 type Counts struct {
-	Puts, Gets, Lists, Deletes int64 // Create and Swap; Get, Open and ReadAt; List; Delete
-	Failed                     int64 // calls that returned an error, except a lost race, absence or end of object
-	BytesIn, BytesOut          int64 // bytes read from the store; bytes of accepted writes to it
+	// numbers of calls; Puts counts Create and Swap, Gets counts Get, Open and ReadAt
+	Puts, Gets, Lists, Deletes int64
+	Failed                     int64 // calls that failed, except by a lost race, a missing object or the end of an object
+	BytesIn, BytesOut          int64 // bytes read from the store, and bytes of accepted writes to the store
 }
 
-// Counter is a Bucket that counts the calls to the wrapped one.
+// Counter is a Bucket that counts the calls to the wrapped bucket.
 type Counter struct {
 	Bucket
 	mu     sync.Mutex
 	counts Counts
 }
 
-// Count wraps b.
+// Count wraps b in a Counter.
 func Count(b Bucket) *Counter { return &Counter{Bucket: b} }
 
 // Unwrap returns the counted bucket.
 func (c *Counter) Unwrap() Bucket { return c.Bucket }
 
-// Counts reads the counters.
+// Counts returns the counts so far.
 func (c *Counter) Counts() Counts {
 	c.mu.Lock()
 	defer c.mu.Unlock()

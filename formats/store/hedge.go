@@ -13,9 +13,9 @@ import (
 
 // Hedge configures WithHedge. The zero value selects the defaults.
 type Hedge struct {
-	MaxBytes int64         // largest read that is hedged; zero means 4 MiB
-	Floor    time.Duration // least wait before the second request; zero means 50 ms
-	Samples  int           // reads of a size class to measure before any is hedged; zero means 32
+	MaxBytes int64         // size of the largest hedged read, in bytes; zero means 4 MiB
+	Floor    time.Duration // shortest wait before the second request; zero means 50 ms
+	Samples  int           // number of reads of a size class to measure before hedging; zero means 32
 	Share    float64       // largest share of reads that is hedged; zero means 0.05
 }
 
@@ -25,14 +25,14 @@ type Hedged struct {
 	hedge Hedge
 
 	mu      sync.Mutex
-	tokens  float64 // each read adds Share; a second request takes one
+	tokens  float64 // budget of second requests: each read adds Share, each second request takes 1
 	classes [hedgeClasses]latencies
 
 	sent, won atomic.Int64
 }
 
-// The size classes of reads: larger reads take longer. The classes are up to 64 KiB, up to
-// 512 KiB and above. Get has its own class, because its size is not known in advance.
+// The size classes of reads: up to 64 KiB, up to 512 KiB, and larger. Get is a class of its own,
+// because a Get does not know the object's size in advance.
 const (
 	hedgeGet = iota
 	hedgeSmall
@@ -41,13 +41,13 @@ const (
 	hedgeClasses
 )
 
-// hedgeTokens bounds the saved budget, so that a store that becomes slow does not get many
-// second requests at once.
+// hedgeTokens is the largest saved budget of second requests, so that a store that becomes slow
+// does not get many second requests at once.
 const hedgeTokens = 10
 
-// WithHedge sends a second request if the first one has no response within the 95th percentile of
-// recent times. It takes the first response. It does so for Get and for short reads of an open
-// object, never for writes. This shortens the tail latency of an object store where one of many
+// WithHedge sends a second request if the first has no response within the 95th percentile of
+// recent times, and takes the first response. WithHedge hedges Get and short reads of an open
+// object, never writes. Hedging shortens the tail latency of an object store in which one of many
 // machines is overloaded. WithHedge cancels the losing request of a Get, and lets the losing
 // request of a read run to its end.
 func WithHedge(b Bucket, h Hedge) *Hedged {
@@ -61,14 +61,14 @@ func WithHedge(b Bucket, h Hedge) *Hedged {
 // Unwrap returns the wrapped bucket.
 func (h *Hedged) Unwrap() Bucket { return h.Bucket }
 
-// Hedges returns how many second requests were sent and how many of them answered first.
+// Hedges returns the numbers of second requests that were sent and that answered first.
 func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load() }
 
-// latencies are the times of the last reads of one size class.
+// latencies holds the durations of the last reads of one size class.
 type latencies struct {
 	ring  [128]time.Duration
-	n     int           // number of reads so far
-	p95   time.Duration // 95th percentile of the ring when last computed
+	n     int           // number of measured reads
+	p95   time.Duration // 95th percentile of ring, as last computed
 	known bool
 }
 
@@ -82,17 +82,17 @@ func (l *latencies) add(d time.Duration, samples int) {
 	}
 }
 
-// begin counts a read. It returns the wait before a second request, and whether there may
-// be one.
+// begin counts a read. begin returns the wait before a second request, and whether a second request
+// is allowed.
 func (h *Hedged) begin(class int) (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tokens = min(h.tokens+h.hedge.Share, hedgeTokens)
 	l := &h.classes[class]
-	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth longer than p95, because a read of that time is not slow
+	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // adds a tenth to p95, because a read of about p95 is not slow
 }
 
-// take takes the budget for a second request, if there is enough.
+// take takes the budget for a second request, or returns false if the budget is used up.
 func (h *Hedged) take() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,22 +109,23 @@ func (h *Hedged) took(class int, d time.Duration) {
 	h.classes[class].add(d, h.hedge.Samples)
 }
 
-// reply is the result of one of two requests.
+// reply is the result of the first or the second request.
 type reply[T any] struct {
 	value  T
 	err    error
 	second bool
 }
 
-// hedged makes one call of ask, and a second one if the first takes long. ask must not
-// touch data of the caller. drop receives the value of the request that lost.
+// hedged calls ask once, and a second time if the first call takes long. ask must not touch data of
+// the caller. drop receives the value of the losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
 	send := func(second bool) {
 		began := time.Now()
 		value, err := ask()
-		// A cancelled request counts too. Otherwise slow requests would never be measured.
+		// The time of a cancelled request counts too, because slow requests are the ones that get
+		// cancelled.
 		if err == nil || err == io.EOF || errors.Is(err, context.Canceled) {
 			h.took(class, time.Since(began))
 		}
@@ -178,7 +179,7 @@ func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Vers
 	return o.body, o.at, err
 }
 
-// Open implements Bucket. Short reads of the object are hedged.
+// Open implements Bucket. Open hedges the short reads of the object.
 func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	o, err := h.Bucket.Open(ctx, key)
 	if err != nil {
@@ -187,8 +188,7 @@ func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	return &hedgedObject{Object: o, hedged: h}, nil
 }
 
-// hedgedObject closes the wrapped object once it is closed itself and its last read has
-// ended.
+// hedgedObject closes the wrapped object after its own Close and the end of its last read.
 type hedgedObject struct {
 	Object
 	hedged *Hedged
@@ -198,11 +198,11 @@ type hedgedObject struct {
 	closed bool
 }
 
-// buffers hold the bytes of hedged reads: the losing read still writes after its caller
-// has returned.
+// buffers holds the buffers of hedged reads. The losing read may write to its buffer after its
+// caller has returned.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// part is the result of one read.
+// part is the result of one ranged read.
 type part struct {
 	buffer *[]byte
 	n      int
@@ -260,7 +260,7 @@ func (o *hedgedObject) leave() {
 	defer o.mu.Unlock()
 	o.reads--
 	if o.closed && o.reads == 0 {
-		_ = o.Object.Close() // Close has already returned
+		_ = o.Object.Close() // the error is dropped, because Close has already returned
 	}
 }
 

@@ -14,17 +14,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// slow delays each read by the next of its delays; the last delay repeats.
+// slow is a bucket that delays its n-th read by the n-th delay. The last delay repeats.
 type slow struct {
 	store.Bucket
 	content []byte
 
 	mu     sync.Mutex
 	delays []time.Duration
-	errs   map[int]error // error of a read, by the number of the read from 0
+	errs   map[int]error // errors of reads by number, counted from 0
 	reads  int
-	ended  int // number of reads
-	closed int // value of ended when closed
+	ended  int // number of ended reads
+	closed int // value of ended at the time of Close
 }
 
 func (s *slow) wait(ctx context.Context) error {
@@ -79,11 +79,11 @@ func (o *slowObject) ReadAt(p []byte, off int64) (int, error) {
 
 const (
 	usual = 100 * time.Millisecond
-	late  = 110 * time.Millisecond // the second request is sent then
+	late  = 110 * time.Millisecond // time at which the second request is sent
 )
 
-// warm returns enough usual delays to measure the p95 and save up for a few hedges, then
-// the given ones.
+// warm returns the given delays after enough usual delays to measure the p95 and to save budget for
+// a few hedges.
 func warm(then ...time.Duration) []time.Duration {
 	var d []time.Duration
 	for range 100 {
@@ -164,8 +164,8 @@ func TestTheFirstAnswerOfTwoIsTakenWhicheverItIs(t *testing.T) {
 
 func TestHedgesStayWithinTheirShareOfReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		// From the 100th read on, the first request is always slow. The p95 takes a while
-		// to adapt.
+		// From the 100th read on, the first request is always slow. The measured p95 rises only
+		// gradually.
 		delays := warm()
 		for range 1000 {
 			delays = append(delays, time.Second, 10*time.Millisecond)
@@ -235,7 +235,7 @@ func TestAHedgedReadOfAnObjectLeavesTheCallersBufferAlone(t *testing.T) {
 			t.Error("closed with a read under way")
 		}
 		s.mu.Unlock()
-		time.Sleep(2 * time.Minute) // virtual time: the first request ends
+		time.Sleep(2 * time.Minute) // after two minutes of virtual time, the first request has ended
 		synctest.Wait()
 		if string(p) != "mine" || s.closed != s.reads {
 			t.Errorf("%q is in the caller's buffer; closed after %d of %d reads", p, s.closed, s.reads)

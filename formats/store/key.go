@@ -10,17 +10,17 @@ import (
 // files and locks there.
 const Reserved = ".tmp"
 
-// Limits of keys. The whole key leaves room for a bucket's prefix within the 1,024 bytes
-// of S3. An element fits a file name.
+// The limits of keys, in bytes. A whole key leaves room for a prefix within S3's 1,024 bytes. An
+// element fits a file name.
 const (
 	maxKey     = 900
 	maxElement = 255
 )
 
-// CheckKey checks that key may name an object in every kind of store. A key is UTF-8
-// without control characters. Slashes separate its elements, and no element is empty, "."
-// or "..". It is not below Reserved. It has at most 900 bytes, and 255 in an element. The
-// error is ErrKey.
+// CheckKey checks that key may name an object in every kind of store. A key is UTF-8 without
+// control characters. Slashes separate its elements, and no element is empty, "." or "..". The
+// first element is not Reserved. A key has at most 900 bytes, and an element at most 255. CheckKey
+// returns ErrKey.
 func CheckKey(key string) error {
 	switch {
 	case key == "":
@@ -47,8 +47,8 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckPrefix checks that prefix may be listed. Its folders obey CheckKey. The rest after
-// the last slash is empty or may be the beginning of any name.
+// CheckPrefix checks that prefix may be listed. The folders of a prefix obey CheckKey. The rest
+// after the last slash may be empty or the beginning of any name.
 func CheckPrefix(prefix string) error {
 	folder, name := "", prefix
 	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {

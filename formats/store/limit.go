@@ -11,11 +11,11 @@ import (
 // slowest is the lowest accepted rate of a write, in bytes per second.
 const slowest = 256 << 10
 
-// WithLimit bounds how long a Create or a Swap takes: by d plus the time that its bytes take at 256
-// KiB per second. Without it the stores repeat these calls until ctx ends. After the limit the
-// outcome is unknown and the error is ErrUnavailable. Both calls succeed if the same bytes are
-// already there, so the caller may wait and repeat the call. A caller that then swaps other bytes
-// must expect to find the earlier ones, and must be able to recognise them.
+// WithLimit bounds the time of a Create or a Swap by d plus a second per 256 KiB. Without a limit
+// the stores repeat these calls until ctx ends. After the limit the outcome is unknown and the
+// error is ErrUnavailable. The caller may repeat the call, because both calls succeed if the same
+// bytes are already there. A caller that swaps other bytes instead must be able to recognise the
+// bytes of the earlier call.
 func WithLimit(b Bucket, d time.Duration) Bucket { return &limited{b, d} }
 
 type limited struct {

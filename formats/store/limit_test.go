@@ -15,7 +15,7 @@ import (
 // stuck blocks each write until its context ends.
 type stuck struct {
 	store.Bucket
-	after error // error that it returns then; nil means the context's
+	after error // error of a write when its context ends; nil means the context's error
 }
 
 func (s stuck) Create(ctx context.Context, _ string, _ io.ReaderAt, _ int64) (store.Version, error) {

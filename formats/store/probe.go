@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxSkew is the largest accepted difference between this machine's clock and the store's.
-// It matters because one table holds times of several machines.
+// MaxSkew is the largest accepted difference between this machine's clock and the store's. Clocks
+// matter because one table holds times of several machines.
 const MaxSkew = time.Minute
 
 const (
@@ -20,17 +20,16 @@ const (
 	probeRounds  = 3
 )
 
-// ProbeResult holds what Probe learned about a usable store.
+// ProbeResult holds the findings of Probe about a usable store.
 type ProbeResult struct {
-	Skew  time.Duration // the store's time minus this machine's
+	Skew  time.Duration // store's time minus this machine's time
 	Dated bool          // the store has its own clock, so Skew is valid
 }
 
-// Probe checks that b keeps the promises that the protocol needs. It races writers on
-// scratch keys under probe/ and deletes these keys. It returns ErrUnsupported if there are
-// two winners, if the store accepts a stale version, or if a read misses the last write.
-// It returns ErrClock if the clocks are too far apart. Probe writes, so a dry run must not
-// call it. A store that fails rarely may pass.
+// Probe checks that b keeps the promises that the protocol needs. Probe races writers on scratch
+// keys under probe/ and deletes these keys. Two winners, an accepted stale version or a read that
+// misses the last write give ErrUnsupported. Clocks that differ too much give ErrClock. A dry run
+// must not call Probe, because Probe writes. A store that breaks a promise only rarely may pass.
 func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	defer func() {
 		if err != nil {
@@ -38,8 +37,8 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 		}
 	}()
 	key := "probe/" + rand.Text()
-	// Read first: a read gives up if the store cannot be reached, but a conditional write
-	// goes on until ctx ends.
+	// Probe reads before it writes, because reads give up soon if the store cannot be reached, but
+	// conditional writes try until ctx ends.
 	if _, _, err := b.Get(ctx, key, 1); !errors.Is(err, ErrNotFound) {
 		if err == nil {
 			err = fmt.Errorf("%w: an object exists that was never written", ErrUnsupported)
@@ -67,12 +66,12 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 
 func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 	defer func() {
-		// Delete the key even if ctx has ended.
+		// The scratch key is deleted even if ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		deleted := b.Delete(ctx, key)
 		if err == nil && !errors.Is(deleted, ErrUnavailable) && !errors.Is(deleted, context.DeadlineExceeded) {
-			err = deleted // a remaining key does no harm
+			err = deleted // an unavailable store may keep the scratch key, which does no harm
 		}
 	}()
 	created, first, err := race(ctx, b, key, "create-only writes", ErrExists, func(body []byte) (Version, error) {
@@ -99,8 +98,8 @@ func probeRound(ctx context.Context, b Bucket, key string) (err error) {
 	return nil
 }
 
-// race lets writers write different bodies at the same time. It returns the winner's body
-// and version. All others must lose, and a read must see the winner's body.
+// race lets writers write different bodies at the same time, and returns the winner's body and
+// version. All other writers must lose, and a read must see the winner's body.
 func race(ctx context.Context, b Bucket, key, what string, lost error, write func([]byte) (Version, error)) ([]byte, Version, error) {
 	bodies := make([][]byte, probeWriters)
 	versions := make([]Version, probeWriters)

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Backoff spaces repeated tries. Each pause is twice as long as the one before, up to Max.
-// A random part of at most half is subtracted, so that clients that failed together do not
-// return together. The zero Backoff goes from 200 ms to 20 s.
+// Backoff spaces repeated tries. Each pause is twice as long as the previous pause, up to Max.
+// Backoff subtracts a random part of at most half, so that clients that failed together do not
+// return together. The pauses of the zero Backoff grow from 200 ms to 20 s.
 type Backoff struct {
 	Base, Max time.Duration
-	Rand      func() float64 // in [0,1); nil means math/rand/v2
+	Rand      func() float64 // random number in [0,1); nil means math/rand/v2
 }
 
 // Delay returns the pause after try number try, counted from 0.
@@ -32,7 +32,7 @@ func (b Backoff) Delay(try int) time.Duration {
 	return d - time.Duration(random()*float64(d)/2)
 }
 
-// Sleep waits for d. If ctx ends first, it returns the error of ctx.
+// Sleep waits for d. Sleep returns the error of ctx if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -44,25 +44,25 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Retry says how often WithRetry repeats a read.
+// Retry configures how WithRetry repeats calls.
 type Retry struct {
-	Tries   int // counts the first one too; zero means 8 tries, which take about a minute with the zero Backoff
+	Tries   int // number of tries, with the first; zero means 8 tries, about a minute with the zero Backoff
 	Backoff Backoff
-	// Burst and Share are the budget of retries after a short pause: Burst at once, then
-	// Share of the calls. Retries beyond the budget wait for the longest pause of Backoff.
-	// So a failing store is not flooded, and no call gives up sooner. Zero means 64 and
-	// 0.2.
+	// Burst and Share are the budget of retries after a short pause: at first Burst, then Share of
+	// the calls. Retries beyond the budget wait for the longest pause of Backoff, so that retries
+	// do not flood a failing store. A zero Burst means 64, a zero Share 0.2.
 	Burst int
 	Share float64
-	Sleep func(context.Context, time.Duration) error // nil means Sleep
-	// OnRetry, if set, is called before each pause with the failure and the number of tries.
+	Sleep func(context.Context, time.Duration) error // wait between tries; nil means the function Sleep
+	// OnRetry, if set, is called before each pause with the number of tries, the pause and the
+	// failure.
 	OnRetry func(tried int, wait time.Duration, err error)
 }
 
-// WithRetry repeats calls that are safe to repeat while the store is unavailable: Get,
-// Open and its reads, List (which continues after the last key it yielded) and Delete. It
-// does not repeat Create and Swap. Only the stores can tell a lost response from a lost
-// race, so they repeat those themselves.
+// WithRetry repeats calls that are safe to repeat while the store is unavailable: Get, Open, reads
+// of opened objects, List and Delete. A repeated List continues after the last yielded key.
+// WithRetry does not repeat Create and Swap, because only the stores themselves can tell a lost
+// response from a lost race.
 func WithRetry(b Bucket, r Retry) Bucket {
 	r.Tries = cmp.Or(r.Tries, 8)
 	r.Burst = cmp.Or(r.Burst, 64)
@@ -78,7 +78,7 @@ type retrying struct {
 	retry Retry
 
 	mu     sync.Mutex
-	tokens float64 // number of retries in the budget
+	tokens float64 // number of retries that remain in the budget
 }
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
@@ -101,11 +101,11 @@ func (b *retrying) delay(try int) time.Duration {
 	return b.retry.Backoff.Delay(try)
 }
 
-// longest is a try number after which Backoff waits its Max.
+// longest is a number of tries after which every Backoff waits for its Max.
 const longest = 1 << 10
 
-// wait sleeps after a failed try. It returns nil to try again, or the error to give up
-// with.
+// wait sleeps after a failed try. wait returns nil if the caller must try again, or the final
+// error.
 func (b *retrying) wait(ctx context.Context, try int, failed error) error {
 	if !errors.Is(failed, ErrUnavailable) || errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded) {
 		return failed
@@ -161,7 +161,7 @@ func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 		return nil, err
 	}
 	return ReadBy(object, func(p []byte, off int64) (n int, err error) {
-		err = b.do(ctx, func() error { // it continues after the bytes that a failed try has read
+		err = b.do(ctx, func() error { // a repeated read continues after the bytes of the failed try
 			var m int
 			m, err = object.ReadAt(p[n:], off+int64(n))
 			n += m

@@ -6,27 +6,28 @@ import (
 	"time"
 )
 
-// retryLogEvery is the shortest time between two lines. A failing store causes hundreds of
-// retries per second.
+// retryLogEvery is the shortest time between two warnings, because a failing store causes hundreds
+// of retries per second.
 const retryLogEvery = 10 * time.Second
 
-// RetryLog logs that calls to a store are repeated, and why. It writes at most one warning
-// every ten seconds, with the number of omitted ones. The others go to the debug level.
+// RetryLog logs the retries of calls to a store and their reasons. RetryLog writes at most one
+// warning every ten seconds, with the number of omitted retries. All other lines have the level
+// debug.
 type RetryLog struct {
 	Log *slog.Logger
 	Now func() time.Time
 
 	mu      sync.Mutex
 	last    time.Time
-	omitted int // retries omitted since the last line
+	omitted int // number of retries since the last warning
 }
 
-// Read logs the repetition of a read; it fits Retry.OnRetry.
+// Read logs the retry of a read. Retry.OnRetry can call Read.
 func (r *RetryLog) Read(tried int, wait time.Duration, err error) {
 	r.line("the store does not answer, reading again", "tried", tried, "wait", wait.Round(time.Millisecond), "error", err)
 }
 
-// Write logs the repetition of a conditional write.
+// Write logs the retry of a conditional write.
 func (r *RetryLog) Write(key string, sent int, err error) {
 	r.line("the store does not answer, sending a write again", "key", key, "sent", sent, "error", err)
 }

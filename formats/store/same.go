@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// SameBytes reports whether stored, which has size bytes, has the bytes of body. It reads
-// both up to the first difference. An early end is io.ErrUnexpectedEOF, never a
+// SameBytes reports whether stored, which has size bytes, has the bytes of body. SameBytes reads
+// both up to the first difference. An early end of stored gives io.ErrUnexpectedEOF and is no
 // difference, because a connection may have broken.
 func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
 	const chunk = 128 << 10

@@ -1,12 +1,11 @@
-// Package store defines the object store that holds all state of crawlbatch: a flat
-// namespace of objects with strongly consistent reads, create-only writes and
-// compare-and-swap. S3, R2, MinIO, versitygw and a local directory offer these. No other
-// service is needed.
+// Package store defines the object store that holds all state of crawlbatch: a flat namespace of
+// objects with strongly consistent reads, create-only writes and compare-and-swap. S3, R2, MinIO,
+// versitygw and a local directory offer these operations. crawlbatch needs no other service.
 //
-// In: keys (see package layout) and bodies. Out: objects and their versions. A write is
-// visible whole or not at all, and the result of a conditional write is definite. The
-// package imports the standard library only. Implementations live below it (dirstore,
-// s3store). Wrappers implement the same interface.
+// The input is keys (see package layout) and bodies. The output is objects and their versions. A
+// write is visible whole or not at all, and the result of a conditional write is definite. Package
+// store imports the standard library only. The packages dirstore and s3store implement Bucket, and
+// so do wrappers such as WithRetry.
 package store
 
 import (
@@ -19,54 +18,54 @@ import (
 
 // The errors that every implementation returns, wrapped with the key.
 var (
-	// ErrNotFound: no object has that key.
+	// ErrNotFound means that no object has the given key.
 	ErrNotFound = errors.New("object not found")
-	// ErrExists: Create found an object with that key and other content.
+	// ErrExists means that Create found an object with the same key and other content.
 	ErrExists = errors.New("object exists already")
-	// ErrConflict: Swap found a different version from the one it was given.
+	// ErrConflict means that Swap found another version than the argument old.
 	ErrConflict = errors.New("object was changed by another writer")
-	// ErrUnavailable: the store did not answer, or answered that it is overloaded. The
-	// same call may succeed later.
+	// ErrUnavailable means that the store did not answer or is overloaded. The same call may
+	// succeed later.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrDenied: credentials, permissions or the bucket's name are wrong. The same call
-	// fails until somebody changes them.
+	// ErrDenied means that credentials, permissions or the bucket's name are wrong. The same call
+	// fails until somebody corrects the settings.
 	ErrDenied = errors.New("store refused access")
-	// ErrUnsupported: the store lacks an operation that the protocol needs, such as conditional
-	// writes.
+	// ErrUnsupported means that the store lacks an operation that the protocol needs, such as
+	// conditional writes.
 	ErrUnsupported = errors.New("store lacks a needed operation")
-	// ErrFull: no space or quota is left. The caller starts nothing new, keeps what is complete,
-	// and continues when there is room.
+	// ErrFull means that no space or quota is left. The caller starts no new work, keeps complete
+	// objects, and continues when there is room.
 	ErrFull = errors.New("store is full")
-	// ErrTooLarge: Get found an object above its limit.
+	// ErrTooLarge means that Get found an object larger than the given limit.
 	ErrTooLarge = errors.New("object is larger than allowed")
-	// ErrKey: the key or prefix breaks the rules of CheckKey, which is a bug of the
-	// caller.
+	// ErrKey means that the key or prefix breaks the rules of CheckKey. An invalid key is a bug of
+	// the caller.
 	ErrKey = errors.New("invalid key")
-	// ErrClock: this machine's clock and the store's differ by more than MaxSkew.
+	// ErrClock means that this machine's clock and the store's clock differ by more than MaxSkew.
 	ErrClock = errors.New("clock differs from the store's")
 )
 
-// Version names one state of one object: an ETag, or a digest of its content. The zero
-// Version means "no object". Bodies that are swapped must be unique (they contain attempt,
-// epoch or counter), so that a Version never recurs.
+// Version names one state of one object, such as an ETag or a digest of the content. The zero
+// Version means "no object". Each swapped body must be unique, by its attempt, epoch or counter, so
+// that a Version never recurs.
 type Version string
 
 // Info describes an object in a listing.
 type Info struct {
 	Key  string
-	Size int64 // bytes
+	Size int64 // size of the object, in bytes
 }
 
-// Object is an open object that is read by ranges. Close it once. Several goroutines may
-// call ReadAt at a time.
+// Object is an open object that is read by ranges. The caller closes an Object once. Several
+// goroutines may call ReadAt at a time.
 type Object interface {
 	io.ReaderAt
 	io.Closer
-	Size() int64 // bytes
+	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy returns o, but calls of ReadAt go to readAt. A closure can hold what io.ReaderAt
-// lacks, such as a context.
+// ReadBy returns o, but calls of ReadAt go to readAt. The function readAt can hold a context, which
+// io.ReaderAt cannot take.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }
@@ -79,46 +78,44 @@ type readObject struct {
 // ReadAt implements io.ReaderAt.
 func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
-// Bucket is an object store, or a prefix of one. Several goroutines and processes may call
-// all methods at a time. Keys obey CheckKey, and no key is also the folder of another key.
+// Bucket is an object store, or the part of an object store under a prefix. Several goroutines and
+// processes may call all methods at a time. Keys obey CheckKey, and no key is also the folder of
+// another key.
 type Bucket interface {
-	// Create stores size bytes of body under key if no object exists there. If one exists
-	// with the same bytes, Create succeeds, so repeating a call is harmless. If it has
-	// other bytes, Create returns ErrExists. The object is durable on return.
+	// Create stores size bytes of body under key if key has no object. If key has an object with
+	// the same bytes, Create succeeds, so repeating a Create is harmless. If the object has other
+	// bytes, Create returns ErrExists. The object is durable when Create returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces the object of version old by body and returns its new version. A zero
-	// old means that there is no object. Swap returns ErrConflict if the object has
-	// another version. If the object already has exactly these bytes, this caller swapped
-	// it before (bodies are unique), so a repeated Swap succeeds. After a lost response
-	// the implementation reads back until it knows the outcome. ErrConflict then means
-	// that other bytes are there now: either body lost, or it took effect and another
-	// writer has replaced it since. A caller that must tell these apart puts a mark of its
-	// own into the body, and other writers keep that mark. Swap returns ErrUnavailable
-	// with ctx's error only if ctx ends before the outcome is known.
+	// Swap replaces the object of version old by body and returns the new version. A zero old means
+	// that there is no object. Swap returns ErrConflict if the object has another version. If the
+	// object already has the bytes of body, Swap succeeds, because bodies are unique and this
+	// caller must have swapped them before. After a lost response Swap reads back the object until
+	// the outcome is known. ErrConflict then means that the object has other bytes: body lost, or
+	// body took effect and another writer has replaced it since. A caller that must tell these two
+	// cases apart puts a mark into the body, and other writers keep the mark. Swap returns
+	// ErrUnavailable with ctx's error only if ctx ends before the outcome is known.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
-	// Get reads a small object whole, at most limit bytes. For a larger object it returns
-	// ErrTooLarge.
+	// Get reads a small object whole. An object of more than limit bytes gives ErrTooLarge.
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
-	// Open opens an object for reads by range. ctx also bounds these reads, so it must
+	// Open opens an object for reads by range. The end of ctx also ends these reads, so ctx must
 	// live until Close.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// List yields the objects whose key starts with prefix, in byte order of keys, without
-	// holding them all in memory. prefix need not end at a slash. A pair with an error is
-	// the last.
+	// List yields the objects whose key starts with prefix, in byte order of keys, without holding
+	// them all in memory. The prefix need not end in a slash. An error ends the sequence.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
-	// Delete removes an object. A missing object is not an error.
+	// Delete removes an object. Delete of a missing object succeeds.
 	Delete(ctx context.Context, key string) error
 
 	// String returns the store's address as a user wrote it, without secrets.
 	String() string
 }
 
-// CreateBytes is Create for a body in memory.
+// CreateBytes calls Create with a body in memory.
 func CreateBytes(ctx context.Context, b Bucket, key string, body []byte) (Version, error) {
 	return b.Create(ctx, key, bytes.NewReader(body), int64(len(body)))
 }

@@ -89,7 +89,7 @@ func TestRetriesBeyondTheBudgetWaitLongest(t *testing.T) {
 	for range 5 {
 		_, _, _ = b.Get(t.Context(), "k", 1)
 	}
-	// The budget allows four retries at once. After that, two calls allow one more.
+	// The budget allows four retries at once. Then every two calls allow one more retry.
 	if want := []time.Duration{1, 2, 1, 2, 1, 1000, 1000, 1000, 1, 1000}; !slices.Equal(waits, want) || told != len(waits) {
 		t.Errorf("waits %v, want %v; OnRetry was called %d times", waits, want, told)
 	}
@@ -113,18 +113,18 @@ func TestCountCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = store.CreateBytes(ctx, c, "a", []byte("other")) // lost: a request, but no bytes out
+	_, _ = store.CreateBytes(ctx, c, "a", []byte("other")) // loses the race, which counts as a call without bytes out
 	if _, err := c.Swap(ctx, "a", []byte("123"), v); err != nil {
 		t.Fatal(err)
 	}
 	_, _, _ = c.Get(ctx, "a", 100)
 	_, _, _ = c.Get(ctx, "absent", 100)
-	_, _, _ = c.Get(ctx, "a", 1) // above its limit: an error
+	_, _, _ = c.Get(ctx, "a", 1) // fails, because the object is above the limit
 	o, err := c.Open(ctx, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = o.ReadAt(make([]byte, 10), 1) // two bytes and the end of file
+	_, _ = o.ReadAt(make([]byte, 10), 1) // reads two bytes and the end of file
 	_ = o.Close()
 	for range c.List(ctx, "") {
 	}
@@ -189,11 +189,11 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// liar breaks one promise of a store.
+// liar is a store that breaks one promise.
 type liar struct {
 	store.Bucket
 	swapsAll bool // Swap accepts any old version
-	staleGet bool // Get keeps returning the first state
+	staleGet bool // Get always returns the first state of the object
 	first    []byte
 }
 
@@ -238,10 +238,10 @@ func TestProbeCatchesLiarsAndCleansUp(t *testing.T) {
 	}
 }
 
-// lateLister breaks each of its lists off, except the last.
+// lateLister is a bucket whose lists break off, except the last list.
 type lateLister struct {
 	store.Bucket
-	fail []int // after how many keys, for each list
+	fail []int // number of keys after which each list breaks off
 }
 
 func (l *lateLister) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
@@ -284,7 +284,7 @@ func TestRetriedListGoesOnWhereItBroke(t *testing.T) {
 		}
 		got = append(got, info.Key)
 	}
-	// The last try brought no new key, so the second failure in a row ends the list.
+	// The last try yielded no new key, so the second failure in a row ends the list.
 	if !slices.Equal(got, want[:6]) || !errors.Is(failed, store.ErrUnavailable) {
 		t.Errorf("got %q and %v, want the first six and %v", got, failed, store.ErrUnavailable)
 	}

@@ -1,13 +1,14 @@
 // Package dirstore keeps a store in a local directory, with the promises of package store
 // and one file for each object, so that any tool can read the tables.
 //
-// In: keys and bodies. Out: files under the root, named after their keys. An object is visible
-// whole or not at all, and survives a power cut once its write has returned. Each body goes to a
-// temporary file in ROOT/.tmp and is synced. Create links the file to its name; Swap renames it
-// under a lock. Then the folders are synced. Locks are flocks. A lock ends with its process, or
-// when its file is removed. It excludes only processes of the same machine, so Open refuses network
-// and FUSE file systems. A version is the SHA-256 of the content. Reading never writes: the first
-// write creates the root. The package imports store, store/localfile and the standard library.
+// The input is keys and bodies. The output is files under the root, named after their keys. An
+// object is visible whole or not at all, and survives a power cut once its write has returned. Each
+// body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to its name. Swap
+// renames the file under a lock. Both then sync the folders. Locks are flocks. A lock ends with its
+// process, or when its file is removed. A lock excludes only processes of the same machine, so Open
+// refuses network and FUSE file systems. A version is the SHA-256 of the content. Reads never
+// create files: the first write creates the root. Package dirstore imports store, store/localfile
+// and the standard library.
 package dirstore
 
 import (
@@ -25,7 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// Options change what Open accepts.
+// Options relax the checks of Open.
 type Options struct {
 	// OneMachine declares that only processes of one machine use the directory. Open then
 	// accepts network and FUSE file systems.
@@ -34,18 +35,18 @@ type Options struct {
 
 // Store is a store.Bucket and a store.Locker in a local directory.
 type Store struct {
-	root    string // absolute
-	given   string // as the user wrote it
-	anchor  string // the nearest folder that existed at Open; folders above it are not synced
+	root    string // absolute path of the root
+	given   string // path of the root as the user wrote it
+	anchor  string // lowest folder on the way to root that existed at Open; anchor's parents need no sync
 	options Options
 
-	fsync      func(*os.File) error                      // tests replace it
+	fsync      func(*os.File) error                      // (*os.File).Sync, unless a test replaces it
 	fileSystem func(dir string) (name string, err error) // sharedFileSystem, unless a test replaces it
 
 	mu       sync.Mutex
-	prepared bool                // .tmp exists and has been swept
-	known    map[string]struct{} // folders whose entry in their parent is durable
-	epoch    int                 // how often known was cleared
+	prepared bool                // .tmp exists, and files of dead writers are removed
+	known    map[string]struct{} // folders whose entry in the parent folder is durable
+	epoch    int                 // number of times that known was cleared
 }
 
 var (
@@ -53,9 +54,9 @@ var (
 	_ store.Locker = (*Store)(nil)
 )
 
-// Open returns the store in the directory root, which the first write creates. It fails with
-// store.ErrUnsupported on a file system whose locks and links cannot be trusted, and with
-// store.ErrDenied if root cannot be used as a directory.
+// Open returns the store in the directory root, which the first write creates. The error is
+// store.ErrUnsupported on a file system without reliable locks and links, and store.ErrDenied if
+// root cannot be a directory.
 func Open(root string, options Options) (*Store, error) {
 	if root == "" {
 		return nil, fmt.Errorf("open store: %w: the directory's name is empty", store.ErrDenied)
@@ -78,8 +79,8 @@ func Open(root string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// nearest returns the lowest existing folder on the way to path. It returns an error if
-// something other than a folder is in the way.
+// nearest returns the lowest existing folder on the way to path, or an error if a file is in the
+// way.
 func nearest(path string) (string, error) {
 	for {
 		info, err := os.Stat(path)
@@ -95,7 +96,7 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// pseudo lists the kernel's file systems that keep no files.
+// pseudo lists kernel file systems that cannot store files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {
@@ -121,7 +122,7 @@ func (s *Store) path(key string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(key)), nil
 }
 
-// openFile opens the file of an object; a folder is not an object.
+// openFile opens the file of an object. A folder gives an error, because a folder is no object.
 func openFile(path string) (*os.File, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -138,8 +139,8 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Get implements store.Bucket. A file never changes in place, so the bytes are one state
-// of the object.
+// Get implements store.Bucket. Get returns the bytes of one state of the object, because writes
+// replace files and never change them.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
 	body, err := s.get(ctx, key, limit)
 	if err != nil {

@@ -82,8 +82,8 @@ func TestWritesLeaveNoTemporaryFiles(t *testing.T) {
 	}
 }
 
-// TestSyncOrder shows that a file gets its name only after its bytes are synced, and that
-// all folders, new ones too, are synced before the call returns.
+// TestSyncOrder shows that a file gets its name only after its bytes are synced. All folders, even
+// new ones, are synced before the call returns.
 func TestSyncOrder(t *testing.T) {
 	base := t.TempDir()
 	root := filepath.Join(base, "data")
@@ -133,7 +133,7 @@ func TestSyncOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("deletes of all", "data/x/y", "data")
-	for range 2 { // second time: another process removed the folders
+	for range 2 { // before the second pass, another process removes the folders
 		if _, err := store.CreateBytes(t.Context(), s, "x/y/k", []byte("one")); err != nil {
 			t.Fatal(err)
 		}
@@ -256,8 +256,8 @@ func TestReleasedLocksLeaveNoFiles(t *testing.T) {
 	}
 }
 
-// TestALockWhoseFileIsRemovedStandsNoMore removes the file of a held lock, or all of .tmp. The next
-// holder's lock stays valid, whatever the first holder does then.
+// TestALockWhoseFileIsRemovedStandsNoMore removes the file of a held lock, or all of .tmp. Nothing
+// that the first holder does afterwards ends the next holder's lock.
 func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 	for _, gone := range []string{"", lockFolder, lockFolder + "/hold-l"} {
 		t.Run(gone, func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 }
 
 // TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers removes .tmp while a swap stages its body.
-// Another process swaps meanwhile. Only one of the two swaps succeeds.
+// Another process swaps at the same time. Only one of the two swaps succeeds.
 func TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers(t *testing.T) {
 	root := t.TempDir()
 	s, other := openDir(t, root), openDir(t, root)
@@ -412,7 +412,7 @@ func TestLinkToNowhereInTheWayIsAnError(t *testing.T) {
 	}
 }
 
-// cancelReader cancels the context while it is read.
+// cancelReader is a reader that cancels the context when it is read.
 type cancelReader struct{ cancel context.CancelFunc }
 
 func (c cancelReader) ReadAt(p []byte, _ int64) (int, error) {

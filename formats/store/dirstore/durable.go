@@ -13,13 +13,13 @@ import (
 
 const (
 	tmpPrefix  = "w-"    // prefix of the temporary files in .tmp
-	lockFolder = "locks" // holds the lock files in .tmp
+	lockFolder = "locks" // name of the folder in .tmp that holds the lock files
 )
 
 func (s *Store) tmp() string { return filepath.Join(s.root, store.Reserved) }
 
-// prepare creates the root and its .tmp before the first write. It also removes what dead
-// writers left behind.
+// prepare creates the root and its .tmp before the first write. prepare also removes the temporary
+// files of dead writers.
 func (s *Store) prepare() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *Store) prepare() error {
 	if err := os.MkdirAll(filepath.Join(s.tmp(), lockFolder), 0o777); err != nil {
 		return err
 	}
-	// The root may have been mounted since Open.
+	// A file system may have been mounted on the root since Open.
 	if err := s.checkFileSystem(s.root); err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// emptied distinguishes a removed temporary folder from a missing object. The next write
-// recreates the folder.
+// emptied distinguishes a removed temporary folder from a missing object, and lets the next write
+// recreate the folder.
 func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -66,7 +66,7 @@ func (s *Store) sweep() error {
 		name := filepath.Join(s.tmp(), e.Name())
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
-			continue // its writer has just ended, or it belongs to another user
+			continue // the file's writer has just ended, or the file belongs to another user
 		}
 		if ok, err := tryLock(f); ok && err == nil {
 			_ = os.Remove(name)
@@ -76,8 +76,8 @@ func (s *Store) sweep() error {
 	return nil
 }
 
-// syncFolder makes the entries of a folder durable. If the folder is missing, it was
-// deleted with its content and there is nothing to sync.
+// syncFolder makes the entries of a folder durable. A missing folder was deleted with its content,
+// so nothing needs a sync.
 func (s *Store) syncFolder(folder string) (there bool, err error) {
 	f, err := os.Open(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,15 +90,14 @@ func (s *Store) syncFolder(folder string) (there bool, err error) {
 	return true, s.fsync(f)
 }
 
-// syncFolders makes the entries of folder durable. It also syncs the entries of folder itself and
-// of the folders above it, unless this process has done so before. Another process may have created
-// these folders and not yet synced them.
+// syncFolders makes the entries of folder durable. syncFolders also syncs the parents of folder
+// once per process, because another process may have created them without a sync yet.
 func (s *Store) syncFolders(folder string) error {
 	_, epoch := s.isKnown(folder)
 	there, err := s.syncFolder(folder)
 	for err == nil && there && folder != s.anchor && folder != filepath.Dir(folder) {
 		if ok, _ := s.isKnown(folder); ok {
-			return nil // the folders above it are durable too
+			return nil // the parents of a known folder are durable too
 		}
 		if there, err = s.syncFolder(filepath.Dir(folder)); err == nil && there {
 			s.know(folder, epoch)
@@ -108,8 +107,8 @@ func (s *Store) syncFolders(folder string) error {
 	return err
 }
 
-// isKnown reports whether the folder's entry in its parent is durable. epoch identifies
-// the state of this knowledge.
+// isKnown reports whether the folder's entry in its parent is durable. The result epoch changes
+// when a known folder may have been removed.
 func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +116,8 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	return ok, s.epoch
 }
 
-// know records that the folder's entry is durable. It records nothing if folders were
-// removed since epoch, because the entry may then belong to a new folder.
+// know records that the folder's entry in its parent is durable. If folders were removed since
+// epoch, know records nothing, because the entry may belong to a new folder.
 func (s *Store) know(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +126,7 @@ func (s *Store) know(folder string, epoch int) {
 	}
 }
 
-// forget clears the known folders, because some of them were removed or are missing.
+// forget clears the known folders, because some may have been removed.
 func (s *Store) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// wrap adds the call and the key, and maps the system's error to a sentinel.
+// wrap adds the call and the key to an error, and maps an error of the system to a sentinel.
 func wrap(call, key string, err error) error {
 	return fmt.Errorf("%s %q: %w", call, key, sentinel(err))
 }
 
-// sentinel maps an error of the file system to a sentinel and adds advice. It leaves errors that
-// wrap a sentinel unchanged.
+// sentinel maps an error of the file system to a sentinel of package store and adds advice. Errors
+// that already wrap a sentinel stay unchanged.
 func sentinel(err error) error {
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrTooLarge, store.ErrKey,
 		store.ErrDenied, store.ErrUnsupported, store.ErrFull, store.ErrUnavailable} {
@@ -48,5 +48,6 @@ func sentinel(err error) error {
 	return fmt.Errorf("%w: %s: %w", meaning, advice, err)
 }
 
-// errNoLinks: the file system refuses link(2) for all files. Linux reports this as EPERM.
+// errNoLinks means that the file system refuses link(2) for all files. Linux reports the refusal as
+// EPERM.
 var errNoLinks = errors.New("link: operation not permitted")

@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-const mountLocal = 0x1000 // MNT_LOCAL of sys/mount.h
+const mountLocal = 0x1000 // value of MNT_LOCAL in sys/mount.h
 
-// sharedFileSystem returns the name of dir's file system if it is not on this machine's
-// own disks. It returns "" for a local one.
+// sharedFileSystem returns the name of dir's file system if it is not on this machine's own disks.
+// A local file system gives "".
 func sharedFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

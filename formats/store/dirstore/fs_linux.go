@@ -5,15 +5,15 @@ import (
 	"syscall"
 )
 
-// sharedFileSystem returns the name of dir's file system if several machines may share it
-// or a user process implements it. It returns "" for a local one. The magic numbers of
-// statfs(2) identify the file system.
+// sharedFileSystem returns the name of dir's file system if several machines may share it or a user
+// process implements it. A local file system gives "". The magic numbers of statfs(2) identify the
+// file system.
 func sharedFileSystem(dir string) (string, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	return sharedMagic(uint32(st.Type)), nil // 32 bits, because some platforms sign-extend the field
+	return sharedMagic(uint32(st.Type)), nil // uint32, because some platforms sign-extend the field
 }
 
 func sharedMagic(magic uint32) string {

@@ -13,7 +13,7 @@ import (
 func TestSharedFileSystemsAreNamed(t *testing.T) {
 	for magic, want := range map[uint32]string{
 		0x6969: "NFS", 0x65735546: "FUSE", 0xff534d42: "SMB", 0x01021997: "9P",
-		0xef53: "", 0x01021994: "", 0x9123683e: "", 0x58465342: "", 0x794c7630: "", // ext4, tmpfs, btrfs, XFS, overlay
+		0xef53: "", 0x01021994: "", 0x9123683e: "", 0x58465342: "", 0x794c7630: "", // magic numbers of ext4, tmpfs, btrfs, XFS and overlay
 	} {
 		if got := sharedMagic(magic); got != want {
 			t.Errorf("sharedMagic(%#x) = %q, want %q", magic, got, want)
@@ -38,7 +38,7 @@ func TestFolderWithoutPermissionIsDenied(t *testing.T) {
 	root := t.TempDir()
 	s := openDir(t, filepath.Join(root, "data"))
 	if os.Geteuid() == 0 {
-		s.root, s.anchor = "/sys/kernel/data", "/sys/kernel" // where even root cannot write
+		s.root, s.anchor = "/sys/kernel/data", "/sys/kernel" // a folder in which even the root user cannot write
 		s.fileSystem = func(string) (string, error) { return "", nil }
 	} else if err := os.Chmod(root, 0o555); err != nil {
 		t.Fatal(err)

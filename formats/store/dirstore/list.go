@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// List implements store.Bucket. It holds only the entries of the folders on the way to the
-// current key, and reads a folder when it gets there.
+// List implements store.Bucket. List reads each folder when it reaches the folder, and holds only
+// the entries of folders on the way to the current key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {
@@ -39,8 +39,8 @@ type walk struct {
 	yield  func(store.Info, error) bool
 }
 
-// folder yields the objects below folder in key order. folder is "" or ends in a slash.
-// more is false once the consumer stops.
+// folder yields the objects below folder in key order. The argument folder is "" or ends in a
+// slash. The result more is false once the consumer stops.
 func (w *walk) folder(folder string) (more bool, err error) {
 	if err := w.done(); err != nil {
 		return false, err
@@ -48,11 +48,11 @@ func (w *walk) folder(folder string) (more bool, err error) {
 	entries, err := os.ReadDir(filepath.Join(w.root, filepath.FromSlash(folder)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return true, nil // nothing has been written yet, or the folder was deleted meanwhile
+		return true, nil // the store is still empty, or the folder has just been deleted
 	case err != nil:
 		return false, err
 	}
-	// "a.b" comes before "a/b": a folder sorts by its name with the slash.
+	// Folders sort by name with a final slash, because the key "a.b" comes before "a/b".
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortName(a), sortName(b)) })
 	for _, e := range entries {
 		key := folder + sortName(e)

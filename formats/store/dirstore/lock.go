@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// lockKey takes the lock that Swap holds while it compares and renames key; closing the file
-// releases it. There are only 256 such locks, so lock files need no removal. lockKey polls: a
-// blocking flock ignores ctx, and the holder may be a stopped process.
+// lockKey takes the lock that Swap holds while it compares and renames key. Closing the file
+// releases the lock. Only 256 such locks exist, so lock files need no removal. lockKey polls,
+// because a blocking flock ignores ctx and the holder may be a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))
@@ -48,20 +48,20 @@ func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 // lock is a held flock on a file. It implements store.Lock.
 type lock struct {
 	file   *os.File
-	is     syscall.Stat_t // the open file
+	is     syscall.Stat_t // identity of the open file
 	closed atomic.Bool
 }
 
-// Stands implements store.Lock. It compares the file of that name with the open one. The
-// inode of an open file is never used again.
+// Stands implements store.Lock. Stands compares the file at the lock's path with the open file. The
+// system does not reuse the inode of an open file.
 func (l *lock) Stands() bool {
 	var named syscall.Stat_t
 	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
 }
 
-// Release implements store.Lock. It removes the file while it holds the lock, so that lock
-// files do not pile up. A process that opened the file before its removal
-// learns of the removal by Stands.
+// Release implements store.Lock. Release removes the file while holding the lock, so that lock
+// files do not pile up. A process that opened the file before its removal notices the removal by
+// Stands.
 func (l *lock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {
@@ -99,7 +99,7 @@ func (s *Store) lock(name string) (*lock, error) {
 		}
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 		if errors.Is(err, fs.ErrNotExist) {
-			gone = s.emptied(err) // the folder was removed: make it again
+			gone = s.emptied(err) // the folder was removed, so the next try recreates it
 			continue
 		}
 		if err != nil {
@@ -123,7 +123,7 @@ func (s *Store) lock(name string) (*lock, error) {
 	return nil, gone
 }
 
-// tryLock takes the exclusive flock of f, unless another open file has it.
+// tryLock takes the exclusive flock of f, or returns false if another open file holds the flock.
 func tryLock(f *os.File) (bool, error) {
 	for {
 		switch err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
@@ -137,7 +137,7 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// stands reports whether the file's name still refers to this open file.
+// stands reports whether the name of f still refers to the open file f.
 func stands(f *os.File) bool {
 	open, err := f.Stat()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest"
 )
 
-// childRole, if set in the environment, makes the test binary play one role on the store in
-// the directory and exit.
+// childRole is the environment variable that makes the test binary play one role on a store and
+// exit.
 const childRole = "CRAWLBATCH_DIRSTORE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -63,9 +63,10 @@ func child(role, root, who string) error {
 			return err
 		}
 		fmt.Println("locked", ok)
-		_, _ = in.ReadString('\n') // holds the lock until the parent kills this process
+		_, _ = in.ReadString('\n') // waits with the lock until the parent kills the process
 	case "cut create", "cut swap":
-		// The parent kills the process at this sync, before the sync has an effect.
+		// The variable at is the number of the sync at which the parent kills the process. The sync
+		// has no effect.
 		var at int
 		if _, err := fmt.Sscanf(who, "process-%d", &at); err != nil {
 			return err
@@ -94,7 +95,7 @@ func child(role, root, who string) error {
 // cutKey is the key that a killed process writes.
 const cutKey = "tables/x/k"
 
-// endless prints "writing" when its first bytes are read.
+// endless is a body without end that prints "writing" when its first bytes are read.
 type endless struct{}
 
 func (endless) ReadAt(p []byte, off int64) (int, error) {
@@ -102,7 +103,7 @@ func (endless) ReadAt(p []byte, off int64) (int, error) {
 		fmt.Println("writing")
 	}
 	if off > 1<<20 {
-		select {} // waits here, in the middle of the body, until the parent kills it
+		select {} // waits in the middle of the body until the parent kills the process
 	}
 	return len(p), nil
 }
@@ -165,7 +166,7 @@ func (p *process) kill(t *testing.T) {
 }
 
 func TestCreateHasOneWinnerAmongProcesses(t *testing.T) {
-	root := filepath.Join(t.TempDir(), "data") // all of them find the object missing
+	root := filepath.Join(t.TempDir(), "data") // root does not exist, so all processes find the object missing
 	var all []*process
 	for i := range 4 {
 		all = append(all, start(t, "create", root, i))
@@ -250,8 +251,8 @@ func TestKilledWriterLeavesNothingVisible(t *testing.T) {
 }
 
 // TestAWriterKilledAtAnySyncLeavesOneWholeState kills a process at each sync of a write in turn.
-// The test then finds the object as it was before or after the write, and repeats the write. The
-// repeated write syncs all folders, even if the killed process had already named the file.
+// The object must then be as before or after the write. A repeated write must sync all folders,
+// even if the killed process had already named the file.
 func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	for _, role := range []string{"cut create", "cut swap"} {
 		states := map[string]int{}
@@ -269,7 +270,7 @@ func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 				t.Fatal(err)
 			}
 			if said == "done\n" {
-				break // the write needs no more syncs
+				break // the write ended before the process could be killed
 			}
 			p.kill(t)
 			again(t, role, root, at, states)
@@ -284,7 +285,7 @@ func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	}
 }
 
-// again checks what a killed writer left and repeats its write.
+// again checks the store that a killed writer left and repeats the write.
 func again(t *testing.T, role, root string, at int, states map[string]int) {
 	t.Helper()
 	s := openDir(t, root)
@@ -311,7 +312,7 @@ func again(t *testing.T, role, root string, at int, states map[string]int) {
 			t.Errorf("%s, killed at sync %d: %s was not synced by the next", role, at, folder)
 		}
 	}
-	if _, err := store.CreateBytes(t.Context(), s, "tables/x/other", nil); err != nil { // this sweeps temporary files
+	if _, err := store.CreateBytes(t.Context(), s, "tables/x/other", nil); err != nil { // the write of a second object removes temporary files
 		t.Fatal(err)
 	}
 	if got := tree(t, root); len(got) != 2 {

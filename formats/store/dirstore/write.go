@@ -18,16 +18,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// copyBuffer is how many bytes of a body are in memory at a time.
+// copyBuffer is the number of bytes of a body that are in memory at a time.
 const copyBuffer = 256 << 10
 
-// linkTries bounds how often link tries a name while others create and remove the object
-// or its folders. After that many tries, something else must be in the way, such as a
-// broken symbolic link.
+// linkTries is how often link is tried while other processes create and remove the object or its
+// folders. After linkTries failures, something else must be in the way, such as a broken symbolic
+// link.
 const linkTries = 1000
 
-// Create implements store.Bucket. It uses link(2), which creates a name only if it is
-// free.
+// Create implements store.Bucket. Create uses link(2), which fails if the name exists.
 func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -67,8 +66,8 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 	return "", fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
 }
 
-// link gives the staged file the name of the object. done is false if the caller must try
-// again, because another writer came first or a folder is missing.
+// link gives the staged file the name of the object. The result done is false if the caller must
+// try again, because another writer was faster or a folder is missing.
 func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	switch err := os.Link(tmp.f.Name(), path); {
 	case err == nil:
@@ -82,11 +81,11 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 		if _, err := os.Lstat(tmp.f.Name()); err != nil {
 			return false, s.emptied(err)
 		}
-		// Forget before creating, because the known folders may have been removed.
+		// A missing folder means that known folders may have been removed.
 		s.forget()
 		err := os.MkdirAll(filepath.Dir(path), 0o777)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-			err = nil // another process is removing them; try again
+			err = nil // another process is removing the folders, so the caller tries again
 		}
 		return false, inTheWay(err)
 	case errors.Is(err, syscall.EPERM):
@@ -96,7 +95,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	}
 }
 
-// inTheWay distinguishes an object that takes the place of a folder from a missing object.
+// inTheWay returns a clear error if an object stands where a folder is needed.
 func inTheWay(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("an object has the name of a folder of this key (%s)", err.Error())
@@ -104,7 +103,7 @@ func inTheWay(err error) error {
 	return err
 }
 
-// Swap implements store.Bucket. It compares and renames under a lock of the key.
+// Swap implements store.Bucket. Swap compares and renames under a lock of the key.
 func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -125,14 +124,14 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 	if err != nil {
 		return err
 	}
-	defer lock.Close() //nolint:errcheck // nothing was written to it
+	defer lock.Close() // nolint:errcheck // the lock file has no content to lose
 	var tmp *staged
 	defer func() { tmp.discard() }()
 	for range linkTries {
 		switch now, err := current(ctx, path); {
 		case err != nil:
 			return err
-		case now == v: // this caller already swapped it, and the response was lost
+		case now == v: // an earlier call of this caller swapped the body, but its result was lost
 			return s.syncFolders(filepath.Dir(path))
 		case now != old:
 			return fmt.Errorf("%w: it is %s, not %s", store.ErrConflict, short(now), short(old))
@@ -142,7 +141,8 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 				return err
 			}
 		}
-		// If .tmp is emptied after this check, the staged file goes too, and the rename fails.
+		// If another process empties .tmp after the check, the staged file is gone and the rename
+		// fails.
 		if !stands(lock) {
 			return s.emptied(fs.ErrNotExist)
 		}
@@ -152,7 +152,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			}
 			return s.syncFolders(filepath.Dir(path))
 		}
-		// Create takes no lock, so the first state must be linked, as in Create.
+		// The first state must be linked, because a concurrent Create takes no lock.
 		switch done, err := s.link(tmp, path); {
 		case err != nil:
 			return err
@@ -187,8 +187,8 @@ func current(ctx context.Context, path string) (store.Version, error) {
 	return localfile.Version(h), nil
 }
 
-// compare returns the version of the object at path if the object has the bytes of body.
-// It returns store.ErrExists if it has others, and fs.ErrNotExist if there is no object.
+// compare returns the version of the object at path if the object has the bytes of body. The error
+// is store.ErrExists if the bytes differ, and fs.ErrNotExist without an object.
 func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
 	f, length, err := openFile(path)
 	if err != nil {
@@ -212,7 +212,7 @@ func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (st
 	return localfile.Version(h), nil
 }
 
-// bounded is a reader that fails once its context has ended.
+// bounded is a reader that fails after the end of its context.
 type bounded struct {
 	r    io.Reader
 	done func() error
@@ -225,8 +225,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return b.r.Read(p)
 }
 
-// staged is a synced temporary file that does not have its final name yet. The flock on it
-// shows that its writer lives; sweep removes the files of dead writers.
+// staged is a synced temporary file that does not have its final name yet. The flock on the file
+// shows that the writer lives. sweep removes the files of dead writers.
 type staged struct {
 	f       *os.File
 	version store.Version
@@ -236,12 +236,12 @@ func (t *staged) discard() {
 	if t == nil {
 		return
 	}
-	_ = os.Remove(t.f.Name()) // fails after a rename, which is fine
+	_ = os.Remove(t.f.Name()) // the removal fails after a rename, which is fine
 	_ = t.f.Close()
 }
 
-// stage writes size bytes of body to a new temporary file and syncs it. Every call uses a
-// new file, because after a failed fsync the pages of the old one cannot be trusted.
+// stage writes size bytes of body to a new temporary file and syncs it. Every call uses a new file,
+// because a file's pages cannot be trusted after a failed fsync.
 func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*staged, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -281,7 +281,7 @@ func (s *Store) temporary() (*os.File, error) {
 		if err != nil {
 			return nil, s.emptied(err)
 		}
-		// A sweeper may have seen the file before this process had its flock.
+		// sweep in another process may take the flock first and remove the file.
 		ok, err := tryLock(f)
 		if ok && stands(f) {
 			return f, nil
@@ -294,7 +294,7 @@ func (s *Store) temporary() (*os.File, error) {
 	}
 }
 
-// Delete implements store.Bucket. It also removes the folders that become empty.
+// Delete implements store.Bucket. Delete also removes the folders that become empty.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	path, err := s.path(key)
 	if err != nil {
@@ -303,7 +303,7 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), err == nil && info.IsDir():
-		return nil // return without creating a lock file
+		return nil // a missing object needs no lock file
 	case err == nil:
 		err = s.remove(ctx, path, key)
 	}
@@ -321,7 +321,7 @@ func (s *Store) remove(ctx context.Context, path, key string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() //nolint:errcheck // nothing was written to it
+	defer lock.Close() // nolint:errcheck // the lock file has no content to lose
 	if err := os.Remove(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil

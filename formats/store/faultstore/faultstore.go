@@ -1,9 +1,9 @@
 // Package faultstore wraps a store.Bucket and makes it fail on purpose, for tests.
 //
-// In: a bucket, a seed and rates. Out: the same bucket with faults: its calls fail before
-// or after their effect, take long, break off half-way, or find the store unavailable. All
-// failures are store.ErrUnavailable, as with a real store. If only one goroutine calls,
-// the same seed gives the same faults. The package imports store and the standard library.
+// The input is a bucket, a seed and rates. The output is the same bucket with faults. Calls fail
+// before or after their effect, take long, break off half-way, or find the store unavailable. All
+// failures are store.ErrUnavailable, as with a real store. Calls from a single goroutine get the
+// same faults for the same seed. Package faultstore imports store and the standard library.
 package faultstore
 
 import (
@@ -20,41 +20,42 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Op is a call to a bucket.
+// Op is a kind of call to a bucket.
 type Op string
 
-// The calls.
+// The kinds of calls.
 const (
 	Create Op = "create"
 	Swap   Op = "swap"
 	Get    Op = "get"
 	Open   Op = "open"
-	Read   Op = "read" // ReadAt of an opened object
+	Read   Op = "read" // a call of ReadAt of an opened object
 	List   Op = "list"
 	Delete Op = "delete"
 )
 
-// Fault is the fault of one call.
+// Fault is a kind of fault of one call.
 type Fault int
 
-// The faults.
+// The kinds of faults.
 const (
 	None   Fault = iota
-	Before       // fails without effect
-	After        // takes effect, but its response is lost
-	Short        // a read or a list breaks off half-way; other calls have no fault
+	Before       // the call fails without effect
+	After        // the call takes effect, but its response is lost
+	Short        // a read or a list breaks off half-way; calls of other kinds have no fault
 )
 
-// Faults says how a store fails. The zero value never fails.
+// Faults configures how a store fails. The zero value never fails.
 type Faults struct {
 	Seed                 uint64
 	Before, After, Short float64       // probability of each fault per call, 0 to 1
-	Latency              time.Duration // each call takes up to this long, uniformly distributed
-	Ops                  []Op          // the calls that fail; all if empty
+	Latency              time.Duration // longest latency of a call; latencies are uniformly distributed
+	Ops                  []Op          // kinds of calls that fail; empty means all kinds
 
-	// Choose, if set, decides instead of chance. It may be called concurrently.
+	// Choose, if set, chooses the fault of each call instead of chance. Calls of Choose may be
+	// concurrent.
 	Choose func(op Op, key string) Fault
-	// Sleep and Now are the clock. nil means the real one.
+	// Sleep and Now are the store's clock. A nil function means the real clock.
 	Sleep func(context.Context, time.Duration) error
 	Now   func() time.Time
 }
@@ -67,10 +68,10 @@ type Store struct {
 
 	mu     sync.Mutex
 	random *rand.Rand
-	back   time.Time // unavailable until then
+	back   time.Time // time until which the store is unavailable
 }
 
-// New wraps b.
+// New wraps b in a store that fails as f says.
 func New(b store.Bucket, f Faults) *Store {
 	if f.Sleep == nil {
 		f.Sleep = store.Sleep
@@ -81,7 +82,7 @@ func New(b store.Bucket, f Faults) *Store {
 	return &Store{Bucket: b, faults: f, random: rand.New(rand.NewPCG(f.Seed, 0))}
 }
 
-// Unwrap returns the bucket that does not fail.
+// Unwrap returns the wrapped bucket, which has no injected faults.
 func (s *Store) Unwrap() store.Bucket { return s.Bucket }
 
 // Injected returns the number of failed calls so far.
@@ -94,8 +95,8 @@ func (s *Store) AwayFor(d time.Duration) {
 	s.back = s.faults.Now().Add(d)
 }
 
-// meet waits for the latency of a call and decides its fault. part is how much of a short
-// call is done, 0 to 1.
+// meet waits for the latency of a call and chooses the call's fault. The result part is the share
+// of a short call that is done, 0 to 1.
 func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
 	s.mu.Lock()
 	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()
@@ -130,7 +131,7 @@ func (s *Store) fail(op Op, key, how string) error {
 	return fmt.Errorf("%s %q: %w: %s on purpose", op, key, store.ErrUnavailable, how)
 }
 
-// answer returns an error for a successful call if f is a lost response.
+// answer turns the success of a call into an error if f is After.
 func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	if f == After && err == nil {
 		return s.fail(op, key, "response lost")
@@ -138,7 +139,7 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// call makes a call of op that returns a value.
+// call performs do with the faults of the store.
 func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
 	var v, none T
 	f, _, err := s.meet(ctx, op, key)
@@ -175,7 +176,7 @@ func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store
 	return body, v, nil
 }
 
-// Open implements store.Bucket. Reads of the object fail too.
+// Open implements store.Bucket. Reads of the opened object have faults too.
 func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	f, _, err := s.meet(ctx, Open, key)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package localfile holds what stores with local files share: objects that are open files,
+// Package localfile holds the common code of stores with local files: objects that are open files,
 // and versions that are digests.
 //
-// In: files and bodies. Out: store.Object and store.Version values. It imports store and the standard
-// library.
+// The input is files and bodies. The output is store.Object and store.Version values. Package
+// localfile imports store and the standard library.
 package localfile
 
 import (
@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// object is an open file.
+// object is a store.Object that is an open file.
 type object struct {
 	f    *os.File
 	size int64
@@ -24,8 +24,8 @@ type object struct {
 	wrap func(error) error
 }
 
-// NewObject returns an object that reads the open file f of size bytes. ctx bounds its
-// reads, and wrap completes their errors.
+// NewObject returns an object that reads the open file f of size bytes. The end of ctx ends reads,
+// and wrap completes the errors of reads.
 func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) error) store.Object {
 	return &object{f, size, ctx.Err, wrap}
 }

@@ -1,15 +1,14 @@
 // Package overlay lays a local directory over a store.Bucket. Writes go to the directory. Reads of
-// objects that were not written go to the bucket below, which never changes. A task is recomputed
-// on an overlay, without changing the store, to compare its result with the committed one or to
-// rebuild lost parts.
+// other objects go to the bucket below, which the overlay never changes. A task recomputed on an
+// overlay leaves the store unchanged. The caller compares the task's result with the committed
+// result, or rebuilds lost parts.
 //
-// In: a bucket and an empty local directory, which the caller removes. Out: a bucket that
-// keeps the contract of package store with two exceptions. First, Create checks only what
-// was written here: if the bucket below has an object with that key, Create succeeds and
-// hides that object, as Delete does. Second, only one process may use the overlay, because
-// its names are in memory and nothing is durable.
+// The input is a bucket and an empty local directory, which the caller removes. The output is a
+// bucket that keeps the contract of package store with two exceptions. First, Create ignores
+// objects of the bucket below and hides an object with the same key. Second, only one process may
+// use an overlay, because its names are in memory and nothing is durable.
 //
-// It imports store, store/localfile and the standard library.
+// Package overlay imports store, store/localfile and the standard library.
 package overlay
 
 import (
@@ -34,26 +33,26 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// Bucket is a bucket with a layer of local writes above it.
+// Bucket is a layer of local writes above another bucket.
 type Bucket struct {
 	base store.Bucket
 	dir  string
 
 	mu      sync.Mutex
 	written map[string]written
-	files   atomic.Int64 // number created so far; file names are never reused
+	files   atomic.Int64 // number of files created so far, which makes file names unique
 }
 
-// written is the state of a key in the layer.
+// written is the state of a key in the layer of local writes.
 type written struct {
-	file    string // "" if the object was deleted
-	size    int64  // -1 if the object was deleted
+	file    string // name of the file, "" if the object was deleted
+	size    int64  // size in bytes, -1 if the object was deleted
 	version store.Version
 }
 
 var _ store.Bucket = (*Bucket)(nil)
 
-// New lays the empty directory dir over base.
+// New returns a bucket that lays the empty directory dir over base.
 func New(base store.Bucket, dir string) *Bucket {
 	return &Bucket{base: base, dir: dir, written: map[string]written{}}
 }
@@ -61,8 +60,8 @@ func New(base store.Bucket, dir string) *Bucket {
 // String implements store.Bucket.
 func (b *Bucket) String() string { return b.base.String() }
 
-// OpenWritten opens an object of the layer. It returns store.ErrNotFound if the key was
-// not written here, even if the bucket below has it.
+// OpenWritten opens an object of the layer of local writes. A key that was not written gives
+// store.ErrNotFound, even if the bucket below has the key.
 func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, error) {
 	w, ok := b.look(key)
 	if !ok || w.file == "" {
@@ -71,7 +70,7 @@ func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, err
 	return openFile(ctx, key, w)
 }
 
-// Create implements store.Bucket, but ignores objects of the bucket below.
+// Create implements store.Bucket but ignores objects of the bucket below.
 func (b *Bucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	if err := check(ctx, key); err != nil {
 		return "", wrap("create", key, err)
@@ -139,7 +138,7 @@ func (b *Bucket) Get(ctx context.Context, key string, limit int64) ([]byte, stor
 	if err := check(ctx, key); err != nil {
 		return nil, "", wrap("get", key, err)
 	}
-	// A swap may remove the file that was just looked up.
+	// The lock keeps a concurrent Swap from removing the file between look-up and open.
 	b.mu.Lock()
 	w, here := b.written[key]
 	var body []byte
@@ -181,7 +180,7 @@ func (b *Bucket) Open(ctx context.Context, key string) (store.Object, error) {
 func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		b.mu.Lock()
-		var above []store.Info // size < 0 if deleted
+		var above []store.Info // sorted objects of the layer; a deleted object has a negative size
 		for key, w := range b.written {
 			if strings.HasPrefix(key, prefix) {
 				above = append(above, store.Info{Key: key, Size: w.size})
@@ -209,7 +208,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return
 			}
 			if len(above) > 0 && above[0].Key == i.Key {
-				continue // an object of the layer hides it and comes with the next key
+				continue // an object of the layer hides this object and is yielded with the next key
 			}
 			if !yield(i, nil) {
 				return
@@ -223,7 +222,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	}
 }
 
-// Delete implements store.Bucket. It hides the object below, if there is one.
+// Delete implements store.Bucket. Delete also hides an object of the bucket below.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	if err := check(ctx, key); err != nil {
 		return wrap("delete", key, err)
@@ -279,7 +278,7 @@ func full(err error) error {
 	return err
 }
 
-// check returns the reason why a call for key must not go on, or nil.
+// check returns the error of a call with an ended context or an invalid key, or nil.
 func check(ctx context.Context, key string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err
@@ -291,7 +290,7 @@ func wrap(what, key string, err error) error { return fmt.Errorf("%s %q: %w", wh
 
 func openFile(ctx context.Context, key string, w written) (store.Object, error) {
 	f, err := os.Open(w.file)
-	if errors.Is(err, os.ErrNotExist) { // deleted since the look-up
+	if errors.Is(err, os.ErrNotExist) { // the object was deleted after the look-up
 		err = store.ErrNotFound
 	}
 	if err != nil {

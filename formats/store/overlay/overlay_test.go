@@ -26,7 +26,7 @@ func TestContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Bucket { return New(openBase(t), t.TempDir()) })
 }
 
-// contents returns all objects of a bucket.
+// contents returns the bodies of all objects of a bucket by key.
 func contents(t *testing.T, b store.Bucket) map[string]string {
 	t.Helper()
 	all := map[string]string{}

@@ -19,25 +19,25 @@ import (
 
 // fault classifies an error of the SDK.
 type fault struct {
-	kind error // a sentinel of package store, or nil if none fits
-	// unsettled marks a conditional write whose outcome is open: it may or may not have
-	// taken effect, or it lost to a writer whose bytes must be read back.
+	kind error // sentinel of package store, or nil if no sentinel fits
+	// unsettled marks a conditional write whose outcome is unknown. The write may have taken
+	// effect, or lost to a writer whose bytes must be read back.
 	unsettled bool
 	says      string // cause and advice, free of secrets
 }
 
-// faults maps the error codes that mean more than their status. Their messages do not
-// quote the server's text, which contains signatures and key names.
+// faults maps the error codes that say more than the HTTP status. The messages in faults do not
+// quote the server's text, which may contain signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
-	"NotFound":     {kind: store.ErrNotFound}, // from a HEAD, whose response has no body
+	"NotFound":     {kind: store.ErrNotFound}, // code of a HEAD, whose response has no body
 	"NoSuchBucket": {kind: store.ErrDenied, says: "there is no such bucket; create it or correct the store's address"},
 
 	"AccessDenied":                 {kind: store.ErrDenied, says: "access denied; the credentials need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket here"},
 	"AllAccessDisabled":            {kind: store.ErrDenied, says: "the owner disabled all access to the bucket"},
 	"AccountProblem":               {kind: store.ErrDenied, says: "there is a problem with the account; ask the provider"},
 	"InvalidAccessKeyId":           {kind: store.ErrDenied, says: "the store does not know the access key; check AWS_ACCESS_KEY_ID and the endpoint"},
-	"XAdminUserNotFound":           {kind: store.ErrDenied, says: "the store does not know the access key; check AWS_ACCESS_KEY_ID and the endpoint"}, // versitygw
+	"XAdminUserNotFound":           {kind: store.ErrDenied, says: "the store does not know the access key; check AWS_ACCESS_KEY_ID and the endpoint"}, // an error code of versitygw
 	"SignatureDoesNotMatch":        {kind: store.ErrDenied, says: "the signature does not match; check AWS_SECRET_ACCESS_KEY"},
 	"ExpiredToken":                 {kind: store.ErrDenied, says: "the session token has expired; renew the credentials"},
 	"InvalidToken":                 {kind: store.ErrDenied, says: "the session token is not valid; renew the credentials"},
@@ -59,8 +59,8 @@ var faults = map[string]fault{
 	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
 }
 
-// judge classifies an error of the SDK. If the error holds no response of the server, it
-// is a network error: the store is unavailable and a write is unsettled.
+// judge classifies an error of the SDK. An error without a response of the server is a network
+// error: the store is unavailable, and a write is unsettled.
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0
@@ -92,7 +92,7 @@ func judge(err error) fault {
 		return fault{says: "the store refused the request: " + answer(api, status)}
 	case isCertificate(err):
 		return fault{kind: store.ErrDenied, says: "the server's certificate is not trusted; check the endpoint or set AWS_CA_BUNDLE"}
-	default: // also for a 200 whose body broke off
+	default: // includes a response with status 200 whose body broke off
 		return fault{kind: store.ErrUnavailable, unsettled: true, says: plain(err)}
 	}
 }
@@ -128,7 +128,7 @@ func plain(err error) string {
 	}
 }
 
-// line shortens an external text to one short line.
+// line shortens a text of the server to one short line.
 func line(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 200 {
@@ -137,8 +137,8 @@ func line(text string) string {
 	return text
 }
 
-// fail makes the error of a call. It does not wrap the error of the SDK, so it shows
-// nothing of a request or of a server's text.
+// fail returns the error of a call. The error does not wrap the error of the SDK, which may quote
+// requests and the server's text.
 func fail(ctx context.Context, call, key string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %q: %w", call, key, ctx.Err())

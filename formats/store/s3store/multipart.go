@@ -14,24 +14,24 @@ import (
 )
 
 const (
-	partSize   = 16 << 20 // smallest size; S3 requires 5 MiB
-	maxParts   = 10_000   // S3's limit
-	partsAloft = 4        // parts uploaded at a time; they are not held in memory
+	partSize   = 16 << 20 // smallest size of a part, in bytes; S3 requires 5 MiB
+	maxParts   = 10_000   // largest number of parts in S3
+	partsAloft = 4        // number of parts that are uploaded at a time
 )
 
-// upload is a create-only write in parts. Parts are unconditional and invisible, so the
-// SDK may repeat them. The condition is on the request that completes them.
+// upload is a create-only write in parts. The SDK may repeat parts, which are unconditional and
+// invisible. The condition is on the request that completes the upload.
 type upload struct {
 	s    *Store
 	name *string
 	src  *source
 
-	id    string // "" if not begun, or if the server ended the upload
+	id    string // upload ID, "" before the begin and after the server ended the upload
 	parts []types.CompletedPart
 }
 
-// send uploads the parts and tries once to complete them. If it is called again, it
-// continues. If the server has ended the upload, it begins again.
+// send uploads the parts and tries once to complete the upload. A repeated send continues the
+// upload, or begins a new upload if the server has ended the old one.
 func (u *upload) send(ctx context.Context) (store.Version, error) {
 	if u.id == "" {
 		if err := u.begin(ctx); err != nil {
@@ -74,8 +74,8 @@ func (u *upload) begin(ctx context.Context) error {
 	return nil
 }
 
-// checksum returns the checksum algorithm that the SDK uses for each part. An upload must
-// announce it.
+// checksum returns the checksum algorithm that the SDK uses for each part. An upload must announce
+// the algorithm.
 func (u *upload) checksum() types.ChecksumAlgorithm {
 	if u.s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
 		return types.ChecksumAlgorithmCrc32
@@ -90,7 +90,7 @@ func (u *upload) sendParts(ctx context.Context) error {
 	group.SetLimit(partsAloft)
 	for i := range u.parts {
 		if u.parts[i].ETag != nil {
-			continue // an earlier try uploaded it
+			continue // an earlier try has uploaded this part
 		}
 		if ctx.Err() != nil {
 			break
@@ -120,8 +120,8 @@ func (u *upload) abort(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	// The error does not matter: the upload may already be gone, and nothing depends on
-	// it.
+	// An error of AbortMultipartUpload does not matter. The upload may already be gone, and nothing
+	// depends on the abort.
 	_, _ = u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: u.name, UploadId: &u.id})
 	u.id = ""
 }

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Time limits of Reach: in total, for one try, the longest pause between tries, and the
-// time before it calls OnSilence.
+// The time limits of Reach: in total, for one try, for the longest pause between tries, and before
+// the call of OnSilence.
 const (
 	reachWithin = 12 * time.Second
 	reachTry    = 4 * time.Second
@@ -21,9 +21,9 @@ const (
 	reachSilent = 3 * time.Second
 )
 
-// Reach sends one small request. At the start of a command it reports a wrong address,
-// refused credentials or a missing bucket within seconds; tasks wait much longer. After 12
-// seconds without a response it gives up with store.ErrUnavailable.
+// Reach sends one small request, so that a command reports a wrong address, refused credentials or
+// a missing bucket within seconds. After 12 seconds without a response, Reach returns
+// store.ErrUnavailable.
 func (s *Store) Reach(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
@@ -50,7 +50,7 @@ func (s *Store) Reach(ctx context.Context) error {
 	}
 }
 
-// ask is one try.
+// ask makes one try of Reach.
 func (s *Store) ask(ctx context.Context) error {
 	once, cancel := context.WithTimeout(ctx, reachTry)
 	defer cancel()

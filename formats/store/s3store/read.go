@@ -42,8 +42,8 @@ func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store
 	return body, at, nil
 }
 
-// Open implements store.Bucket with one HEAD. Every read is one ranged GET of the state
-// that the HEAD saw.
+// Open implements store.Bucket with one HEAD. Every read of the object is one ranged GET of the
+// state that the HEAD returned.
 func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	name, err := s.object(key)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 
 type object struct {
 	size int64
-	get  func(p []byte, off int64) (int, error) // reads within the object
+	get  func(p []byte, off int64) (int, error) // reads a range that lies within the object
 }
 
 func (o *object) Size() int64  { return o.size }
@@ -105,7 +105,7 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// List implements store.Bucket. It fetches 1,000 keys at a time.
+// List implements store.Bucket. List fetches 1,000 keys at a time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {
@@ -122,7 +122,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, e
 			for _, o := range page.Contents {
 				key := strings.TrimPrefix(aws.ToString(o.Key), s.prefix)
 				if store.CheckKey(key) != nil {
-					continue // a web console's folder marker, not an object
+					continue // skips a web console's folder marker, which is no object of the store
 				}
 				if !yield(store.Info{Key: key, Size: aws.ToInt64(o.Size)}, nil) {
 					return

@@ -1,13 +1,13 @@
 // Package s3store keeps a store in a bucket of S3, or of a server that speaks its protocol with
 // conditional writes (R2, MinIO, versitygw), below a prefix.
 //
-// In: keys and bodies. Out: objects named prefix/key. Create is a PUT with If-None-Match:
-// *. A large body goes in parts, and the condition is on their completion. Swap is a PUT
-// with If-Match. The SDK neither retries nor hedges these writes: if the response is
-// missing or leaves the winner open, the store reads back the object to decide (see
-// settle). A version is an ETag. The SDK repeats reads a few times. Each try of a request
-// has its own time limit, in proportion to its size. No error contains credentials. The
-// package imports store, the AWS SDK and the standard library.
+// The input is keys and bodies. The output is objects named prefix/key. Create is a PUT with
+// If-None-Match: *, or for a large body an upload in parts with the condition on the completing
+// request. Swap is a PUT with If-Match. The SDK neither retries nor hedges these writes. If the
+// response is missing or leaves the winner open, the store reads back the object (see settle). A
+// version is an ETag. The SDK repeats reads a few times. Each try of a request has its own time
+// limit, in proportion to the size of the body. No error contains credentials. Package s3store
+// imports store, the AWS SDK and the standard library.
 package s3store
 
 import (
@@ -35,17 +35,15 @@ const Scheme = "s3://"
 
 // Options are the options of a store. The zero value selects the defaults.
 type Options struct {
-	// SSEKMSKey is the KMS key that encrypts new objects. If empty, the bucket's default
-	// applies.
+	// SSEKMSKey is the KMS key that encrypts new objects. "" means the bucket's default.
 	SSEKMSKey string
-	// StorageClass is the class of new objects, such as STANDARD_IA. If empty, the
-	// bucket's default applies.
+	// StorageClass is the class of new objects, such as STANDARD_IA. "" means the bucket's default.
 	StorageClass string
-	// OnRetry, if set, is called before a conditional write is sent again. It gets the
-	// key, the number of tries, and the reason why the last try settled nothing.
+	// OnRetry, if set, is called before a conditional write is sent again. The arguments of OnRetry
+	// are the key, the number of tries, and the reason why the outcome is still unknown.
 	OnRetry func(key string, sent int, err error)
-	// OnSilence, if set, is called once by Reach when the store has not answered for three
-	// seconds. It gets the endpoint's host and the time until which Reach tries.
+	// OnSilence, if set, is called once by Reach when the store has not answered for three seconds.
+	// The arguments of OnSilence are the endpoint's host and the time until which Reach tries.
 	OnSilence func(host string, until time.Time)
 }
 
@@ -53,7 +51,7 @@ type Options struct {
 type Store struct {
 	client  *s3.Client
 	bucket  string
-	prefix  string // "" or ending in a slash
+	prefix  string // prefix of all object names, "" or ending in a slash
 	options Options
 
 	backoff store.Backoff
@@ -65,10 +63,9 @@ var (
 	_ store.Dater  = (*Store)(nil)
 )
 
-// Open returns the store at address, which is s3://bucket or s3://bucket/prefix.
-// Credentials, region and endpoint come from the AWS default chain. Requests to a custom
-// endpoint (AWS_ENDPOINT_URL_S3) use path style. Open sends no request; Reach and
-// store.Probe do.
+// Open returns the store at address, which is s3://bucket or s3://bucket/prefix. Credentials,
+// region and endpoint come from the AWS default chain. Requests to a custom endpoint
+// (AWS_ENDPOINT_URL_S3) use path style. Open sends no request, unlike Reach and store.Probe.
 func Open(ctx context.Context, address string, options Options) (*Store, error) {
 	bucket, prefix, err := parse(address)
 	if err != nil {
@@ -81,7 +78,8 @@ func Open(ctx context.Context, address string, options Options) (*Store, error) 
 	return s, nil
 }
 
-// bucketName also allows names of old buckets and of other servers.
+// bucketName matches the names of buckets, including names that only old buckets or other servers
+// have.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$`)
 
 func parse(address string) (bucket, prefix string, err error) {
@@ -105,7 +103,7 @@ func parse(address string) (bucket, prefix string, err error) {
 
 func newClient(ctx context.Context) (*s3.Client, error) {
 	transport := awshttp.NewBuildableClient().WithReadTimeout(silence).WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConnsPerHost = 64 // a task reads many ranges at a time
+		t.MaxIdleConnsPerHost = 64 // keeps many connections, because a task reads many ranges at a time
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = connecting })
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithLogger(logging.Nop{}))
 	if err != nil {
@@ -127,8 +125,8 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 		if o.Region == "" {
 			o.Region = "us-east-1" // servers other than AWS ignore the region or use this one
 		}
-		// Some servers do not support the trailing checksums that the SDK adds by default.
-		// Over plain HTTP the signature covers the body anyway.
+		// Some servers do not support the trailing checksums that the SDK adds by default. Without
+		// TLS the signature covers the body, so no checksum is needed.
 		if os.Getenv("AWS_REQUEST_CHECKSUM_CALCULATION") == "" {
 			o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 			o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -140,7 +138,7 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 	return client, nil
 }
 
-// String returns the address as a user writes it.
+// String returns the address of the store as a user writes it.
 func (s *Store) String() string {
 	return strings.TrimSuffix(Scheme+s.bucket+"/"+s.prefix, "/")
 }

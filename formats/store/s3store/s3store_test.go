@@ -25,8 +25,8 @@ func TestS3Contract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Bucket { return connect(t, server.Endpoint, server.NewBucket(t)) })
 }
 
-// TestS3ContractThroughABadNetwork runs the contract while requests and answers of
-// conditional writes get lost, refused and delayed.
+// TestS3ContractThroughABadNetwork runs the contract suite while requests and responses of
+// conditional writes are lost, refused and delayed.
 func TestS3ContractThroughABadNetwork(t *testing.T) {
 	server := versitygw.Start(t)
 	behind := proxy(t, server.Endpoint)
@@ -89,7 +89,7 @@ func (z zeros) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// TestS3LargeBodiesAreSettledToo tries every fate of the request that completes a multipart
+// TestS3LargeBodiesAreSettledToo tries every failure of the request that completes a multipart
 // upload.
 func TestS3LargeBodiesAreSettledToo(t *testing.T) {
 	if testing.Short() {
@@ -101,7 +101,7 @@ func TestS3LargeBodiesAreSettledToo(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		script []action
-		posts  int // requests that begin and complete the upload
+		posts  int // number of requests that begin or complete the upload
 	}{
 		{"answered", nil, 2},
 		{"answer lost", []action{dropAfter}, 2},
@@ -164,7 +164,7 @@ func TestS3LargeBodiesRaceForOneName(t *testing.T) {
 
 func TestS3TheSDKsChecksumsWorkToo(t *testing.T) {
 	server := versitygw.Start(t)
-	t.Setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_supported") // as on AWS
+	t.Setenv("AWS_REQUEST_CHECKSUM_CALCULATION", "when_supported") // the SDK's default, which AWS supports
 	s := connect(t, server.Endpoint, server.NewBucket(t))
 	if _, err := store.Probe(t.Context(), s); err != nil {
 		t.Error(err)
@@ -191,7 +191,7 @@ func TestS3RealRefusals(t *testing.T) {
 		t.Errorf("Probe of a bucket that does not exist: %v", err)
 	}
 	for name, want := range map[string]string{"AWS_SECRET_ACCESS_KEY": "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID": "AWS_ACCESS_KEY_ID"} {
-		_ = connect(t, server.Endpoint, bucket) // resets the environment
+		_ = connect(t, server.Endpoint, bucket) // connect resets the environment variables
 		t.Setenv(name, "wrong")
 		wrong, err := Open(t.Context(), Scheme+bucket, Options{})
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 )
 
-// connect opens the store of a bucket at endpoint with a user's environment.
+// connect opens the store of a bucket at endpoint, with the environment variables of a user.
 func connect(t *testing.T, endpoint, bucket string) *Store {
 	t.Helper()
 	for _, pair := range (*versitygw.Server)(nil).Env(endpoint) {
@@ -31,8 +31,8 @@ func connect(t *testing.T, endpoint, bucket string) *Store {
 	return s
 }
 
-// fake implements the part of S3 that scripted tests of conditional writes need: whole
-// objects in memory, PUT, GET and the two conditions.
+// fake is an S3 server that holds objects in memory. It knows PUT, GET and the two conditions, as
+// tests of conditional writes need.
 type fake struct {
 	mu      sync.Mutex
 	objects map[string]string
@@ -74,13 +74,14 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// action handles one request; it may pass it on, fail it or lose its answer.
+// action handles one request: an action passes the request to next, fails the request or loses the
+// response.
 type action func(w http.ResponseWriter, r *http.Request, next http.Handler)
 
 func pass(w http.ResponseWriter, r *http.Request, next http.Handler) { next.ServeHTTP(w, r) }
 
-// dropBefore and dropAfter close the connection without an answer, before or after the
-// request takes effect.
+// dropBefore and dropAfter close the connection without a response, before or after the request
+// takes effect.
 func dropBefore(http.ResponseWriter, *http.Request, http.Handler) { panic(http.ErrAbortHandler) }
 
 func dropAfter(_ http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -99,8 +100,8 @@ func statusAfter(status int, code string) action {
 	}
 }
 
-// scripted applies the next action of its script to each request that matches, and logs the
-// methods of all requests.
+// scripted is a server that applies the next action of a script to each matching request, and logs
+// the methods of all requests.
 type scripted struct {
 	next  http.Handler
 	match func(*http.Request) bool
@@ -108,7 +109,7 @@ type scripted struct {
 	mu     sync.Mutex
 	script []action
 	log    []string
-	sums   map[string]bool // signed body digests of conditional writes
+	sums   map[string]bool // set of the signed body digests of conditional writes
 }
 
 func (s *scripted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +148,8 @@ func scriptOn(next http.Handler, match func(*http.Request) bool, script ...actio
 	return &scripted{next: next, match: match, script: script, sums: map[string]bool{}}
 }
 
-// proxy forwards requests to a real server with the host that their signature covers.
+// proxy returns a handler that forwards requests to a real server. The proxy keeps the Host that
+// the signature covers.
 func proxy(t *testing.T, endpoint string) http.Handler {
 	t.Helper()
 	target, err := url.Parse(endpoint)
@@ -161,7 +163,7 @@ func proxy(t *testing.T, endpoint string) http.Handler {
 }
 
 func TestMain(m *testing.M) {
-	// The machine's own AWS settings must not affect the tests.
+	// The AWS settings of this machine must not affect the tests.
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)

@@ -15,8 +15,8 @@ import (
 
 const objectPath = "/bucket/some/prefix/k"
 
-// TestConditionalWritesAreSettled tries every fate of a conditional write's request. The
-// reported outcome must match the store.
+// TestConditionalWritesAreSettled tries every failure of a conditional write's request. The
+// reported outcome must match the state of the store.
 func TestConditionalWritesAreSettled(t *testing.T) {
 	anotherWrites := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
 		f := next.(*fake)
@@ -35,8 +35,8 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 	slow := statusBefore(503, "SlowDown")
 	for _, c := range []struct {
 		name   string
-		stored string // "" for none
-		old    string // the version of this body is swapped; "create" or "" for the zero version
+		stored string // body of the object before the write, "" for no object
+		old    string // body whose version Swap gets; "create" or "" means the zero version
 		script []action
 		want   error
 		ends   string
@@ -112,7 +112,7 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 }
 
 func TestReadBackThatFailsIsNoVerdict(t *testing.T) {
-	t.Setenv("AWS_MAX_ATTEMPTS", "1") // for reads; conditional writes are never retried by the SDK
+	t.Setenv("AWS_MAX_ATTEMPTS", "1") // keeps the SDK from retrying reads; the SDK never retries conditional writes
 	backend := &fake{objects: map[string]string{}}
 	reads := scriptOn(backend, func(r *http.Request) bool { return r.Method == http.MethodGet },
 		statusBefore(503, "SlowDown"), statusBefore(502, ""), statusBefore(500, "InternalError"))
@@ -160,8 +160,7 @@ type brokenDisk struct{}
 
 func (brokenDisk) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
-// TestErrorsSayWhatToDo tries refusals of reads. It also looks for secrets that an error
-// must not contain.
+// TestErrorsSayWhatToDo tries refusals of reads. No error may contain a secret.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	for _, c := range []struct {

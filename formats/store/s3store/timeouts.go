@@ -11,18 +11,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Time limits of one try of a request: to connect, until a response begins, and until its
-// body is complete. The last two limits grow by the time for the bytes at the slowest
-// accepted rate. Completing an upload in parts has a longer limit, because a server may
-// join the parts before it answers.
+// The time limits of one try of a request: to connect, until a response begins, and until its body
+// ends. The last two limits grow with the number of bytes, by the rate slowest. The completion of
+// an upload in parts has a longer limit, because a server may join the parts before it answers.
 const (
 	connecting = 10 * time.Second
 	prompt     = 30 * time.Second // until a response begins, and until its body ends
-	silence    = 2 * time.Minute  // the same if the server has much work; also the longest wait for a byte
-	slowest    = 256 << 10        // bytes per second
+	silence    = 2 * time.Minute  // limit for requests that give the server much work, and for the wait for a byte
+	slowest    = 256 << 10        // slowest accepted rate, in bytes per second
 )
 
-// timedClient applies the limits to every try.
+// timedClient is an HTTP client that applies the time limits to every try.
 type timedClient struct{ next aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
@@ -81,7 +80,7 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// because returns the time limit that ended a request, or else the request's own error.
+// because returns the error of the time limit that ended a request, or else err.
 func because(ctx context.Context, err error) error {
 	if slow, ok := errors.AsType[tooSlow](context.Cause(ctx)); ok {
 		return slow
@@ -89,10 +88,10 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// tooSlow is the time limit that a try exceeded.
+// tooSlow is the error of a try that exceeded the time limit.
 type tooSlow time.Duration
 
 func (t tooSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(t)) }
 
-// Timeout makes the SDK repeat the request where it may do so.
+// Timeout returns true so that the SDK repeats the request if the request is repeatable.
 func (tooSlow) Timeout() bool { return true }

@@ -16,12 +16,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// wire answers requests in a synctest bubble with virtual time.
+// wire is a transport that answers requests in a synctest bubble, whose time is virtual.
 type wire func(*http.Request) (*http.Response, error)
 
 func (w wire) Do(r *http.Request) (*http.Response, error) { return w(r) }
 
-// hangs answers after d unless the request ends first.
+// hangs returns a wire that answers like then after d, unless the request ends first.
 func hangs(d time.Duration, then wire) wire {
 	return func(r *http.Request) (*http.Response, error) {
 		if err := store.Sleep(r.Context(), d); err != nil {
@@ -186,7 +186,7 @@ func TestReachTellsAfterThreeSecondsThatItIsStillTrying(t *testing.T) {
 					}
 				}
 				_ = s.Reach(t.Context())
-				synctest.Wait() // synchronizes with OnSilence's write; virtual time alone does not
+				synctest.Wait() // synchronizes with the write in OnSilence, for the race detector
 				if (told == 1) != c.told || told > 1 {
 					t.Errorf("OnSilence was called %d times, want %t", told, c.told)
 				}

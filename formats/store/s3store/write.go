@@ -16,11 +16,10 @@ import (
 )
 
 const (
-	// lookFirst is the size from which Create looks for an object before it uploads. A
-	// large body that loses the race costs its bytes, and the loss may show as a reset
-	// connection.
+	// lookFirst is the size from which Create looks for an existing object before the upload. A
+	// large upload that loses the race wastes its bytes and may end with a reset connection.
 	lookFirst = 1 << 20
-	// inParts is the size above which a body is uploaded in parts.
+	// inParts is the size above which a body is uploaded in parts, in bytes.
 	inParts = 64 << 20
 )
 
@@ -79,16 +78,16 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 			v, at, err := s.compare(ctx, name, src)
 			switch {
 			case v == anothers && at == old:
-				v = absent // the old object is still there, so the swap has not happened yet
+				v = absent // the old object is still there, so the swap has not taken effect yet
 			case err == nil && v == absent && old != "":
-				v = anothers // deleted, so old never returns
+				v = anothers // the object was deleted, so version old never returns
 			}
 			return v, at, err
 		},
 	})
 }
 
-// errGone is a 404 response to an If-Match. It is unsettled, like a 412.
+// errGone is a 404 response to a request with If-Match. The outcome is unsettled, as after a 412.
 var errGone = errors.New("there is no object to be replaced")
 
 func kind(err error) error {
@@ -98,7 +97,7 @@ func kind(err error) error {
 	return judge(err).kind
 }
 
-// verdict tells whose bytes an object has.
+// verdict tells which writer's bytes an object has.
 type verdict int
 
 const (
@@ -107,23 +106,23 @@ const (
 	anothers
 )
 
-// conditional is one conditional write.
+// conditional describes one conditional write.
 type conditional struct {
 	call, key string
 	src       *source
 	send      func(context.Context) (store.Version, error)
 	look      func(context.Context) (verdict, store.Version, error)
-	lost      error // the error for another writer's bytes
+	lost      error // error to return if the object has another writer's bytes
 }
 
-// settle sends a conditional write until its outcome is definite or ctx ends. After no
-// response, 409, 412 or 5xx it reads back the object. If it finds its own bytes, it has
-// won: a response was lost, or another sender sent the same bytes. If it finds another
-// writer's bytes, it has lost: a request of its own that arrives later has no effect, because
-// the condition of that request cannot become true again. If it finds neither, it sends the
-// same bytes again, never others.
+// settle sends a conditional write until its outcome is definite or ctx ends. Without a response,
+// or after 409, 412 or 5xx, settle reads back the object. If the object has the write's bytes, the
+// write has won: a response was lost, or another process sent the same bytes. If the object has
+// another writer's bytes, the write has lost. A request that arrives late has no effect, because
+// its condition cannot become true again. If the object has neither, settle sends the same bytes
+// again, never other bytes.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
-	// final returns the error that ends the write, or nil if the outcome of a call is open.
+	// final returns the error that ends the write, or nil if the outcome is still unknown.
 	final := func(call string, err error, sent int) error {
 		switch {
 		case w.src.failed() != nil:
@@ -174,7 +173,7 @@ func unknown(ctx context.Context, w conditional, sent int) error {
 	return fmt.Errorf("%s %q: %w: ended before the outcome was known (sent %d times): %w", w.call, w.key, store.ErrUnavailable, sent, ctx.Err())
 }
 
-// put sends one PUT, once.
+// put sends one PUT without retries.
 func (s *Store) put(ctx context.Context, in *s3.PutObjectInput, src *source) (store.Version, error) {
 	in.Bucket = &s.bucket
 	in.Body, in.ContentLength = src.section(0, src.size), aws.Int64(src.size)
@@ -197,7 +196,8 @@ func (s *Store) encryption() (types.ServerSideEncryption, *string) {
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// tag returns the version in a response. If there is none, the outcome must be read back.
+// tag returns the version from a response's ETag. Without an ETag, the caller must read back the
+// object.
 func tag(etag *string) (store.Version, error) {
 	if etag == nil || *etag == "" {
 		return "", errors.New("the answer has no ETag")
@@ -205,7 +205,7 @@ func tag(etag *string) (store.Version, error) {
 	return store.Version(*etag), nil
 }
 
-// compare reads back an object and reports whether its bytes are those of src.
+// compare reads back an object and compares its bytes with src.
 func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict, store.Version, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: name})
 	if errors.Is(kind(err), store.ErrNotFound) {
@@ -236,8 +236,8 @@ func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict
 	}
 }
 
-// source is a body that remembers its own read error. Inside the SDK's errors that error
-// looks like a network error, which would be retried for ever.
+// source is a body that remembers its own read error. Otherwise the SDK would report the read error
+// as a network error, which settle retries.
 type source struct {
 	r    io.ReaderAt
 	size int64

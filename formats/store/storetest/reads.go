@@ -57,7 +57,7 @@ func readAt(t *testing.T, b store.Bucket) {
 			_, _ = body.ReadAt(expect, off)
 			n, err := object.ReadAt(p, off)
 			if err == io.EOF && off+int64(n) == size {
-				err = nil // allowed when the range ends at the end of the object
+				err = nil // io.EOF is allowed if the range ends at the end of the object
 			}
 			if err != nil || n != len(p) || !bytes.Equal(p, expect) {
 				return fmt.Errorf("ReadAt(%d bytes, %d) = %d, %w", len(p), off, n, err)

@@ -1,7 +1,8 @@
 // Package storetest is the contract of store.Bucket as a test suite. Every implementation and every
-// wrapper runs it, so that they can replace each other.
+// wrapper runs the suite, so that each can replace the others.
 //
-// In: a function that opens a bucket. Out: test failures. It imports store and the standard library.
+// The input is a function that opens a bucket. The output is test failures. Package storetest
+// imports store and the standard library.
 package storetest
 
 import (
@@ -12,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Run checks the contract on the buckets that bucket returns, which must be empty. Subtests
-// run one after the other.
+// Run checks the contract on empty buckets, which the function bucket opens. The subtests run in
+// sequence.
 func Run(t *testing.T, bucket func(t *testing.T) store.Bucket) {
 	for _, c := range []struct {
 		name string
@@ -67,7 +68,7 @@ func swap(t *testing.T, b store.Bucket, key, body string, old store.Version) sto
 	return v
 }
 
-// open opens an object until the test ends.
+// open opens an object and closes it at the end of the test.
 func open(ctx context.Context, t *testing.T, b store.Bucket, key string) store.Object {
 	t.Helper()
 	object, err := b.Open(ctx, key)

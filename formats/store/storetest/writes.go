@@ -46,8 +46,8 @@ func createAgain(t *testing.T, b store.Bucket) {
 	want(t, b, "k", "same", v)
 }
 
-// pattern is an endless body: a repeated block of random bytes. The block's length divides
-// no size of parts or buffers, so the tests detect a misplaced piece.
+// pattern is an endless body of a repeated block of random bytes. The block's length divides no
+// size of parts or buffers, so that tests detect misplaced parts.
 type pattern [1<<20 - 3]byte
 
 func newPattern(seed byte) *pattern {
@@ -63,7 +63,7 @@ func (p *pattern) ReadAt(buf []byte, off int64) (int, error) {
 	return len(buf), nil
 }
 
-// largeSize is above the size from which s3store uploads in parts.
+// largeSize is a size of body, in bytes, that s3store uploads in parts.
 const largeSize = 70<<20 + 12345
 
 func createLarge(t *testing.T, b store.Bucket) {
@@ -71,7 +71,7 @@ func createLarge(t *testing.T, b store.Bucket) {
 		t.Skip("70 MiB, not with -short")
 	}
 	body := newPattern(0)
-	for range 2 { // the second call finds the same bytes
+	for range 2 { // the second Create finds the same bytes
 		if _, err := b.Create(t.Context(), "big", body, largeSize); err != nil {
 			t.Fatalf("Create: %v", err)
 		}
@@ -192,7 +192,7 @@ func swapRace(t *testing.T, b store.Bucket) {
 	}
 }
 
-// swapAppend shows that concurrent read-change-write loops lose nothing.
+// swapAppend shows that concurrent loops of Get and Swap lose no change.
 func swapAppend(t *testing.T, b store.Bucket) {
 	const writers, each = 4, 8
 	for _, err := range together(writers, func(i int) error {
@@ -205,9 +205,9 @@ func swapAppend(t *testing.T, b store.Bucket) {
 	CheckMarks(t, b, "marks", writers*each)
 }
 
-// Append adds the given number of marks of who to the list of marks under key, by swaps. A
-// conflict may follow a swap that took effect (see store.Bucket), so each loop looks for
-// its mark before it adds it.
+// Append adds, by swaps, the given number of marks of who to the list of marks under key. A swap
+// that took effect may still report a conflict (see store.Bucket), so each try first looks for its
+// mark.
 func Append(ctx context.Context, b store.Bucket, key, who string, times int) error {
 	for i := range times {
 		mark := fmt.Sprintf("%s.%d", who, i)
@@ -231,7 +231,7 @@ func Append(ctx context.Context, b store.Bucket, key, who string, times int) err
 	return nil
 }
 
-// CheckMarks checks that key holds n different marks of Append, each once.
+// CheckMarks checks that key holds exactly n different marks of Append.
 func CheckMarks(t *testing.T, b store.Bucket, key string, n int) {
 	t.Helper()
 	body, _, err := b.Get(t.Context(), key, 1<<20)
@@ -264,8 +264,8 @@ func deleteObject(t *testing.T, b store.Bucket) {
 	want(t, b, "d/e/f", "again", create(t, b, "d/e/f", "again"))
 }
 
-// comeAndGo creates and removes the objects of one folder concurrently. A directory store
-// then creates and removes the folder too.
+// comeAndGo creates and removes the objects of one folder concurrently, so that a directory store
+// creates and removes the folder too.
 func comeAndGo(t *testing.T, b store.Bucket) {
 	for _, err := range together(8, func(i int) error {
 		for n := range 15 {
@@ -292,7 +292,7 @@ func comeAndGo(t *testing.T, b store.Bucket) {
 	}
 }
 
-// locks shows what store.Locker promises. Stores without locks pass.
+// locks checks the promises of store.Locker. Stores without locks pass.
 func locks(t *testing.T, b store.Bucket) {
 	locker, ok := store.As[store.Locker](b)
 	if !ok {

@@ -1,9 +1,9 @@
 // Package versitygw starts a real S3 server on loopback for tests.
 //
-// In: the path of a versitygw binary, v1.8.0 or newer, in the environment. Out: a server
-// whose objects are plain files in a temporary directory. It stops when the test ends.
-// Before v1.8.0 conditional writes are not atomic. The package imports only the standard
-// library.
+// The input is the path of a versitygw binary, in the environment. The binary must be v1.8.0 or
+// newer, because conditional writes are not atomic before v1.8.0. The output is a server whose
+// objects are plain files in a temporary directory. The server stops when the test ends. Package
+// versitygw imports only the standard library.
 package versitygw
 
 import (
@@ -18,30 +18,30 @@ import (
 	"time"
 )
 
-// Binary is the environment variable that holds the path of the binary.
+// Binary is the environment variable that holds the path of the versitygw binary.
 const Binary = "CRAWLBATCH_VERSITYGW"
 
-// Credentials of every server started here.
+// The credentials of every server that Start starts.
 const (
 	AccessKey = "crawlbatch-test-access"
 	SecretKey = "crawlbatch-test-secret"
 )
 
-// Server is a running server.
+// Server is a running S3 server.
 type Server struct {
-	Endpoint string // http://127.0.0.1:PORT
-	Dir      string // holds one folder per bucket, with the objects as files
+	Endpoint string // URL of the server, such as http://127.0.0.1:PORT
+	Dir      string // directory with one folder per bucket and one file per object
 }
 
-// Start starts a server for the test. Without a binary it skips the test. It returns once
-// the server answers.
+// Start starts a server for the test and returns once the server answers. Without the versitygw
+// binary, Start skips the test.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	return StartOn(t, "127.0.0.1")
 }
 
-// StartOn is like Start for a server that listens on another address of this machine, for
-// example the one at which the pods of a test cluster reach it.
+// StartOn is like Start, but the server listens on the given address of this machine, for example
+// so that pods of a test cluster reach the server.
 func StartOn(t testing.TB, ip string) *Server {
 	t.Helper()
 	binary := os.Getenv(Binary)
@@ -82,13 +82,13 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 		return nil, err
 	}
 	said := func() []byte {
-		text, _ := os.ReadFile(log.Name()) // without the log, the error is still reported
+		text, _ := os.ReadFile(log.Name()) // a read error only shortens the message
 		return text
 	}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the test needs its output, not its exit status
+		_ = cmd.Wait() // the exit status does not matter
 	}()
 	stop := func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -145,8 +145,8 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return filepath.Base(dir)
 }
 
-// Env returns the environment of a test process. It makes the AWS default chain use endpoint
-// (of s or of a proxy before it) and ignore the settings of the user who runs the test.
+// Env returns the environment of a test process. The AWS default chain then uses endpoint, of s or
+// of a proxy before s, and ignores the settings of the user who runs the test.
 func (s *Server) Env(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",
