@@ -12,7 +12,7 @@ import (
 
 func bySURT(a, b *schema.Capture) int { return cmp.Compare(a.SURT, b.SURT) }
 
-// BenchmarkWrite reports the cost of writing and keeping a row of captures.
+// BenchmarkWrite measures the time and the bytes on disk per row of captures.
 func BenchmarkWrite(b *testing.B) {
 	rows := captures(50_000)
 	for _, c := range []struct {
@@ -74,7 +74,7 @@ func BenchmarkRead(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(rows)), "ns/row")
 }
 
-// BenchmarkSort spills about ten times.
+// BenchmarkSort sorts with a memory bound that makes the sorter spill about ten times.
 func BenchmarkSort(b *testing.B) {
 	rows := captures(50_000)
 	b.ReportAllocs()

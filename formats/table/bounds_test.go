@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// TestLongTextsDoNotStandInHeaders checks page headers. By default the header of a Parquet page
-// repeats the page's lowest and highest values uncompressed, also if they are long texts.
+// TestLongTextsDoNotStandInHeaders checks page headers. By default each page header repeats the
+// page's lowest and highest values uncompressed, even long texts.
 func TestLongTextsDoNotStandInHeaders(t *testing.T) {
 	var out bytes.Buffer
 	w, err := NewWriterTo[schema.Text](&out)

@@ -9,25 +9,24 @@ import (
 	"unsafe"
 )
 
-// ErrScratch: a row in a scratch file cannot be decoded. The disk or the program is
-// faulty.
+// ErrScratch means that a row in a scratch file cannot be decoded, because the disk or the program
+// is faulty.
 var ErrScratch = errors.New("damaged scratch file")
 
-// Codec encodes rows of T for scratch files. It covers every field, so it needs no change
-// for a new column. The encoding is not a durable format. (Package gob would lose data: it
-// decodes a pointer to false as nil.)
+// Codec encodes rows of T for scratch files. A Codec covers every field of T, so a new column needs
+// no change here. The encoding is not a durable format. Package gob is no alternative, because gob
+// decodes a pointer to false as nil.
 type Codec[T any] struct {
 	layout *rowLayout
 }
 
-// NewCodec returns a Codec. It fails if T has a field that is not a column type.
+// NewCodec returns a Codec, or an error if T has a field that is not a column type.
 func NewCodec[T any]() (*Codec[T], error) {
 	layout, err := layoutOf(reflect.TypeFor[T]())
 	return &Codec[T]{layout}, err
 }
 
-// MustCodec is like NewCodec, for a type that consists of column types. It panics if T
-// does not.
+// MustCodec is like NewCodec but panics if T has a field that is not a column type.
 func MustCodec[T any]() *Codec[T] {
 	c, err := NewCodec[T]()
 	if err != nil {
@@ -41,20 +40,20 @@ func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 	return c.layout.encode(buf, unsafe.Pointer(row))
 }
 
-// Decode sets row to the row that data encodes. Its strings share the memory of data.
-// Decode returns ErrScratch if data is not the encoding of a row.
+// Decode sets row to the row that data encodes. The strings of row share the memory of data. Decode
+// returns ErrScratch if data is not the encoding of a row.
 func (c *Codec[T]) Decode(data string, row *T) error {
 	var zero T
 	*row = zero
 	return c.layout.decode(data, unsafe.Pointer(row))
 }
 
-// rowLayout lists the fields of a row struct in order, with embedded structs flattened. It
-// measures, encodes and decodes rows. It reaches a field by its offset, several times
-// faster than by reflection. The field's shape and kind give the type at that offset.
+// rowLayout lists the fields of a row struct in order, with embedded structs flattened. Its methods
+// measure, encode and decode rows. Access to a field by offset is several times faster than by
+// reflection. The field's shape and kind give the type at the offset.
 type rowLayout struct {
 	fields []rowField
-	size   int // bytes of the struct itself
+	size   int // size of the struct itself, in bytes
 }
 
 type rowField struct {
@@ -62,15 +61,15 @@ type rowField struct {
 	embedded bool
 	offset   uintptr
 	shape    shape
-	kind     reflect.Kind // kind of the value, or of each element
-	elem     reflect.Type // type of that kind
+	kind     reflect.Kind // kind of the value, or of each element of a list
+	elem     reflect.Type // Go type of kind
 }
 
 type shape uint8
 
 const (
 	plain   shape = iota
-	pointer       // nil is null
+	pointer       // pointer to a value; nil is null
 	list
 )
 
@@ -82,8 +81,8 @@ func layoutOf(t reflect.Type) (*rowLayout, error) {
 	return l, l.add(t, 0, false)
 }
 
-// columnsOf is layoutOf for rows of a Parquet file. It refuses pointers in embedded
-// structs: parquet-go (v0.32, fieldByIndex) reads null into them as a pointer to zero.
+// columnsOf returns the layout of rows of a Parquet file. columnsOf refuses pointers in embedded
+// structs, because parquet-go (v0.32, fieldByIndex) would read null as a pointer to zero.
 func columnsOf(t reflect.Type) (*rowLayout, error) {
 	l, err := layoutOf(t)
 	if err != nil {
@@ -124,8 +123,8 @@ func (l *rowLayout) add(t reflect.Type, offset uintptr, embedded bool) error {
 	return nil
 }
 
-// isColumn reports whether columns have this shape and kind. Those of Parquet files are
-// signed, so uint64 is only in scratch files.
+// isColumn reports whether columns may have the shape and kind of f. Integers of Parquet files are
+// signed, so uint64 occurs only in scratch files.
 func (f *rowField) isColumn() bool {
 	switch f.kind {
 	case reflect.String:
@@ -140,7 +139,7 @@ func (f *rowField) isColumn() bool {
 	return f.kind == reflect.Uint64 && f.shape == plain
 }
 
-// textBytes returns the memory that a row holds outside its struct.
+// textBytes returns the number of bytes that a row holds outside its struct.
 func (l *rowLayout) textBytes(row unsafe.Pointer) int {
 	n := 0
 	for i := range l.fields {
@@ -168,13 +167,13 @@ func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
 	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
 }
 
-// at returns an element of a list.
+// at returns element i of a list.
 func (f *rowField) at(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.elem.Size())
 }
 
-// encode appends a row to buf. A pointer is 0 if it is nil, otherwise 1 and its value. A
-// list is 0 if it is nil, otherwise its length plus 1 and its elements.
+// encode appends a row to buf. A nil pointer or list is 0. Another pointer is 1 and the value.
+// Another list is its length plus 1 and the elements.
 func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	for i := range l.fields {
 		f := &l.fields[i]
@@ -197,7 +196,7 @@ func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	return buf
 }
 
-// encode appends a value.
+// encode appends the value at p to buf.
 func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 	switch f.kind {
 	case reflect.String:
@@ -214,10 +213,10 @@ func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 	case reflect.Uint64:
 		return binary.AppendUvarint(buf, *(*uint64)(p))
 	}
-	return append(buf, *(*byte)(p)) // a bool is 0 or 1
+	return append(buf, *(*byte)(p)) // the byte of a bool is 0 or 1
 }
 
-// decode reads a row that encode wrote into row, which must be zeroed.
+// decode reads an encoded row from data into row, which must be zero.
 func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	d := decoder{data: data}
 	for i := range l.fields {
@@ -242,7 +241,7 @@ func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	return nil
 }
 
-// decoder reads values from the front of data. After bad data it returns zero values.
+// decoder reads values from the front of data. After bad data, a decoder returns zero values.
 type decoder struct {
 	data string
 	bad  bool
@@ -274,7 +273,7 @@ func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 	if n == 0 {
 		return
 	}
-	if n--; n > uint64(len(d.data)) { // each element takes at least one byte
+	if n--; n > uint64(len(d.data)) { // a list longer than the data is bad, because each element takes at least one byte
 		d.bad = true
 		return
 	}

@@ -29,9 +29,8 @@ var rowTypes = map[string]func(*testing.T){
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
 }
 
-// TestEveryColumnOfEveryRowTypeIsKept sends rows with a value in every column, and rows
-// without any, through every encoding of rows: the codec of scratch files, a sorter that
-// spills, and Parquet.
+// TestEveryColumnOfEveryRowTypeIsKept sends full rows and empty rows through every encoding of
+// rows: the codec of scratch files, a sorter that spills, and Parquet.
 func TestEveryColumnOfEveryRowTypeIsKept(t *testing.T) {
 	if d := cmp.Diff(schemaRowTypes(t), slices.Sorted(maps.Keys(rowTypes))); d != "" {
 		t.Errorf("row types of package schema (-there +tested):\n%s", d)
@@ -81,7 +80,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 		if !f.Anonymous {
 			give(reflect.ValueOf(&full).Elem().FieldByIndex(f.Index), f.Name, i+1)
 			if v := reflect.ValueOf(&zeros).Elem().FieldByIndex(f.Index); v.Kind() == reflect.Pointer {
-				v.Set(reflect.New(v.Type().Elem())) // 0 and false differ from null
+				v.Set(reflect.New(v.Type().Elem())) // sets a pointer to 0 or false, which differs from null
 			}
 		}
 	}
@@ -92,7 +91,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 	}
 	for _, row := range want {
 		encoded := string(codec.Append(nil, &row))
-		got := full // decoding overwrites every field
+		got := full // starts with a full row, because Decode must overwrite every field
 		if err := codec.Decode(encoded, &got); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +125,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 	}
 }
 
-// give sets a column to a value other than zero.
+// give sets a column to a value that is not zero.
 func give(v reflect.Value, name string, n int) {
 	switch v.Kind() {
 	case reflect.String:

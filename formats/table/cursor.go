@@ -5,22 +5,22 @@ import (
 	"iter"
 )
 
-// Cursor takes the rows of a sequence one at a time. It reads nothing before the caller
-// asks for the first row. Only one goroutine may use it. Close it.
+// Cursor takes the rows of a sequence one at a time. A Cursor reads nothing before the caller asks
+// for the first row. Only one goroutine may use a Cursor. The caller must close it.
 type Cursor[T any] struct {
 	rows iter.Seq2[T, error]
 	next func() (T, error, bool)
 	stop func()
 	row  T
 	have bool
-	err  error // io.EOF at the end
+	err  error // error that ended the sequence, or io.EOF at the end
 }
 
-// Pull returns a cursor before the first row.
+// Pull returns a cursor that stands before the first of rows.
 func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
 
-// Peek returns the row that Next will return, or nil at the end. The row is valid until
-// the cursor moves on. An error repeats.
+// Peek returns the row that Next will return, or nil at the end. The row is valid until the cursor
+// moves on. Peek returns the same error again after an error.
 func (c *Cursor[T]) Peek() (*T, error) {
 	if !c.have && c.err == nil {
 		if c.next == nil {
@@ -40,17 +40,17 @@ func (c *Cursor[T]) Peek() (*T, error) {
 	return nil, c.err
 }
 
-// Next returns the next row, or nil at the end, and moves on. The row is valid until the
-// next call.
+// Next returns the next row, or nil at the end, and moves the cursor on. The row is valid until the
+// next call of a method.
 func (c *Cursor[T]) Next() (*T, error) {
 	row, err := c.Peek()
 	c.have = false
 	return row, err
 }
 
-// Find moves on to the first row for which compare is not negative. It returns that row if
-// compare returns 0, otherwise nil. The row stays the next one, so keys in ascending order
-// find their rows in one pass.
+// Find moves to the first row for which compare is not negative. If compare returns 0, Find returns
+// the row, otherwise nil. Next still returns this row, so look-ups of keys in ascending order take
+// one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()
@@ -79,7 +79,7 @@ func (c *Cursor[T]) Read(batch []T) (int, error) {
 	return len(batch), nil
 }
 
-// Close ends the sequence. It always returns nil; the error makes Cursor an io.Closer.
+// Close ends the sequence. Close always returns nil and has an error only to implement io.Closer.
 func (c *Cursor[T]) Close() error {
 	if c.stop != nil {
 		c.stop()

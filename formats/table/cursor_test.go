@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
-// numbers yields 0, 2, 4 … and then err, if any.
+// numbers yields 0, 2, 4 … and then err unless err is nil.
 func numbers(n int, err error) iter.Seq2[int, error] {
 	return func(yield func(int, error) bool) {
 		for i := range n {
@@ -38,7 +38,7 @@ func TestCursorPeeksFindsAndEnds(t *testing.T) {
 		t.Fatalf("Peek: %v, %v", row, err)
 	}
 	for key, there := range []bool{true, false, true, false, true} {
-		for range 2 { // a found row stays the next row
+		for range 2 { // a second Find must return the same row
 			if row := find(key); (row != nil) != there {
 				t.Errorf("found %d: %t", key, row != nil)
 			}
@@ -97,7 +97,7 @@ func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 		}
 	}
 	for range table.MergeFiles(t.Context(), s, []string{"1.parquet", "2.parquet"}, byKey) {
-		break // the caller may stop early
+		break // a caller may stop the sequence early
 	}
 	if _, err := tabletest.Collect(table.MergeFiles(t.Context(), s, []string{"1.parquet", "absent.parquet"}, byKey)); err == nil {
 		t.Error("an absent object gave no error")

@@ -1,13 +1,13 @@
 // Package table reads and writes rows as Parquet files on the store, sorts them outside memory and
 // merges sorted streams.
 //
-// In: row structs of package schema. Out: streams of rows, and Parquet files that DuckDB,
-// Athena, Spark and pandas open. A file is first written to local scratch space and then
+// The input is row structs of package schema. The output is streams of rows, and Parquet files that
+// DuckDB, Athena, Spark and pandas open. A file is first written to local scratch space and then
 // committed as a whole.
 //
-// The bytes of a file depend only on the rows, the options and the program's version.
-// Memory is bounded by a row group and a page per column, for any number of rows. Columns
-// that a file lacks are null. Errors name the object. A damaged file is an error, never a
+// The bytes of a file depend only on the rows, the options and the program's version. Memory does
+// not grow beyond a row group and a page per column, for any number of rows. A column that a file
+// lacks reads as null. Errors name the object. Reading a damaged file gives an error, never a
 // panic.
 //
 //   - Writer writes a file, Commit creates the object.
@@ -17,17 +17,17 @@
 //   - Codec, RowWriter and RowReader store rows in scratch files.
 //   - Scan decodes a whole file with a second library, to check it.
 //
-// It imports packages schema, store and manifest.
+// Package table imports packages schema, store and manifest.
 package table
 
 import "errors"
 
 var (
-	// ErrCorrupt: the object is not a Parquet file, or is damaged.
+	// ErrCorrupt means that the object is no Parquet file or is damaged.
 	ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged or was cut short; " +
 		"restore it, or, where a reduce task made it, remove it and run `crawlbatch retry --rebuild`")
-	// ErrDiffers: the key already has an object with other bytes. A part is a function of
-	// committed inputs, so retrying cannot help.
+	// ErrDiffers means that the key already has an object with other bytes. Retrying cannot help,
+	// because the bytes of a part follow from committed inputs.
 	ErrDiffers = errors.New("an object with other content has this key already: " +
 		"its inputs or the program's version changed since it was written")
 )

@@ -1,7 +1,7 @@
 package table
 
-// RowGroups ends a row group after that many rows or bytes, whichever comes
-// first; zero keeps the default. Bytes are what the writer holds in memory.
+// RowGroups ends a row group at the given number of rows or of bytes in the writer's memory. Zero
+// means the default.
 func RowGroups(rows, bytes int64) WriterOption {
 	return func(o *writerOptions) {
 		if rows > 0 {

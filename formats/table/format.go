@@ -9,15 +9,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Format writes the columns and encodings of a format version (schema.FormatVersion), so
-// that tasks with inputs of an older version write the same bytes again. Zero means the
-// newest version.
+// Format selects the columns and encodings of a format version (schema.FormatVersion), so that tasks
+// with inputs of an older version write the same bytes again. Zero means the newest version.
 //
-//	1: text is DELTA_BYTE_ARRAY where its tag says delta, else DELTA_LENGTH_BYTE_ARRAY,
-//	   or RLE_DICTIONARY where it says dict; data pages are of version 2.
-//	2: text is PLAIN or, in lists and where its tag says dict, RLE_DICTIONARY until the
-//	   dictionary is full; data pages are of version 1. Spark up to 4.0.0 misreads
-//	   DELTA_LENGTH_BYTE_ARRAY where there are nulls (SPARK-52240). fastparquet supports neither delta encoding. It misreads lists of numbers and pages of nulls if the pages are of version 2, and lists of plain text. With Zstandard, files of format 2 are no larger.
+//	1: Text columns tagged dict use RLE_DICTIONARY, tagged delta DELTA_BYTE_ARRAY, all others
+//	   DELTA_LENGTH_BYTE_ARRAY. Data pages have version 2.
+//	2: Text in lists and in columns tagged dict uses RLE_DICTIONARY until the dictionary is full.
+//	   All other text is PLAIN. Data pages have version 1. Files are no larger, with Zstandard.
+//
+// Other programs misread format 1. Spark up to 4.0.0 misreads DELTA_LENGTH_BYTE_ARRAY with nulls
+// (SPARK-52240). fastparquet supports no delta encoding, misreads lists of plain text, and in pages
+// of version 2 misreads nulls and lists of numbers.
 //
 // Working files (Fast), which no other program reads, always use format 1.
 func Format(version int) WriterOption {
@@ -28,7 +30,7 @@ func Format(version int) WriterOption {
 	}
 }
 
-// fields returns the tags that replace tags of the struct T.
+// fields returns schema options that replace tags of the struct T.
 func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	portable := o.portable()
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
@@ -45,10 +47,10 @@ func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	return opts
 }
 
-// portable reports whether other programs must be able to read the file.
+// portable reports whether programs other than crawlbatch must be able to read the file.
 func (o *writerOptions) portable() bool { return o.format >= 2 && !o.working }
 
-// pages returns the options for the pages of a portable file.
+// pages returns the writer options for the pages of a portable file.
 func (o *writerOptions) pages() []parquet.WriterOption {
 	if !o.portable() {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// A file of an older format equals a file of a struct without the newer columns.
+// A file written in an older format has the bytes of a file without the newer columns.
 func TestColumnsOfAnOlderFormat(t *testing.T) {
 	type inner struct {
 		Host string `parquet:"host,dict"`
@@ -70,8 +70,9 @@ func written[T any](t *testing.T, rows []T, opts ...WriterOption) ([]byte, []str
 	return b.Bytes(), columns
 }
 
-// Since format 2 the column ms distinguishes 0 from null. In format 1 it has the same bytes
-// as a field without a pointer, including zeros that the library writes for nulls (nullable).
+// Since format 2 the column ms distinguishes 0 from null. In format 1 the column ms has the same
+// bytes as a field without a pointer, including zeros that the library writes for nulls (see
+// nullable).
 func TestColumnsThatDidNotTellZero(t *testing.T) {
 	type row struct {
 		Row int32  `parquet:"row"`
@@ -83,7 +84,7 @@ func TestColumnsThatDidNotTellZero(t *testing.T) {
 	for n := range 300 {
 		var old []int64
 		var rows []row
-		for len(rows) < 1+n { // 64 at a time: nulls, a run of values about as long, nulls
+		for len(rows) < 1+n { // adds 64 rows: nulls, a run of values about as long, nulls
 			begin := 1 + random.IntN(31)
 			end := 2*begin + random.IntN(2)
 			for i := range 64 {
@@ -120,7 +121,7 @@ func TestColumnsThatDidNotTellZero(t *testing.T) {
 	}
 }
 
-// plainZero writes the same rows with the struct of format 1.
+// plainZero writes rows with the given values with the struct of format 1.
 func plainZero(t *testing.T, values []int64) []byte {
 	type row struct {
 		Row int32 `parquet:"row"`

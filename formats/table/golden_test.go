@@ -14,12 +14,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// file is a table of each row type, with the digest of the file that the last crawlbatch of
-// format 1 wrote for filled's rows.
+// file describes a file of one row type. The digest format1 is that of the file that the last
+// crawlbatch of format 1 wrote for the rows of filled.
 type file struct {
 	name    string
 	write   func(t *testing.T, opts ...table.WriterOption) ([]byte, table.Local)
-	fast    bool // Fast was set in format 1
+	fast    bool // crawlbatch wrote the file with Fast in format 1
 	format1 string
 }
 
@@ -41,8 +41,8 @@ var files = []file{
 	{"representatives", filled[schema.Representative], false, "401cb481efd33326"},
 }
 
-// filled writes several pages of rows with nulls. Column name and row number determine each
-// value, so that a newer column changes no other.
+// filled writes several pages of rows with nulls. Column name and row number determine each value,
+// so that a new column changes no other column.
 func filled[T any](t *testing.T, opts ...table.WriterOption) ([]byte, table.Local) {
 	t.Helper()
 	var b bytes.Buffer
@@ -73,7 +73,7 @@ func fill(v reflect.Value, column string, i int) {
 	fmt.Fprint(h, column, i/3)
 	n := h.Sum64()
 	if n%5 == 0 {
-		return // null, or zero
+		return // leaves the column null or zero
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -116,7 +116,7 @@ func TestFormat2HasTheEncodingsThatEveryReaderHas(t *testing.T) {
 	}
 	for _, f := range files {
 		if f.name == "edges" {
-			continue // working files are the same in every format
+			continue // working files have the same bytes in every format
 		}
 		data, _ := f.write(t)
 		pf, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))

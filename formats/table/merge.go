@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// mergeRows is how many rows of each stream Merge holds.
+// mergeRows is the number of rows of each stream that Merge holds.
 const mergeRows = 32
 
-// Merge yields the rows of streams that are sorted by compare as one sorted sequence.
-// Equal rows keep the order of their streams. Merge holds a batch of rows per stream and
-// does not close the streams. A pair with an error is the last.
+// Merge yields the rows of streams that are sorted by compare as one sorted sequence. Equal rows
+// keep the order of their streams. Merge holds a batch of rows per stream and does not close the
+// streams. An error ends the sequence.
 func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		m := merger[T]{compare: compare}
@@ -57,7 +57,8 @@ func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Str
 	}
 }
 
-// mergeInput is a stream with its current batch. batch[at] is its lowest row.
+// mergeInput is a stream with its current batch. The lowest remaining row of the stream is
+// batch[at].
 type mergeInput[T any] struct {
 	stream Stream[T]
 	order  int
@@ -66,7 +67,7 @@ type mergeInput[T any] struct {
 	ended  bool
 }
 
-// advance moves to the next row. It returns false at the end.
+// advance moves to the next row and returns false at the end of the stream.
 func (c *mergeInput[T]) advance() (bool, error) {
 	if c.at+1 < c.n {
 		c.at++
@@ -85,8 +86,8 @@ func (c *mergeInput[T]) advance() (bool, error) {
 	return n > 0, nil
 }
 
-// merger is a binary heap of inputs with the lowest row on top. (A loser tree saves one
-// comparison per level, which is negligible compared with decoding the rows.)
+// merger is a binary heap of inputs with the lowest row on top. A loser tree would save one
+// comparison per level, which is negligible beside the decoding of rows.
 type merger[T any] struct {
 	compare func(a, b *T) int
 	heap    []*mergeInput[T]

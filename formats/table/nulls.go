@@ -7,12 +7,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// nullable holds the index paths of the fields whose zero value is null.
+// nullable holds the reflect index paths of the fields whose zero value is stored as null.
 //
-// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug: it extends a run of values to
-// the end of the rows if the run is as long as the part before it. In null, x, null, null
-// it writes the last two as zero instead of null. So the writer passes rows in parts
-// without such a run. Format 1 has those zeros and keeps them.
+// parquet-go (v0.32.0, writeRowsFuncOfOptional) extends a run of values to the end of the rows if
+// the run is as long as the rows before the run. For null, x, null, null, parquet-go writes the
+// last two nulls as zero. The writer avoids this bug by passing rows in parts. Files of format 1
+// keep the wrong zeros.
 type nullable [][]int
 
 func nullableOf(t reflect.Type) (n nullable) {
@@ -24,8 +24,8 @@ func nullableOf(t reflect.Type) (n nullable) {
 	return n
 }
 
-// misread returns where to cut rows, a slice of structs, so that the library does not
-// extend the last run of values of a column. It returns 0 if no cut is needed.
+// misread returns the index at which to cut rows, a slice of structs, so that parquet-go extends no
+// run of values. The result is 0 if no cut is needed.
 func (n nullable) misread(rows reflect.Value) int {
 	for _, index := range n {
 		if begin, _ := misreadRun(rows, index); begin > 0 {
@@ -35,8 +35,8 @@ func (n nullable) misread(rows reflect.Value) int {
 	return 0
 }
 
-// misreadRun returns the run of values of a column that the library extends to the end of
-// rows. It returns 0, 0 if there is none.
+// misreadRun returns the run of a column's values that parquet-go would extend to the end of rows,
+// or 0, 0 if there is no such run.
 func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
 	end = rows.Len()
@@ -44,7 +44,7 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 		end--
 	}
 	if end == rows.Len() || end%2 == 1 {
-		return 0, 0 // the run reaches the end of the rows, or is too short to be extended
+		return 0, 0 // parquet-go extends no run that reaches the end of the rows or is short
 	}
 	begin = end
 	for begin > 0 && !null(begin-1) {
@@ -56,8 +56,8 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless holds the index paths of pointer fields that a format stores as plain optional
-// values. Such a format stores zero as null.
+// zeroless holds the index paths of pointer fields that a format stores as plain optional values. A
+// format without pointer fields stores zero as null.
 type zeroless [][]int
 
 func zerolessOf(t reflect.Type, format int) (z zeroless) {
@@ -69,8 +69,8 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// write changes rows, a slice of structs, to what the library made of plain values: zero
-// becomes null, and the nulls after a run that it extended become zero.
+// write changes rows, a slice of structs, as parquet-go changed plain values. Zero becomes null,
+// and the nulls after an extended run become zero.
 func (z zeroless) write(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {

@@ -8,8 +8,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// Optional zero values are always null. Without this project's fix, the library writes
-// zeros for some of them, and other programs read them as values.
+// Optional zero values must always become null. Without the writer's cuts, parquet-go would write
+// some of these nulls as zeros.
 func TestZeroIsNullWhereverItStands(t *testing.T) {
 	type inner struct {
 		Status int16 `parquet:"status,optional"`
@@ -90,7 +90,7 @@ func nullsOf(t *testing.T, f *parquet.File, name string) (n int) {
 			}
 			n += int(p.NumNulls())
 		}
-		_ = pages.Close() // only read
+		_ = pages.Close() // an error of Close does not matter after reading
 	}
 	return n
 }

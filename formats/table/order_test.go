@@ -48,7 +48,7 @@ func TestSorterKeepsTheOrderOfEqualRowsInMemoryAndSpilled(t *testing.T) {
 			if err != nil || (len(runs) > 0) != (memory < 1<<30) || len(runs) > 128 {
 				t.Errorf("%d runs spilled (%v)", len(runs), err)
 			}
-			for range 2 { // it can be read twice
+			for range 2 { // the sorted rows can be read twice
 				got, err := tabletest.Collect(s.Sorted(t.Context()))
 				if err != nil {
 					t.Fatal(err)
@@ -72,7 +72,7 @@ func TestSorterRefusesTypesItCannotSpill(t *testing.T) {
 	}
 }
 
-// slice is a stream of rows in memory that ends with err, or io.EOF.
+// slice is a stream of rows in memory that ends with err, or io.EOF if err is nil.
 type slice struct {
 	rows []wide
 	err  error
@@ -152,8 +152,8 @@ func TestConcatReadsObjectsInTurn(t *testing.T) {
 	}
 }
 
-// TestSortersOfSeveralGoroutinesMerge fills sorters from several goroutines: all in memory,
-// in a few runs, and in so many runs that some are merged early.
+// TestSortersOfSeveralGoroutinesMerge fills sorters from several goroutines. The rows stay in
+// memory, fill a few runs, or fill so many runs that sorters merge runs early.
 func TestSortersOfSeveralGoroutinesMerge(t *testing.T) {
 	const goroutines, each = 3, 4000
 	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
@@ -182,7 +182,7 @@ func TestSortersOfSeveralGoroutinesMerge(t *testing.T) {
 			if runs, _ := os.ReadDir(dir); (len(runs) > 0) != (memory < 1<<30) || len(runs) > 128*goroutines {
 				t.Errorf("%d runs", len(runs))
 			}
-			for range 2 { // it can be read twice
+			for range 2 { // the sorted rows can be read twice
 				rows, err := tabletest.Collect(table.MergeSorted(t.Context(), sorters...))
 				if err != nil || len(rows) != goroutines*each {
 					t.Fatalf("%d rows, %v", len(rows), err)

@@ -13,26 +13,25 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// readRows is how many rows iterators read at a time.
+// readRows is the number of rows that iterators read at a time.
 const readRows = 64
 
 type readerOptions struct {
 	keep []func(parquet.RowGroup) (bool, error)
 }
 
-// ReaderOption limits what a Reader reads.
+// ReaderOption limits the row groups that a Reader reads.
 type ReaderOption func(*readerOptions)
 
-// IntRange limits a Reader to row groups that may hold a value of an integer column from
-// lo to hi. The result is exact if the writer ended its row groups at the bounds.
-// Otherwise the caller must skip the rows outside.
+// IntRange limits a Reader to row groups that may hold a value of an integer column from lo to hi.
+// Rows outside the range may also come, unless the writer ended row groups at lo and hi.
 func IntRange(column string, lo, hi int64) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return intOf(most) >= lo && intOf(least) <= hi
 	})
 }
 
-// StringRange is IntRange for a string column, compared by bytes.
+// StringRange is like IntRange for a string column, whose values compare by bytes.
 func StringRange(column, lo, hi string) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return string(most.ByteArray()) >= lo && string(least.ByteArray()) <= hi
@@ -58,15 +57,15 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 				return true, nil
 			}
 			least, most, ok := chunk.Bounds()
-			return !ok || meets(least, most), nil // without statistics, the row group is read
+			return !ok || meets(least, most), nil // the Reader also reads a row group without statistics
 		})
 	}
 }
 
-// Reader streams the rows of one object as values of T, in file order. It does not decode
-// columns that T lacks; columns that the file lacks are null. It holds one row group of up
-// to 4 MiB, or 1 MiB per column, and a decoded page per column. Only one goroutine may use
-// it. Close it.
+// Reader streams the rows of one object as values of T, in file order. A Reader does not decode
+// columns that T lacks. Columns that the file lacks are null. A Reader holds one row group of up to
+// 4 MiB, or 1 MiB per column, and a decoded page per column. Only one goroutine may use a Reader.
+// The caller must close it.
 type Reader[T any] struct {
 	key    string
 	obj    store.Object
@@ -78,12 +77,12 @@ type Reader[T any] struct {
 	cur    *parquet.GenericReader[T]
 }
 
-// Open opens the object key. If the store ties an object to the context that opened it,
-// ctx bounds the reads too.
+// Open opens the object key. ctx must live until Close, because a store may end the reads of an
+// object with the context of its Open.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
-		return nil, err // the error names the key
+		return nil, err // the error already names the key
 	}
 	r, err := newReader[T](obj, key, opts)
 	if err != nil {
@@ -101,7 +100,8 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 		return nil, err
 	}
 	defer r.win.damage(&err)
-	// Streaming does not need the page index and the Bloom filters, which cost requests.
+	// The Reader skips the page index and the Bloom filters, which streaming does not need and
+	// which cost requests.
 	r.file, err = parquet.OpenFile(r.win, r.win.size, parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
@@ -131,7 +131,7 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 	return r, nil
 }
 
-// extents returns the places of the wanted columns of a row group.
+// extents returns the extents of the wanted columns of a row group.
 func (r *Reader[T]) extents(group int) []extent {
 	var out []extent
 	columns := r.file.Metadata().RowGroups[group].Columns
@@ -143,14 +143,13 @@ func (r *Reader[T]) extents(group int) []extent {
 	return out
 }
 
-// Noted returns the value that the file's writer noted under a key. It returns false if there is
-// none.
+// Noted returns the value that Writer.Note stored under a key, or false if there is no value.
 func (r *Reader[T]) Noted(key string) (string, bool) { return r.file.Lookup(key) }
 
 // Rows returns the number of rows in the object, including rows that options leave out.
 func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
 
-// Read implements Stream. The rows do not share memory with the reader.
+// Read implements Stream. The rows share no memory with the Reader.
 func (r *Reader[T]) Read(batch []T) (int, error) {
 	n := 0
 	for n < len(batch) {

@@ -27,8 +27,8 @@ func newStore(t testing.TB) store.Bucket {
 	return b
 }
 
-// captures makes n rows like those of a partition: 40 hosts, two per domain, paths of a few
-// words, incompressible digests. They are sorted by SURT.
+// captures returns n rows, sorted by SURT, that resemble rows of a partition: 40 hosts, two per
+// domain, paths of a few words, incompressible digests.
 func captures(n int) []schema.Capture {
 	rng := rand.New(rand.NewPCG(1, 2))
 	words := []string{"news", "article", "2026", "product", "the-way-home", "archive", "blog", "tag", "item", "winter-sale", "about", "list"}

@@ -14,11 +14,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// scanRows bounds the number of rows that Scan decodes at a time.
+// scanRows is the largest number of rows that Scan decodes at a time.
 const scanRows = 4096
 
-// Scan decodes every column of an object and returns the number of its rows. It uses
-// Arrow's reader, which shares no code with Reader.
+// Scan decodes every column of an object and returns the number of its rows. Scan uses Arrow's
+// reader, which shares no code with Reader.
 func Scan(ctx context.Context, b store.Bucket, key string) (rows int64, err error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {

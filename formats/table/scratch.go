@@ -8,23 +8,23 @@ import (
 	"slices"
 )
 
-// maxScratchRow bounds an encoded row. A longer row means damage.
+// maxScratchRow is the size of the longest valid encoded row, in bytes. A longer row means damage.
 const maxScratchRow = 1 << 30
 
-// RowWriter writes rows to a scratch file: for each row the length of its encoding, then
-// the encoding. Only one goroutine may use it.
+// RowWriter writes the encodings of rows, each after its length, to a scratch file. Only one
+// goroutine may use a RowWriter.
 type RowWriter[T any] struct {
 	codec *Codec[T]
 	out   io.Writer
 	buf   []byte
 }
 
-// Writer returns a RowWriter that calls out.Write once per row.
+// Writer returns a RowWriter that calls Write of out once per row.
 func (c *Codec[T]) Writer(out io.Writer) *RowWriter[T] {
 	return &RowWriter[T]{codec: c, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
 }
 
-// Write writes a row and returns the number of bytes that it takes.
+// Write writes a row and returns the number of written bytes.
 func (w *RowWriter[T]) Write(row *T) (int, error) {
 	w.buf = w.codec.Append(w.buf[:binary.MaxVarintLen64], row)
 	var head [binary.MaxVarintLen64]byte
@@ -37,19 +37,19 @@ func (w *RowWriter[T]) Write(row *T) (int, error) {
 	return len(record), nil
 }
 
-// RowReader reads what a RowWriter wrote. It is a Stream. Only one goroutine may use it.
+// RowReader is a Stream of the rows that a RowWriter wrote. Only one goroutine may use a RowReader.
 type RowReader[T any] struct {
 	codec *Codec[T]
 	in    *bufio.Reader
 	buf   []byte
 }
 
-// Reader returns a RowReader.
+// Reader returns a RowReader of the rows in in.
 func (c *Codec[T]) Reader(in *bufio.Reader) *RowReader[T] {
 	return &RowReader[T]{codec: c, in: in}
 }
 
-// Next reads the next row into row. It returns io.EOF at the end.
+// Next reads the next row into row. Next returns io.EOF at the end.
 func (r *RowReader[T]) Next(row *T) error {
 	n, err := binary.ReadUvarint(r.in)
 	if err == io.EOF {
@@ -63,7 +63,7 @@ func (r *RowReader[T]) Next(row *T) error {
 		_, err = io.ReadFull(r.in, r.buf)
 	}
 	if err == nil {
-		err = r.codec.Decode(string(r.buf), row) // one string holds all text of the row
+		err = r.codec.Decode(string(r.buf), row) // a single string holds the text of all columns of the row
 	}
 	if err != nil {
 		return fmt.Errorf("read scratch file: %w", err)

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	// DefaultSortMemory is how many bytes a Sorter holds before it spills.
+	// DefaultSortMemory is the number of bytes that a Sorter holds before it spills.
 	DefaultSortMemory = 64 << 20
-	maxRuns           = 128 // number of runs merged at a time; bounds open files and buffers
+	maxRuns           = 128 // number of runs merged at a time, which bounds open files and buffers
 )
 
-// Sorter sorts any number of rows in bounded memory. It spills sorted runs to local
-// scratch files and merges them. Rows that compare equal keep the order in which they were
-// added. Only one goroutine may use it. Close it.
+// Sorter sorts any number of rows in bounded memory. A Sorter spills sorted runs to local scratch
+// files and merges the runs. Equal rows keep the order of Add. Only one goroutine may use a Sorter.
+// The caller must close it.
 type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int
 	memory  int64
 	codec   *Codec[T]
 	rows    chunks[T]
-	n       int   // rows in memory
-	held    int64 // estimated bytes of rows
+	n       int   // number of rows in memory
+	held    int64 // estimated memory of the rows, in bytes
 	total   int64
 	runs    []*os.File
-	order   []int32 // order of rows, once sorted
+	order   []int32 // order of rows after Sort
 }
 
-// NewSorter returns a sorter that spills to dir once its rows take about memory bytes.
-// Zero means DefaultSortMemory.
+// NewSorter returns a sorter that spills to dir once its rows take about memory bytes. A memory of
+// zero means DefaultSortMemory.
 func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sorter[T], error) {
 	codec, err := NewCodec[T]()
 	if err != nil {
@@ -49,7 +49,7 @@ func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sor
 	return &Sorter[T]{dir: dir, compare: compare, memory: memory, codec: codec}, nil
 }
 
-// Add adds a copy of a row.
+// Add adds a copy of a row to the sorter.
 func (s *Sorter[T]) Add(row *T) error {
 	chunk := s.n / chunkRows
 	if chunk == len(s.rows) {
@@ -58,7 +58,7 @@ func (s *Sorter[T]) Add(row *T) error {
 	s.rows[chunk] = append(s.rows[chunk], *row)
 	s.n++
 	s.total++
-	// The 4 bytes are for the row's place in the sort index.
+	// Each row also takes 4 bytes in the sort index.
 	s.held += int64(s.codec.layout.size + 4 + s.codec.layout.textBytes(unsafe.Pointer(row)))
 	if s.held < s.memory {
 		return nil
@@ -66,23 +66,23 @@ func (s *Sorter[T]) Add(row *T) error {
 	return s.spill()
 }
 
-// Len returns the number of rows added.
+// Len returns the number of added rows.
 func (s *Sorter[T]) Len() int64 { return s.total }
 
-// Sort sorts the rows in memory. After Sort or Sorted, no row can be added. Sorted calls
-// Sort; a goroutine that fills one of several sorters may call it earlier.
+// Sort sorts the rows in memory. The caller must not Add after Sort or Sorted. Sorted calls Sort.
+// Of several sorters in goroutines, each goroutine may call Sort first, to sort in parallel.
 func (s *Sorter[T]) Sort() {
 	if s.order == nil {
 		s.order = s.sorted()
 	}
 }
 
-// Sorted yields all rows in order. A pair with an error is the last. It may be called
+// Sorted yields all rows in order. A pair with an error is the last. A caller may call Sorted
 // again.
 func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] { return MergeSorted(ctx, s) }
 
-// MergeSorted yields the rows of sorters with the same order as one sorted sequence. Equal
-// rows keep the order of their sorters. A pair with an error is the last.
+// MergeSorted yields the rows of several sorters, which have the same order, as one sorted
+// sequence. Equal rows keep the order of their sorters. A pair with an error is the last.
 func MergeSorted[T any](ctx context.Context, sorters ...*Sorter[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var streams []Stream[T]
@@ -106,8 +106,8 @@ func (s *Sorter[T]) Close() error {
 	return s.removeRuns()
 }
 
-// sorted returns the order of the rows in memory. It sorts an index, because rows are
-// wide.
+// sorted returns the order of the rows in memory. sorted sorts an index, because moving the wide
+// rows would be slower.
 func (s *Sorter[T]) sorted() []int32 {
 	order := make([]int32, s.n)
 	for i := range order {
@@ -122,7 +122,7 @@ func (s *Sorter[T]) sorted() []int32 {
 	return order
 }
 
-// spill writes the rows in memory as a run.
+// spill writes the rows in memory to a scratch file as a run.
 func (s *Sorter[T]) spill() error {
 	if len(s.runs) == maxRuns {
 		if err := s.compact(); err != nil {
@@ -157,7 +157,7 @@ func (s *Sorter[T]) compact() error {
 	return err
 }
 
-// write writes rows to a new run, in the format of RowWriter, compressed with S2.
+// write writes rows to a new run. A run has the format of RowWriter, compressed with S2.
 func (s *Sorter[T]) write(rows iter.Seq2[T, error]) (_ *os.File, err error) {
 	f, err := os.CreateTemp(s.dir, "run-*.s2")
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *Sorter[T]) open(f *os.File) (Stream[T], error) {
 	return s.codec.Reader(bufio.NewReaderSize(z, 32<<10)), nil
 }
 
-// openRuns opens all runs.
+// openRuns opens all runs as streams.
 func (s *Sorter[T]) openRuns() ([]Stream[T], error) {
 	streams := make([]Stream[T], 0, len(s.runs)+1)
 	for _, f := range s.runs {
@@ -216,7 +216,8 @@ func (s *Sorter[T]) removeRuns() error {
 	return err
 }
 
-// chunks holds rows in pieces, so that growing neither copies rows nor leaves garbage.
+// chunks holds rows in slices of fixed size, so that growing neither copies rows nor leaves
+// garbage.
 type chunks[T any] [][]T
 
 const chunkRows = 256

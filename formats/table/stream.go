@@ -9,14 +9,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Stream is a source of rows, such as a Reader. Read fills batch from its start. It
-// returns fewer rows than asked only with an error; at the end that is io.EOF.
+// Stream is a source of rows, such as a Reader. Read fills batch from its start. Read returns fewer
+// rows than len(batch) only with an error, which is io.EOF at the end.
 type Stream[T any] interface {
 	Read(batch []T) (int, error)
 }
 
-// All yields the rows of a stream. A pair with an error is the last. If ctx ends, that
-// pair has the error of ctx.
+// All yields the rows of a stream. An error ends the sequence. The end of ctx gives the error of
+// ctx.
 func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -42,8 +42,8 @@ func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	}
 }
 
-// Concat yields the rows of several objects one after another. Only one object is open at
-// a time. A pair with an error is the last.
+// Concat yields the rows of several objects one after another. Only one object is open at a time.
+// An error ends the sequence.
 func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
@@ -54,7 +54,7 @@ func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...R
 	}
 }
 
-// one yields the rows of one object. It returns false to stop.
+// one yields the rows of one object. The result more is false if the caller must stop.
 func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
 	var zero T
 	r, err := Open[T](ctx, b, key, opts...)
@@ -76,8 +76,8 @@ func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOp
 	return true
 }
 
-// MergeFiles yields the rows of several objects, each sorted by compare, as one sorted
-// sequence (see Merge). All objects are open at the same time.
+// MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
+// each object must be sorted by compare. All objects are open at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		stopped := false
@@ -108,11 +108,11 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compa
 	}
 }
 
-// convertRows is how many rows Convert reads at a time.
+// convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert returns a stream of the results of convert for the rows of in. It leaves out
-// rows for which convert returns false. The pointer that convert gets stays valid.
+// Convert returns a stream of the results of convert for the rows of in. Rows for which convert
+// returns false are left out. The pointer passed to convert stays valid after the call.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 	return &converted[T, U]{in: in, convert: convert}
 }
@@ -120,7 +120,7 @@ func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 type converted[T, U any] struct {
 	in      Stream[T]
 	convert func(*T) (U, bool)
-	rows    []T // read but not yet converted
+	rows    []T // rows that are read but not yet converted
 	err     error
 }
 
@@ -132,7 +132,7 @@ func (c *converted[T, U]) Read(batch []U) (int, error) {
 			if c.err != nil {
 				return n, c.err
 			}
-			c.rows = make([]T, convertRows) // a new batch: converted rows may point into the old one
+			c.rows = make([]T, convertRows) // makes a new batch, because converted rows may point into the old batch
 			var m int
 			m, c.err = c.in.Read(c.rows)
 			c.rows = c.rows[:m]

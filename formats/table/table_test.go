@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 )
 
-// wide has every kind of column that row types use.
+// wide is a row with every kind of column that row types use.
 type wide struct {
 	Key    int64    `parquet:"key"`
 	Name   string   `parquet:"name,optional,dict"`
@@ -47,8 +47,8 @@ func wideRows() []wide {
 	}
 }
 
-// sameRows compares rows. An empty list equals nil, because Parquet's list column is not
-// optional.
+// sameRows compares rows. An empty list equals nil, because list columns are not optional in
+// Parquet.
 func sameRows(t *testing.T, got, want []wide) {
 	t.Helper()
 	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
@@ -288,7 +288,7 @@ func fileOf(t testing.TB, n int) []byte {
 	return buf.Bytes()
 }
 
-// readDamaged reads all rows in both ways and returns the first error of each.
+// readDamaged reads all rows with Reader and with Scan, and returns the first error of each.
 func readDamaged(t testing.TB, b store.Bucket) (rows, columns error) {
 	r, err := table.Open[schema.Capture](t.Context(), b, "tables/x.parquet")
 	if err == nil {
@@ -327,7 +327,7 @@ func TestStoreThatFailsIsNotTakenForDamage(t *testing.T) {
 	}
 }
 
-// FuzzDamage changes bytes of a valid file: reading may fail, never panic.
+// FuzzDamage changes bytes of a valid file. Reading the changed file may fail but must not panic.
 func FuzzDamage(f *testing.F) {
 	body := fileOf(f, 600)
 	f.Add(100, byte(1), 7, byte(255))

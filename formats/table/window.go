@@ -12,35 +12,36 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Sizes of a reader's requests to the store. Each request costs a round trip, so one
+// The sizes of a reader's requests to the store, in bytes. Each request costs a round trip, so one
 // request reads a small object or row group.
 const (
-	wholeBytes  = 1 << 20   // objects up to this size are read in one request
-	tailBytes   = 128 << 10 // read first of larger objects: footers mostly fit
-	groupBytes  = 4 << 20   // row groups up to this size are read in one request
-	windowBytes = 1 << 20   // read at a time of a column chunk of larger row groups
+	wholeBytes  = 1 << 20   // size of the largest object that one request reads whole
+	tailBytes   = 128 << 10 // size of the first read, at the end of a larger object; most footers fit
+	groupBytes  = 4 << 20   // size of the largest row group that one request reads whole
+	windowBytes = 1 << 20   // size of a read from a column chunk of a larger row group
 )
 
-// window is an io.ReaderAt over an object. It turns the small reads of a Parquet reader
-// into few large ones. It holds at most one row group, or one window per column. Only one
-// goroutine may use it.
+// window is an io.ReaderAt over an object. A window turns the small reads of a Parquet reader into
+// few large reads. A window holds at most one row group, or windowBytes per column. Only one
+// goroutine may use a window.
 type window struct {
 	obj    store.Object
 	size   int64
 	tail   span   // end of the object
-	chunks []span // column chunks of the current row group by start; their buffers fill on demand
-	err    error  // first error of the store; it does not mean that the file is damaged
+	chunks []span // column chunks of the current row group, sorted by start, with buffers that fill on demand
+	err    error  // first error of the store, which does not mean that the file is damaged
 }
 
-// span is the byte range [start, end) of the object. buf holds [at, at+len(buf)) of it.
+// span is the byte range [start, end) of the object. The buffer buf holds its bytes [at,
+// at+len(buf)).
 type span struct {
 	start, end int64
 	at         int64
 	buf        []byte
 }
 
-// openWindow reads the end of the object and checks its frame, because parquet-go does not
-// check the footer's length.
+// openWindow reads the end of the object. It checks the magic number and the footer's length,
+// because parquet-go does not check the length.
 func openWindow(obj store.Object) (*window, error) {
 	w := &window{obj: obj, size: obj.Size()}
 	if w.size < 12 {
@@ -72,7 +73,7 @@ func (w *window) readTail(n int64) error {
 	return w.fetch(w.tail.buf, w.tail.at)
 }
 
-// fetch reads from the object.
+// fetch reads from the object in the store.
 func (w *window) fetch(p []byte, off int64) error {
 	n, err := w.obj.ReadAt(p, off)
 	if n == len(p) {
@@ -87,8 +88,8 @@ func (w *window) fetch(p []byte, off int64) error {
 	return err
 }
 
-// damage turns a panic or an error of a Parquet library into ErrCorrupt, unless the
-// store failed. The libraries trust most of a file's content.
+// damage turns a panic or an error of a Parquet library into ErrCorrupt, unless the store failed.
+// The libraries may panic on damaged files, because they trust most of a file's content.
 func (w *window) damage(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%v", p)
@@ -117,7 +118,7 @@ func extentOf(data, dictionary, size int64) extent {
 func (w *window) enter(chunks []extent) error {
 	w.chunks = w.chunks[:0]
 	if w.tail.start == 0 {
-		return nil // everything is in memory
+		return nil // the whole object is in memory
 	}
 	lo, hi := w.size, int64(0)
 	for _, c := range chunks {
@@ -172,7 +173,7 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), eof
 }
 
-// copy fills p from the span's buffer where it holds all of it.
+// copy fills p from the span's buffer, or returns false if the buffer lacks a byte.
 func (s *span) copy(p []byte, off int64) bool {
 	if off < s.at || off+int64(len(p)) > s.at+int64(len(s.buf)) {
 		return false

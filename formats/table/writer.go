@@ -21,17 +21,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// The defaults of a writer.
+// The default settings of a Writer.
 const (
-	DefaultRowGroupRows  = 128 << 10 // DuckDB's and Athena's unit of parallel work
-	DefaultRowGroupBytes = 32 << 20  // compressed pages and page buffers that are held in memory
-	defaultPageBytes     = 128 << 10 // encoded values per page, before compression
-	dictionaryBytes      = 1 << 20   // a column with a larger dictionary is written plain
-	writeRows            = 64        // rows handed to the encoder at a time
-	writeBytes           = 1 << 20   // limit for the text of these rows
+	DefaultRowGroupRows  = 128 << 10 // number of rows per row group, the unit of parallel work in DuckDB and Athena
+	DefaultRowGroupBytes = 32 << 20  // memory of a row group, in bytes: compressed pages and page buffers
+	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
+	dictionaryBytes      = 1 << 20   // size of the largest dictionary, in bytes; other columns are written plain
+	writeRows            = 64        // number of rows passed to the encoder at a time
+	writeBytes           = 1 << 20   // largest text of the rows passed to the encoder at a time, in bytes
 )
 
-// The codecs hold pools of encoders and have no other state.
+// The compression codecs. A codec's only state is its pool of encoders.
 var (
 	zstdCodec   compress.Codec = &zstd.Codec{Level: zstd.SpeedDefault}
 	snappyCodec compress.Codec = &snappy.Codec{}
@@ -43,20 +43,20 @@ type writerOptions struct {
 	rowGroupBytes int64
 	sorted        []parquet.SortingColumn
 	format        int  // schema.FormatVersion of the file
-	working       bool // only this program reads it
+	working       bool // the file is a working file, which only crawlbatch reads
 }
 
 // WriterOption changes how a Writer lays out its file.
 type WriterOption func(*writerOptions)
 
-// Fast is for working files, which only this program reads, once or twice. It compresses
+// Fast is the option for working files, which only crawlbatch reads, once or twice. Fast compresses
 // with Snappy instead of Zstandard and uses the encodings of format 1.
 func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
 }
 
-// SortedBy records in the file that its rows are in ascending order of these columns. The
-// writer does not sort; see Sorter.
+// SortedBy records in the file that its rows are in ascending order of these columns. The Writer
+// does not sort rows (see Sorter).
 func SortedBy(columns ...string) WriterOption {
 	return func(o *writerOptions) {
 		o.sorted = o.sorted[:0]
@@ -68,29 +68,29 @@ func SortedBy(columns ...string) WriterOption {
 
 // Local describes a finished file in local scratch space.
 type Local struct {
-	Path   string // empty if the writer did not create the file
+	Path   string // path of the file, empty if the writer did not create the file
 	Rows   int64
 	Bytes  int64
 	SHA256 string // hex
 }
 
-// Writer writes rows of T as one Parquet file. Only one goroutine may use it. End it with
-// Close or Abort. Nothing is in the store before Commit.
+// Writer writes rows of T as one Parquet file. Only one goroutine may use a Writer. The caller ends
+// a Writer with Close or Abort. The file enters the store only by Commit.
 type Writer[T any] struct {
 	pq     *parquet.GenericWriter[T]
 	out    *countingWriter
 	buf    *bufio.Writer
-	file   *os.File // nil for NewWriterTo
+	file   *os.File // file to write, nil for NewWriterTo
 	layout *rowLayout
 
-	nullable nullable // nil if the library may write zeros for nulls
-	zeroless zeroless // nil if the format is the newest
+	nullable nullable // fields whose nulls need cuts of rows; nil if zeros may stand for nulls
+	zeroless zeroless // fields that the format stores without null; nil in the newest format
 	opt      writerOptions
-	pending  []T // rows not yet handed to the encoder
-	text     int // bytes of text in pending
+	pending  []T // rows not yet passed to the encoder
+	text     int // size of the text in pending, in bytes
 	group    int64
 	rows     int64
-	base     int64 // parquet size at the start of the row group
+	base     int64 // size of the file at the start of the row group, in bytes
 	err      error
 }
 
@@ -108,7 +108,7 @@ func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
 	return w, nil
 }
 
-// NewWriterTo is like NewWriter for any destination. Close does not close dst.
+// NewWriterTo is like NewWriter but writes to dst. Close does not close dst.
 func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error) {
 	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes, format: schema.FormatVersion}
 	for _, opt := range opts {
@@ -121,8 +121,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	out := &countingWriter{w: dst, hash: sha256.New()}
 	buf := bufio.NewWriterSize(out, 256<<10)
 	pqOptions := []parquet.WriterOption{
-		// This value is the same for every build, so that the same rows give the same
-		// bytes.
+		// CreatedBy is the same for every build, so that the same rows give the same bytes.
 		parquet.CreatedBy("crawlbatch", "1", "1"),
 		parquet.Compression(o.codec),
 		parquet.PageBufferSize(defaultPageBytes),
@@ -145,13 +144,13 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return w, nil
 }
 
-// bulky lists the columns that hold whole documents. Their lowest and highest values help
-// no query, and each row group would copy them in full into the footer.
+// bulky lists the columns that hold whole documents. The footer omits their lowest and highest
+// values, which help no query and would be whole documents.
 var bulky = []string{"main", "full"}
 
-// withoutBounds omits the lowest and highest values from page headers, where no program
-// reads them and each page would hold a long value twice, uncompressed. For bulky columns
-// it also omits them from the footer.
+// withoutBounds omits the lowest and highest values from page headers: no program reads them there,
+// and long values would stand there uncompressed. For bulky columns the footer omits the values
+// too.
 func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.WriterOption) {
 	for _, path := range parquet.SchemaOf(new(T), columns...).Columns() {
 		opts = append(opts, parquet.SkipPageStatistics(path...))
@@ -162,10 +161,10 @@ func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.Writer
 	return opts
 }
 
-// Note adds a key and a value to the file's footer. Call it before Close.
+// Note adds a key and a value to the file's footer. The caller must call Note before Close.
 func (w *Writer[T]) Note(key, value string) { w.pq.SetKeyValueMetadata(key, value) }
 
-// Write appends rows. It keeps no reference to the slice. After an error the caller can
+// Write appends rows and keeps no reference to the slice. After an error of Write, the caller can
 // only call Abort.
 func (w *Writer[T]) Write(rows []T) error {
 	for i := range rows {
@@ -194,8 +193,8 @@ func (w *Writer[T]) Append(row *T) error {
 	return w.err
 }
 
-// EndRowGroup ends the row group, so that a reader can read later rows without the earlier
-// ones. It does nothing if the row group has no rows yet.
+// EndRowGroup ends the row group, so that a reader can read later rows without the earlier rows. An
+// empty row group stays open.
 func (w *Writer[T]) EndRowGroup() error {
 	w.encode()
 	if w.err != nil || w.group == 0 {
@@ -221,8 +220,8 @@ func (w *Writer[T]) encode() {
 	w.pending, w.text = w.pending[:0], 0
 }
 
-// hand passes rows to the library in parts, so that the library writes their nulls
-// correctly.
+// hand passes rows to parquet-go in parts, so that parquet-go writes nulls correctly (see
+// nullable).
 func (w *Writer[T]) hand(rows []T) error {
 	if cut := w.nullable.misread(reflect.ValueOf(rows)); cut > 0 {
 		if err := w.hand(rows[:cut]); err != nil {
@@ -234,7 +233,7 @@ func (w *Writer[T]) hand(rows []T) error {
 	return err
 }
 
-// Close ends the file. A file without rows is valid and has its columns.
+// Close completes the file. A file without rows is valid and has all columns.
 func (w *Writer[T]) Close() (Local, error) {
 	w.encode()
 	if w.err == nil {
@@ -263,10 +262,10 @@ func (w *Writer[T]) Close() (Local, error) {
 
 var errClosed = errors.New("table writer is closed")
 
-// Abort removes the file. After Close it does nothing, so it can be deferred.
+// Abort removes the file. Abort after Close does nothing, so callers can defer Abort.
 func (w *Writer[T]) Abort() {
 	if w.file != nil {
-		// If this fails, the file goes away with the scratch directory.
+		// Errors do not matter, because a remaining file is removed with the scratch directory.
 		_ = w.file.Close()
 		_ = os.Remove(w.file.Name())
 		w.file = nil
@@ -274,7 +273,7 @@ func (w *Writer[T]) Abort() {
 	w.err = errClosed
 }
 
-// countingWriter counts and hashes the bytes that reach the destination.
+// countingWriter is a writer that counts and hashes the bytes that reach the destination.
 type countingWriter struct {
 	w    io.Writer
 	hash hash.Hash

@@ -12,31 +12,31 @@ import (
 
 func init() { zstdCodec = newKeptEncoders() }
 
-// keptEncoders is parquet-go's Zstandard codec, but keeps four encoders. If all are in use, an
-// encoder comes from the codec's pool. Under the race detector a sync.Pool drops a quarter of what
-// is put back. An encoder takes over a megabyte, so tests spent half their time making new ones.
+// keptEncoders is parquet-go's Zstandard codec with four kept encoders. If all four are in use, an
+// encoder comes from the codec's sync.Pool. Under the race detector a sync.Pool drops a quarter of
+// its items, and tests would spend half their time making encoders of over 1 MiB.
 type keptEncoders struct {
 	compress.Codec
 	idle chan *zstd.Encoder
 }
 
-// newKeptEncoders makes all encoders in advance, because an encoder that is made in a synctest
-// bubble cannot be used outside it.
+// newKeptEncoders makes all encoders in advance, because no goroutine outside a synctest bubble can
+// use an encoder made in the bubble.
 func newKeptEncoders() *keptEncoders {
 	n := min(runtime.GOMAXPROCS(0), 4)
 	k := &keptEncoders{&parquetzstd.Codec{Level: parquetzstd.SpeedDefault}, make(chan *zstd.Encoder, n)}
 	for range n {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false))
 		if err != nil {
-			break // the pool's encoders report it
+			break // the encoders of the pool will report the error
 		}
-		e.EncodeAll([]byte{0}, nil) // makes its tables and channels
+		e.EncodeAll([]byte{0}, nil) // makes the encoder allocate its tables and channels
 		k.idle <- e
 	}
 	return k
 }
 
-// Encode implements compress.Codec. The bytes are those of parquet-go's codec.
+// Encode implements compress.Codec. Encode returns the same bytes as parquet-go's codec.
 func (k *keptEncoders) Encode(dst, src []byte) ([]byte, error) {
 	select {
 	case e := <-k.idle:

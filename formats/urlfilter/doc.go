@@ -1,13 +1,12 @@
-// Package urlfilter reads and writes the Bloom filter beside each bucket's parts of urls
-// and skips. For most URLs it proves that neither part has a row, without
-// reading the tables.
+// Package urlfilter reads and writes the Bloom filter beside each bucket's parts of urls and skips.
+// For most absent URLs the filter proves, without reading the tables, that neither part has a row.
 //
-// In: the URLs of both parts, in any order, with repeats. Out: one object, with the same
-// bytes for the same URLs. When read back it is a Filter that answers "absent" or "perhaps
-// present". "Absent" is certain. At most one absent URL in a thousand gets "perhaps
-// present".
+// The input is the URLs of both parts, in any order, with repeats. The output is one object, with
+// the same bytes for the same URLs. A Filter read from the object answers "absent" or "perhaps
+// present". The answer "absent" is certain. At most one absent URL in a thousand gets the answer
+// "perhaps present".
 //
-// The file is, big endian:
+// The file has these big-endian fields:
 //
 //	magic     8 bytes   "CBKNOWN\n"
 //	version   uint32    1
@@ -16,9 +15,8 @@
 //	                    functions, length (uint64 each), then the words
 //	checksum  uint32    CRC-32C of everything before it
 //
-// Read refuses a file that is truncated, too long, damaged, of another format or of a
-// newer version. Open adds the object's name to the error. The package imports formats
-// packages.
+// Read refuses a file that is truncated, too long, damaged, of another format or of a newer
+// version. Open adds the object's name to the error. Package urlfilter imports formats packages.
 //
 // Burton H. Bloom: Space/Time Trade-offs in Hash Coding with Allowable Errors, 1970.
 package urlfilter
@@ -28,7 +26,7 @@ import (
 	"hash/crc32"
 )
 
-// ErrCorrupt: the object is not a URL filter, or is damaged.
+// ErrCorrupt means that the object is no URL filter or is damaged.
 var ErrCorrupt = errors.New("not a readable Bloom file: the object is damaged or was cut short; " +
 	"restore it, or remove it and rebuild it with `crawlbatch retry --rebuild`")
 
@@ -40,10 +38,10 @@ const (
 	wordsAt  = filterAt + 3*8
 	sumBytes = 4
 
-	// maxBits bounds a filter to 1 GiB, in the store and in memory. That is enough for 500
-	// million URLs per bucket.
+	// maxBits bounds a filter to 1 GiB, in the store and in memory, enough for 500 million URLs per
+	// bucket.
 	maxBits = 1 << 33
-	// maxHashes is more than any sensible filter has.
+	// maxHashes is the largest accepted number of hash functions. Sensible filters have fewer.
 	maxHashes = 64
 )
 

@@ -15,15 +15,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Filter proves for most URLs that a bucket's parts of urls and skips do not contain them.
-// It is immutable and safe for concurrent use.
+// Filter proves for most URLs that a bucket's parts of urls and skips do not contain them. A Filter
+// is immutable and safe for concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64
 }
 
-// Open reads the whole object key into memory. Errors wrap ErrCorrupt (not a filter,
-// or damaged) or manifest.ErrNewer (written by a newer crawlbatch).
+// Open reads the whole object key into memory. A damaged filter, or an object that is no filter,
+// gives ErrCorrupt. A filter of a newer crawlbatch gives manifest.ErrNewer.
 func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	o, err := b.Open(ctx, key)
 	if err != nil {
@@ -36,8 +36,8 @@ func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	return f, nil
 }
 
-// Read reads a filter of size bytes. It allocates only after it has checked that the
-// header asks for exactly that size.
+// Read reads a filter of size bytes. Read checks first that the header asks for exactly size bytes,
+// and then allocates.
 func Read(r io.ReaderAt, size int64) (*Filter, error) {
 	if size < int64(wordsAt+sumBytes) {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, size)
@@ -81,9 +81,9 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 	return f, nil
 }
 
-// Keys returns the number of URLs that were added, including repeats.
+// Keys returns the number of added URLs, including repeats.
 func (f *Filter) Keys() int64 { return f.keys }
 
-// MayHold returns false only if the parts do not contain url. If it returns true, look up
-// the URL in them.
+// MayHold returns false only if the parts do not contain url. After true, the caller must look url
+// up in the parts.
 func (f *Filter) MayHold(url string) bool { return f.bits.TestString(url) }

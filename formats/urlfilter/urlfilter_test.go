@@ -28,7 +28,7 @@ func bucket(t testing.TB) store.Bucket {
 	return b
 }
 
-// file writes a file of URLs and returns its bytes.
+// file writes a filter of URLs to b and returns its bytes and description.
 func file(t testing.TB, b store.Bucket, urls ...string) ([]byte, manifest.File) {
 	t.Helper()
 	w, err := urlfilter.NewWriter(filepath.Join(t.TempDir(), "known"))

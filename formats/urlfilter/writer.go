@@ -20,24 +20,24 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// rate is the share of absent URLs that a filter may let through by design. It is half of
-// the promised 0.1 %, so that chance cannot exceed the promise.
+// rate is the share of absent URLs that a filter lets through by design. The promise is 0.1 %. A
+// rate of half the promise leaves room for chance.
 const rate = 0.0005
 
-// leastKeys is the smallest number of URLs that a filter is sized for (2 kB). With fewer
-// bits the hash functions collide and the rate rises.
+// leastKeys is the smallest number of URLs for which a filter is sized (2 kB). With fewer bits,
+// hash functions collide and the rate rises.
 const leastKeys = 1000
 
-// Writer collects URLs in a scratch file. It builds the filter at the end, because the
-// filter's size depends on the number of URLs. Only one goroutine may use it. End it with
-// Finish or Abort.
+// Writer collects URLs in a scratch file. A Writer builds the filter at the end, because the
+// filter's size depends on the number of URLs. Only one goroutine may use a Writer. The caller ends
+// a Writer with Finish or Abort.
 type Writer struct {
-	file *os.File // nil once finished or aborted
+	file *os.File // scratch file, nil after Finish or Abort
 	buf  *bufio.Writer
 	keys uint64
 }
 
-// NewWriter creates the scratch file path.
+// NewWriter returns a Writer and creates its scratch file path.
 func NewWriter(path string) (*Writer, error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -46,10 +46,10 @@ func NewWriter(path string) (*Writer, error) {
 	return &Writer{file: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
-// Add adds a URL, or the source text of a row that has no URL.
+// Add adds a URL, or for a row without a URL its source text.
 func (w *Writer) Add(url string) error {
 	var length [binary.MaxVarintLen64]byte
-	w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))) //nolint:errcheck // bufio repeats the error below
+	w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))) // nolint:errcheck // the next write returns an error of bufio again
 	if _, err := w.buf.WriteString(url); err != nil {
 		return fmt.Errorf("URL filter: %w", err)
 	}
@@ -57,7 +57,7 @@ func (w *Writer) Add(url string) error {
 	return nil
 }
 
-// Abort removes the scratch file. After Finish it does nothing.
+// Abort removes the scratch file. Abort after Finish does nothing.
 func (w *Writer) Abort() {
 	if w.file != nil {
 		w.file.Close()
@@ -66,8 +66,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// Finish creates the object key and describes it. Its rows are the URLs added. It needs
-// two bytes of memory per URL.
+// Finish creates the object key and returns its description, in which rows are added URLs. Finish
+// needs two bytes of memory per URL.
 func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string) (manifest.File, error) {
 	defer w.Abort()
 	f, err := w.filter(ctx)
@@ -78,11 +78,11 @@ func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
 	}
-	defer os.Remove(l.Path) // Commit removes the file, unless it fails
+	defer os.Remove(l.Path) // removes the file if Commit fails
 	return table.Commit(ctx, b, l, dataset, key)
 }
 
-// filter reads the scratch file back.
+// filter builds the filter from the scratch file.
 func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 	if err := w.buf.Flush(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (w *Writer) filter(ctx context.Context) (*bloom.BloomFilter, error) {
 		return nil, err
 	}
 	bits, hashes := bloom.EstimateParameters(uint(max(w.keys, leastKeys)), rate)
-	// A filter at the bound has more false positives, but still never a false "absent".
+	// A filter at maxBits has more false positives, but still never a false "absent".
 	f := bloom.New(min(bits, maxBits), min(hashes, maxHashes))
 	in := bufio.NewReaderSize(w.file, 256<<10)
 	var url []byte

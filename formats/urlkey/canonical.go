@@ -10,19 +10,19 @@ import (
 // Key is a canonical URL and the keys derived from it.
 type Key struct {
 	URL    string // canonical URL
-	SURT   string // sort key of the tables, like url_surtkey of Common Crawl; not unique
-	Host   string // unit of pacing: the name or address, with its port unless 80 or 443
-	Domain string // unit of sharding: see Domain
+	SURT   string // sort key of tables, as url_surtkey of Common Crawl; several URLs may share a SURT
+	Host   string // unit of pacing: name or address, with the port unless 80 or 443
+	Domain string // unit of sharding (see the function Domain)
 }
 
-// Canonicalizer makes canonical URLs. It is immutable, and safe for concurrent use.
+// Canonicalizer makes canonical URLs. A Canonicalizer is immutable and safe for concurrent use.
 type Canonicalizer struct {
 	strip names
 }
 
 // New returns a Canonicalizer that strips query parameters whose names match one of the patterns.
-// Letter case does not matter. In a pattern, * matches any run of characters and ? any one
-// character. The error for a bad pattern quotes the pattern and wraps ErrPattern.
+// Matching ignores letter case. In a pattern, * matches any run of characters, and ? matches any
+// single character. The error for a bad pattern quotes the pattern and wraps ErrPattern.
 func New(stripParams []string) (*Canonicalizer, error) {
 	strip, err := newNames(stripParams)
 	if err != nil {
@@ -31,9 +31,10 @@ func New(stripParams []string) (*Canonicalizer, error) {
 	return &Canonicalizer{strip: strip}, nil
 }
 
-// Canonical resolves raw against base ("" if there is none). It returns the canonical form, which
-// the package comment defines. A malformed base matters only if raw is relative. Errors wrap
-// ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key may share memory with raw.
+// Canonical resolves raw against base ("" if there is none). Canonical returns the canonical form,
+// which the package comment defines, and its keys. A malformed base is an error only if raw is
+// relative. Errors wrap ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key may
+// share memory with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	l, _, err := c.canonical(raw, base)
 	if err != nil {
@@ -42,7 +43,7 @@ func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	return l.key(), nil
 }
 
-// URL does the same as Canonical but returns only the canonical URL, at half the cost.
+// URL is like Canonical but returns only the canonical URL, at half the cost.
 func (c *Canonicalizer) URL(raw, base string) (string, error) {
 	l, _, err := c.canonical(raw, base)
 	return l.url, err
@@ -67,7 +68,7 @@ func (c *Canonicalizer) canonical(raw, base string) (laid, given, error) {
 	return l, g, nil
 }
 
-// trim drops leading and trailing C0 controls and spaces, as the standard's parser does.
+// trim drops leading and trailing C0 controls and spaces, as the URL Standard's parser does.
 func trim(s string) string { return strings.TrimFunc(s, func(r rune) bool { return r <= ' ' }) }
 
 // schemeOf returns the scheme of an absolute URL, or "" if there is none (RFC 3986, 3.1).
@@ -85,7 +86,7 @@ func schemeOf(s string) string {
 	return ""
 }
 
-// slow canonicalizes any input with the standard's parser.
+// slow canonicalizes any input with the URL Standard's parser.
 func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	u, err := parse(raw, base)
 	if err != nil && base != "" {
@@ -106,12 +107,13 @@ func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	return l, g, err
 }
 
-// laid is a canonical URL with the offsets of its parts. At first, the URL ends with its path.
+// laid is a canonical URL with the offsets of its parts. The URL ends with its path until finish
+// adds the query.
 type laid struct {
-	url     string // up to the end of the path, or further if the given query follows
-	host    int    // start of the host
-	hostEnd int    // end of the host
-	portEnd int    // end of the port, start of the path
+	url     string // the URL, at least up to the end of the path
+	host    int    // offset of the start of the host
+	hostEnd int    // offset of the end of the host
+	portEnd int    // offset of the end of the port, where the path starts
 	pathEnd int
 }
 
@@ -137,7 +139,7 @@ func lay(u *url.Url, path string) (laid, error) {
 	return l, nil
 }
 
-// lookable reports whether host is an IPv6 address in brackets or a name that DNS could hold.
+// lookable reports whether host is an IPv6 address in brackets or a valid DNS name.
 func lookable(host string) bool {
 	if strings.HasPrefix(host, "[") {
 		return true
@@ -159,8 +161,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// finish adds the canonical form of the query. follows says that l.url continues with "?" and the
-// given query, so that an unchanged query costs nothing.
+// finish adds the canonical form of the query. If follows is true, l.url already continues with "?"
+// and the given query, so that an unchanged query costs nothing.
 func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error) {
 	canonical := c.canonicalQuery(query)
 	switch {
@@ -177,7 +179,7 @@ func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error)
 	return l, nil
 }
 
-// key derives the keys of a complete canonical URL.
+// key derives the keys of a complete canonical URL l.
 func (l laid) key() Key {
 	host := l.url[l.host:l.hostEnd]
 	k := Key{URL: l.url, Host: host, Domain: Domain(host), SURT: l.surt()}

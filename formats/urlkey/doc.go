@@ -1,11 +1,12 @@
 // Package urlkey makes canonical URLs and the keys that derive from them.
 //
-// The input is a reference (in a page, a redirect, a sitemap or a list) and the URL where it was
-// found. The output is the canonical URL (to fetch, store and compare), its SURT (the sort key of
-// tables), its host (the unit of pacing), its domain (the unit of sharding), and Common Crawl's
-// url_* columns.
+// The input is a reference (in a page, a redirect, a sitemap or a list) and the URL of the document
+// that has the reference. The output is the canonical URL (to fetch, store and compare), its SURT
+// (the sort key of tables), its host (the unit of pacing), its domain (the unit of sharding), and
+// Common Crawl's url_* columns.
 //
-// The canonical form is that of the URL Standard (https://url.spec.whatwg.org/) with these rules:
+// The canonical form is the form of the URL Standard (https://url.spec.whatwg.org/) with these
+// rules:
 //
 //   - only http and https, and only hosts that DNS can look up, or IP addresses;
 //   - without credentials, fragment and the host's trailing dot;
@@ -14,12 +15,11 @@
 //   - tracking parameters stripped, empty parameters and an empty query dropped, the
 //     other parameters sorted by name; those of one name keep their order.
 //
-// Everything else stays, because another spelling may be another resource: the case of a path, its
-// trailing or doubled slashes, the "www." of a host, index.html. The scheme stays too: an https
-// twin may differ or not exist, and servers redirect to it. Dedup finds such twins by their
-// content.
+// The canonical form keeps all other parts, such as the case of a path, trailing or doubled
+// slashes, "www." and index.html, because another spelling may be another resource. The scheme
+// stays too, because an https twin may differ or not exist. Dedup finds twins by their content.
 //
 // The canonical form of a canonical form is itself. Equal input gives equal output on every
 // machine, because the Public Suffix List is compiled in. Time and memory are linear in the input,
-// and no input causes a panic. The package imports no other package of this project.
+// and no input causes a panic. Package urlkey imports no other package of this project.
 package urlkey

@@ -5,32 +5,33 @@ import (
 	"fmt"
 )
 
-// Every error of this package wraps one of these.
+// The sentinels of the package. Every error of package urlkey wraps a sentinel.
 var (
-	// ErrNotURL: the URL Standard's parser fails, or a relative reference has no base.
+	// ErrNotURL means that the URL Standard's parser fails, or that a relative reference has no
+	// base.
 	ErrNotURL = errors.New("not a URL")
-	// ErrScheme: the URL has a scheme other than http and https, such as mailto.
+	// ErrScheme means that the URL has a scheme other than http and https, such as mailto.
 	ErrScheme = errors.New("scheme is not http or https")
-	// ErrHost: the host is neither an IP address nor a name that DNS could hold, or the port is 0,
-	// on which nothing listens. A name has labels of 1 to 63 letters, digits, hyphens and
-	// underscores, with at most 253 octets in total (RFC 1035, 2.3.4; underscores are common in
+	// ErrHost means that the host is neither an IP address nor a valid DNS name, or that the port
+	// is 0, on which nothing listens. A valid name has labels of 1 to 63 letters, digits, hyphens
+	// and underscores, with at most 253 octets in total (RFC 1035, 2.3.4; underscores are common in
 	// practice).
 	ErrHost = errors.New("host cannot be looked up and connected to")
-	// ErrTooLong: the canonical form has more than MaxLength octets.
+	// ErrTooLong means that the canonical form has more than MaxLength octets.
 	ErrTooLong = errors.New("URL is too long")
-	// ErrPattern: a pattern passed to New is not a pattern of parameter names.
+	// ErrPattern means that a pattern passed to New is no valid pattern of parameter names.
 	ErrPattern = errors.New("bad pattern of a parameter name")
 )
 
 // MaxLength is the length of the longest canonical URL, in octets. RFC 9110, 4.1 asks for support
-// of 8,000. Servers rarely accept more.
+// of 8,000 octets. Servers rarely accept longer URLs.
 const MaxLength = 8192
 
-// maxRaw bounds the input that is parsed, in octets. Longer input gives ErrTooLong, even if
-// stripping could shorten it.
+// maxRaw is the length of the longest parsed input, in octets. Longer input gives ErrTooLong, even
+// if its canonical form might be shorter.
 const maxRaw = 64 << 10
 
-// quoted quotes input for errors. The result is bounded and has no control characters or
+// quoted quotes input for errors. The result has a bounded length and no control characters or
 // credentials.
 func quoted(s string) string {
 	const limit = 120

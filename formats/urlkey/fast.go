@@ -2,8 +2,8 @@ package urlkey
 
 import "strings"
 
-// fast does what slow does at a tenth of the cost, but only for clean ASCII, which most input is.
-// ok is false if the input needs the whole parser. A fuzz test compares the two.
+// fast gives the result of slow at a tenth of the cost, but only for clean ASCII, as most input is.
+// The result ok is false if the input needs slow. A fuzz test compares fast with slow.
 func (c *Canonicalizer) fast(raw, base string) (l laid, g given, ok bool, err error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		if raw, ok = join(base, raw); !ok {
@@ -15,7 +15,7 @@ func (c *Canonicalizer) fast(raw, base string) (l laid, g given, ok bool, err er
 		return laid{}, given{}, false, nil
 	}
 	follows := true
-	if l.pathEnd == l.portEnd { // an empty path
+	if l.pathEnd == l.portEnd { // an empty path becomes "/"
 		l.url = l.url[:l.portEnd] + "/"
 		l.pathEnd++
 		follows = false
@@ -28,7 +28,7 @@ func (c *Canonicalizer) fast(raw, base string) (l laid, g given, ok bool, err er
 }
 
 // scan reads an absolute URL that the standard's parser would not change, except for an empty path.
-// The host and the escapes must be canonical.
+// scan accepts only canonical hosts and escapes.
 func scan(s string) (l laid, query string, ok bool) {
 	l.url = s
 	i := len("http://")
@@ -62,7 +62,7 @@ func scan(s string) (l laid, query string, ok bool) {
 	return l, query, true
 }
 
-// scanHost reads a name in lower case. Its last label must not look like a number.
+// scanHost reads a host name in lower case. The last label must not look like a number.
 func scanHost(s string, i int) (end int, ok bool) {
 	start, label := i, i
 	for ; i < len(s); i++ {
@@ -84,7 +84,7 @@ func scanHost(s string, i int) (end int, ok bool) {
 	return i, s[label] < '0' || s[label] > '9'
 }
 
-// scanPort reads a port other than the scheme's default. s[i] is the colon.
+// scanPort reads a port other than the scheme's default. The colon before the port is s[i].
 func scanPort(s string, i int) (end int, ok bool) {
 	start, n := i+1, 0
 	for i = start; i < len(s) && '0' <= s[i] && s[i] <= '9' && i-start < 6; i++ {
@@ -97,7 +97,7 @@ func scanPort(s string, i int) (end int, ok bool) {
 	return i, i > start && s[start] != '0' && n <= 65535 && n != own
 }
 
-// scanPart reads octets of one kind and canonical triplets, up to stop or "#".
+// scanPart reads octets of one class and canonical percent escapes, up to stop or "#".
 func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 	for ; i < len(s); i++ {
 		c := s[i]
@@ -131,8 +131,8 @@ func dotted(path string) bool {
 	}
 }
 
-// join resolves a reference against a clean base by cutting and joining strings. The caller must
-// still pass the result to scan.
+// join resolves a reference against a clean base by cutting and joining strings. The result may be
+// unclean, so the caller must pass the result to scan.
 func join(base, ref string) (string, bool) {
 	if !strings.HasPrefix(base, "http://") && !strings.HasPrefix(base, "https://") {
 		return "", false

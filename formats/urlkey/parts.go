@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// KeyOf derives the keys of a canonical URL, such as one read from a table. It returns ErrNotURL if
-// the URL cannot be canonical.
+// KeyOf derives the keys of a canonical URL, such as one read from a table. The error is ErrNotURL
+// if the argument cannot be a canonical URL.
 func KeyOf(canonical string) (Key, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -22,7 +22,7 @@ func KeyOf(canonical string) (Key, error) {
 	return l.key(), nil
 }
 
-// SURT does the same as KeyOf but returns only the sort key.
+// SURT is like KeyOf but returns only the sort key.
 func SURT(canonical string) (string, error) {
 	l, err := layCanonical(canonical)
 	if err != nil {
@@ -61,9 +61,8 @@ func layCanonical(s string) (laid, error) {
 	return l, nil
 }
 
-// Domain returns the unit of sharding of a host name without port: its public suffix (or private
-// suffix) and one more label. A host without such a domain is its own unit. Examples are an IP
-// address, a single label, and a name that is itself a suffix.
+// Domain returns the unit of sharding of a host name without port: the public or private suffix
+// with one more label. The unit of an IP address, a single label or a suffix is the host itself.
 func Domain(host string) string {
 	if isIP(host) {
 		return host
@@ -72,8 +71,8 @@ func Domain(host string) string {
 	return under(host, suffix, host)
 }
 
-// under returns suffix with the label before it. If there is no such label, it returns the argument
-// otherwise.
+// under returns suffix with the host's label before it, or the argument otherwise if there is no
+// such label.
 func under(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
@@ -82,7 +81,7 @@ func under(host, suffix, otherwise string) string {
 	return host[1+strings.LastIndexByte(host[:i], '.'):]
 }
 
-// isIP reports whether a host is an address. A host that ends in a letter is a name, because an
+// isIP reports whether a host is an address. A host that ends in a letter is no address, because an
 // IPv6 address ends in a bracket.
 func isIP(host string) bool {
 	if host == "" || host[0] == '[' {
@@ -95,16 +94,15 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// Hash spreads domains over 64 bits: it is the XXH3-64 of the name, equal on every machine and in
-// every version. In the order of the hashes, the domains of a bucket are adjacent for any number of
-// buckets.
+// Hash returns the XXH3-64 of a domain's name, equal on every machine and in every version. In the
+// order of hashes, the domains of a bucket are adjacent for any number of buckets.
 func Hash(domain string) uint64 { return xxh3.HashString(domain) }
 
 // Bucket maps a domain to one of n reduce buckets, 0 to n-1. Bucket i holds the i-th of n equal
 // ranges of hashes.
 func Bucket(domain string, n int) int { return BucketOf(Hash(domain), n) }
 
-// BucketOf does the same as Bucket for the hash of a domain.
+// BucketOf is like Bucket but takes the hash of a domain.
 func BucketOf(hash uint64, n int) int {
 	if n <= 1 {
 		return 0
@@ -113,26 +111,26 @@ func BucketOf(hash uint64, n int) int {
 	return int(hi)
 }
 
-// Parts are the url_* columns of Common Crawl's cc-index. "" means null.
+// Parts are the url_* columns of Common Crawl's cc-index. An empty string means null.
 //
 // Suffixes follow the Public Suffix List with its default rule "*": an unlisted top-level domain
-// counts as a suffix. Common Crawl has null in that case, and has no such URLs. An IP address has
+// counts as a suffix. Common Crawl has no URLs with unlisted top-level domains. An IP address has
 // no labels, suffixes or domains.
 type Parts struct {
-	HostName         string // url_host_name: www.example.co.uk
-	TLD              string // url_host_tld: uk
-	SecondLast       string // url_host_2nd_last_part: co
-	ThirdLast        string // url_host_3rd_last_part: example
-	FourthLast       string // url_host_4th_last_part: www
-	FifthLast        string // url_host_5th_last_part
-	RegistrySuffix   string // url_host_registry_suffix: co.uk, from the ICANN section only
-	RegisteredDomain string // url_host_registered_domain: example.co.uk
-	PrivateSuffix    string // url_host_private_suffix: co.uk, or for example github.io
-	PrivateDomain    string // url_host_private_domain: example.co.uk
-	NameReversed     string // url_host_name_reversed: uk.co.example.www
-	Protocol         string // url_protocol: http or https
-	Port             int32  // url_port: 0 for the protocol's default port, null in the table
-	Path             string // url_path, from its slash
+	HostName         string // url_host_name, such as www.example.co.uk
+	TLD              string // url_host_tld, such as uk
+	SecondLast       string // url_host_2nd_last_part, such as co
+	ThirdLast        string // url_host_3rd_last_part, such as example
+	FourthLast       string // url_host_4th_last_part, such as www
+	FifthLast        string // url_host_5th_last_part, often null
+	RegistrySuffix   string // url_host_registry_suffix, such as co.uk, from the list's ICANN section only
+	RegisteredDomain string // url_host_registered_domain, such as example.co.uk
+	PrivateSuffix    string // url_host_private_suffix, such as co.uk or github.io
+	PrivateDomain    string // url_host_private_domain, such as example.co.uk
+	NameReversed     string // url_host_name_reversed, such as uk.co.example.www
+	Protocol         string // url_protocol, http or https
+	Port             int32  // url_port; 0 is the protocol's default port, which is null in the table
+	Path             string // url_path, with its first slash
 	Query            string // url_query, without the question mark
 }
 
@@ -163,7 +161,7 @@ func Split(canonical string) (Parts, error) {
 	return p, nil
 }
 
-// splitName fills the parts that only a name has.
+// splitName fills the parts that only a host name has, unlike an IP address.
 func (p *Parts) splitName() {
 	labels := strings.Split(p.HostName, ".")
 	slices.Reverse(labels)
@@ -177,7 +175,7 @@ func (p *Parts) splitName() {
 	p.PrivateSuffix = suffix
 	p.PrivateDomain = under(p.HostName, suffix, "")
 	for !icann && strings.Contains(suffix, ".") {
-		// A private suffix lies below a registry suffix.
+		// The registry suffix is an ending of a private suffix.
 		_, suffix, _ = strings.Cut(suffix, ".")
 		suffix, icann = publicsuffix.PublicSuffix(suffix)
 	}

@@ -2,12 +2,12 @@ package urlkey
 
 import "strings"
 
-// Classes of octets in a canonical URL.
+// The classes of octets in a canonical URL.
 const (
-	unreserved = 1 << iota // RFC 3986, 2.3
-	inPath                 // unescaped in the path of a special URL
-	inQuery                // unescaped in its query
-	inHost                 // in host names that DNS may have
+	unreserved = 1 << iota // octet that RFC 3986, 2.3 calls unreserved
+	inPath                 // octet that stays unescaped in the path of an http URL
+	inQuery                // octet that stays unescaped in the query of an http URL
+	inHost                 // octet that may occur in a DNS name
 )
 
 // class holds the classes of each octet according to the URL Standard.
@@ -19,7 +19,8 @@ var class = func() (t [256]uint8) {
 		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
 			t[c] = unreserved | inPath | inQuery
 		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
-			// These are always escaped. Percent signs are read together with the next two octets.
+			// The URL Standard always escapes these octets. Percent signs are read together with
+			// the next two octets.
 		case c == '\'':
 			t[c] = inPath
 		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':
@@ -53,7 +54,8 @@ func triplet(s string, i int) (octet byte, ok bool) {
 	return hi<<4 | lo, hi != 0xff && lo != 0xff
 }
 
-// unescape decodes the percent-encoded octets of s, once.
+// unescape decodes the percent-encoded octets of s in one pass. Decoded octets may form new
+// escapes.
 func unescape(s string) string {
 	if strings.IndexByte(s, '%') < 0 {
 		return s
@@ -71,7 +73,7 @@ func unescape(s string) string {
 }
 
 // normalizeEscapes decodes percent-encoded unreserved octets and writes the hex digits of the other
-// escapes in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet within two places of a stray
+// escapes in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet within two places after a stray
 // percent sign stays encoded, because the decoded octet could complete another escape.
 func normalizeEscapes(s string) string {
 	first := strings.IndexByte(s, '%')
@@ -80,7 +82,7 @@ func normalizeEscapes(s string) string {
 	}
 	const hex = "0123456789ABCDEF"
 	out := append(make([]byte, 0, len(s)), s[:first]...)
-	stray := -3 // index in out of the last stray percent sign
+	stray := -3 // index, in out, of the last stray percent sign
 	for i := first; i < len(s); i++ {
 		c, ok := triplet(s, i)
 		switch {

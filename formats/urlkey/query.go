@@ -9,10 +9,11 @@ import (
 // names is a set of patterns of parameter names, in lower case.
 type names struct {
 	patterns []string
-	first    [256]bool // first octets of matching names
+	first    [256]bool // set of the first octets of matching names
 }
 
-// newNames checks the patterns. In a pattern, * matches any run of octets and ? any one octet.
+// newNames checks the patterns. In a pattern, * matches any run of octets, and ? matches any single
+// octet.
 func newNames(patterns []string) (names, error) {
 	var n names
 	for _, p := range patterns {
@@ -40,7 +41,7 @@ func lower(c byte) byte {
 	return c
 }
 
-// match reports whether to strip a parameter with this name, in any letter case.
+// match reports whether a pattern matches name, in any letter case.
 func (n *names) match(name string) bool {
 	if name == "" || !n.first[name[0]] {
 		return false
@@ -48,8 +49,8 @@ func (n *names) match(name string) bool {
 	return slices.ContainsFunc(n.patterns, func(p string) bool { return glob(p, name) })
 }
 
-// glob matches name against a pattern in lower case. Its time is proportional to the product of
-// their lengths.
+// glob matches name against a pattern in lower case. The time of glob is proportional to the
+// product of both lengths.
 func glob(pattern, name string) bool {
 	p, s, star, mark := 0, 0, -1, 0
 	for s < len(name) {
@@ -77,7 +78,8 @@ func param(q string) (name, whole, rest string, more bool) {
 }
 
 // canonicalQuery drops empty and tracking parameters and sorts the others by name. Parameters with
-// the same name keep their order. It returns a canonical query unchanged, without allocation.
+// the same name keep their order. canonicalQuery returns a canonical query unchanged, without
+// allocation.
 func (c *Canonicalizer) canonicalQuery(q string) string {
 	clean, last := true, ""
 	for rest, more := q, q != ""; more && clean; {

@@ -2,18 +2,18 @@ package urlkey
 
 import "strings"
 
-// given holds the path and the query of a URL after parsing. Dot segments are resolved. Percent
-// escapes and the order of parameters are those of the input.
+// given holds the path and the query of a parsed URL. The path has no dot segments. Percent escapes
+// and the order of parameters are as in the input.
 type given struct{ path, query string }
 
-// Spelled returns what Canonical returns, and the spelling of the URL in raw. The spelling is "" if
-// it equals the canonical URL. A spelling is the canonical URL with the percent escapes and the
-// order of parameters of the input. The crawler also matches robots.txt against the spelling. Hex
-// digits of escapes are in upper case, because matchers ignore their case.
+// Spelled is like Canonical but also returns the spelling of the URL in raw: the canonical URL with
+// the input's percent escapes and order of parameters. The spelling is "" if it equals the
+// canonical URL. The crawler also matches robots.txt against the spelling. Escapes have upper-case
+// hex digits, because matchers ignore the case of hex digits.
 //
-// The canonical form of a spelling is the canonical URL, and the spelling of a spelling is itself.
-// A spelling may have up to three times MaxLength octets, so that a long spelling is no reason to
-// refuse a URL or to skip matching it.
+// The canonical form of a spelling is the canonical URL. The spelling of a spelling is the same
+// spelling. A spelling may have up to three times MaxLength octets, so that no URL is refused
+// because of a long spelling.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	l, s, err := c.spelled(raw, base)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
 	return l.key(), s, nil
 }
 
-// SpelledURL does the same as Spelled but returns only the URL and its spelling, at half the cost.
+// SpelledURL is like Spelled but returns only the URL and the spelling, at half the cost.
 func (c *Canonicalizer) SpelledURL(raw, base string) (url, spelling string, err error) {
 	l, s, err := c.spelled(raw, base)
 	return l.url, s, err
@@ -36,7 +36,7 @@ func (c *Canonicalizer) spelled(raw, base string) (laid, string, error) {
 	return l, c.spelling(l, g), nil
 }
 
-// spelling returns the URL l as it was given, or "" if that equals l.url.
+// spelling returns the spelling g of the URL l, or "" if the spelling equals l.url.
 func (c *Canonicalizer) spelling(l laid, g given) string {
 	canonical := strings.TrimPrefix(l.url[l.pathEnd:], "?")
 	path, query := upperEscapes(g.path), g.query
@@ -53,23 +53,23 @@ func (c *Canonicalizer) spelling(l laid, g given) string {
 	return s
 }
 
-// spelledQuery returns the given query without the parameters that canonicalization drops.
+// spelledQuery returns the given query without the parameters that canonicalQuery drops.
 func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	normal := normalizeEscapes(given)
 	s := c.kept(upperEscapes(given), normal)
 	if c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
-	// A dropped parameter separated a stray percent sign from an escape. Without it, the escape
-	// would read differently, so use the escapes of the canonical form.
+	// A dropped parameter may have separated a stray percent sign from an escape. The escape would
+	// then change its meaning, so normalized escapes are tried instead.
 	if s = c.kept(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
 	return canonical
 }
 
-// kept returns the parameters of query that canonicalization keeps. normal is the same query with
-// normalized escapes. It has as many parameters as query, because "&" is never decoded.
+// kept returns the parameters of query that canonicalization keeps. The argument normal is query
+// with normalized escapes. Both have the same number of parameters, because "&" is never decoded.
 func (c *Canonicalizer) kept(query, normal string) string {
 	var out strings.Builder
 	out.Grow(len(query))

@@ -49,7 +49,7 @@ func TestSpelled(t *testing.T) {
 	}
 }
 
-// FuzzSpelled checks what the comment of Spelled promises.
+// FuzzSpelled checks the promises in the comment of Spelled.
 func FuzzSpelled(f *testing.F) {
 	for i, s := range seeds {
 		f.Add(s, seeds[len(seeds)-1-i])

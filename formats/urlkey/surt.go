@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// surt returns the sort key of a canonical URL, as the tools of the Internet Archive and Common
-// Crawl build it. The labels of the host are reversed, without "www.". Path and query are unescaped
-// and in lower case. The path has no empty segments and no trailing slash. The query is sorted,
-// without session identifiers.
+// surt returns the sort key of a canonical URL, equal to the key from the tools of the Internet
+// Archive and Common Crawl. A SURT has the labels of the host in reverse order, without "www.". A
+// SURT's path and query are unescaped and in lower case. The path of a SURT has no empty segments
+// and no trailing slash. The query of a SURT is sorted and lacks session identifiers.
 func (l laid) surt() string {
 	var room [256]byte
 	b := appendHost(room[:0], l.url[l.host:l.hostEnd])
@@ -27,8 +27,8 @@ func (l laid) surt() string {
 	return string(b)
 }
 
-// appendHost appends the labels of a host in reverse order, separated by commas. It also reverses
-// the parts of an IPv4 address. It removes the brackets of an IPv6 address.
+// appendHost appends the labels of a host in reverse order, separated by commas. appendHost also
+// reverses the parts of an IPv4 address, and removes the brackets of an IPv6 address.
 func appendHost(b []byte, host string) []byte {
 	if strings.HasPrefix(host, "[") {
 		return append(b, host[1:len(host)-1]...)
@@ -59,13 +59,13 @@ func plain(s string) bool {
 	return true
 }
 
-// minimal unescapes s until nothing is left to unescape. Then it escapes "#", "%" and everything
+// minimal unescapes s until nothing is left to unescape, then escapes "#", "%" and everything
 // except printable ASCII.
 func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
 
-// unescapeAll has the effect of applying unescape until nothing changes, but in one pass. Whenever
-// the last three octets written are a triplet, the octet that they encode replaces them. That octet
-// may complete another triplet. Triplets never overlap, so the order of decoding does not matter.
+// unescapeAll applies unescape until nothing changes, but in one pass. When the last three written
+// octets are a percent escape, unescapeAll replaces them by the encoded octet, which may complete
+// another escape. Escapes never overlap, so the order of decoding does not matter.
 func unescapeAll(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -97,15 +97,15 @@ func escapeOnce(s []byte) string {
 	return out.String()
 }
 
-// Patterns of session identifiers in paths and queries, from URLRegexTransformer of the reference
-// implementation. Each is tried once, in this order.
+// The patterns of session identifiers in paths and queries, from URLRegexTransformer of the
+// reference implementation. surt tries each pattern once, in the order of the list.
 var (
 	pathSessions = []*regexp.Regexp{
 		regexp.MustCompile(`(?is)^(.*/)(?:\((?:[a-z]\([0-9a-z]{24}\))+\)/)([^?]+\.aspx.*)$`),
 		regexp.MustCompile(`(?is)^(.*/)(?:\([0-9a-z]{24}\)/)([^?]+\.aspx.*)$`),
 	}
 	querySessions = []struct {
-		needs   string // in lower case: without it the pattern cannot match
+		needs   string // text, in lower case, without which the pattern cannot match
 		pattern *regexp.Regexp
 	}{
 		{"jsessionid=", regexp.MustCompile(`(?is)^(.*)(?:jsessionid=[0-9a-z]{32})(?:&(.*))?$`)},
@@ -136,8 +136,8 @@ func surtPath(path string) string {
 	return path
 }
 
-// segments removes "." and empty segments of an unescaped path, and resolves "..". It keeps an
-// empty last segment, and a ".." at the root.
+// segments removes "." and empty segments of an unescaped path, and resolves "..". segments keeps
+// an empty last segment, and a ".." at the root.
 func segments(path []byte) []byte {
 	var kept []string
 	for _, s := range strings.Split(string(path), "/")[1:] {
@@ -192,7 +192,8 @@ func sortedArgs(q string) bool {
 	return true
 }
 
-// compareArgs orders arguments by name, then by value. Of equal names, one without "=" comes first.
+// compareArgs orders arguments by name, then by value. Among equal names, an argument without "="
+// comes first.
 func compareArgs(a, b string) int {
 	name, _, _ := strings.Cut(a, "=")
 	other, _, _ := strings.Cut(b, "=")

@@ -231,8 +231,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// These numbers are part of the stored format, because a domain in a new bucket would lose what
-// earlier rounds know of it.
+// The bucket of a domain is part of the stored format. In another bucket, the domain would lose the
+// data of earlier rounds.
 func TestBucketsNeverChange(t *testing.T) {
 	for _, tc := range []struct {
 		domain string
@@ -245,8 +245,8 @@ func TestBucketsNeverChange(t *testing.T) {
 	}
 }
 
-// TestSURT compares with the SURTs that the reference implementation, internetarchive/surt
-// 0.3.1, gave for canonical URLs.
+// TestSURT compares SURTs of canonical URLs with the SURTs of the reference implementation,
+// internetarchive/surt 0.3.1.
 func TestSURT(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "surt.tsv"))
 	if err != nil {
@@ -286,7 +286,7 @@ func TestWHATWG(t *testing.T) {
 	}
 }
 
-// whatwgCase is a case of the URL Standard, in the form of web-platform-tests.
+// whatwgCase is a test case of the URL Standard, in the form of web-platform-tests.
 type whatwgCase struct {
 	Name, Input, Base, Href string
 	Failure                 bool
@@ -303,7 +303,7 @@ func (c whatwgCase) run(t *testing.T) {
 	}
 }
 
-// TestURLStandard checks one case for each rule of the URL Standard.
+// TestURLStandard checks one test case for each rule of the URL Standard.
 func TestURLStandard(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "whatwg.jsonl"))
 	if err != nil {
@@ -337,7 +337,7 @@ func TestWebPlatformTests(t *testing.T) {
 	}
 	for _, e := range entries {
 		var c whatwgCase
-		if json.Unmarshal(e, &c) == nil { // other elements are comments
+		if json.Unmarshal(e, &c) == nil { // an element that is no object is a comment
 			c.run(t)
 		}
 	}

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// standard is the parser of the URL Standard. It corrects two deviations of the library: "^"
-// belongs to the path percent-encode set, and an ASCII domain is only lowercased, even if its
-// punycode is broken. It is safe for concurrent use.
+// standard is the parser of the URL Standard, safe for concurrent use. Its options correct two
+// deviations of the library: "^" belongs to the path percent-encode set, and an ASCII domain is
+// only lowercased, even if its punycode is broken.
 var standard = url.NewParser(
 	url.WithPathPercentEncodeSet(url.PathPercentEncodeSet.Set('^')),
 	url.WithPreParseHostFunc(hideACE),
 	url.WithPostParseHostFunc(func(_ *url.Url, host string) string { return showACE(host) }),
 )
 
-// WHATWG parses raw, relative to base unless that is "". It returns the href as the URL Standard
-// defines it, with fragment and credentials, for any scheme. Errors wrap ErrNotURL, or ErrTooLong
-// if the input has more than 64 KiB.
+// WHATWG parses raw, relative to base unless base is "", and returns the href of the URL Standard.
+// The href includes fragment and credentials. WHATWG accepts any scheme. Errors wrap ErrNotURL, or
+// ErrTooLong if the input has more than 64 KiB.
 func WHATWG(raw, base string) (string, error) {
 	u, err := parse(raw, base)
 	if err != nil {
@@ -32,7 +32,7 @@ func WHATWG(raw, base string) (string, error) {
 	return u.Href(false), nil
 }
 
-// parse runs the slow, complete parser.
+// parse parses raw with the complete parser of the URL Standard.
 func parse(raw, base string) (*url.Url, error) {
 	if len(raw) > maxRaw || len(base) > maxRaw {
 		return nil, fmt.Errorf("parse %s: %w", quoted(raw), ErrTooLong)
@@ -51,8 +51,8 @@ func parse(raw, base string) (*url.Url, error) {
 	return u, nil
 }
 
-// encodeOpaqueEnd percent-encodes the last space of an opaque path if a query or a fragment
-// follows, as the standard's opaque path state does.
+// encodeOpaqueEnd percent-encodes the last space of an opaque path before a query or a fragment, as
+// the URL Standard's opaque path state does.
 func encodeOpaqueEnd(href string) string {
 	if i := strings.IndexAny(href, "?#"); i > 0 && href[i-1] == ' ' {
 		return href[:i-1] + "%20" + href[i:]
@@ -60,7 +60,7 @@ func encodeOpaqueEnd(href string) string {
 	return href
 }
 
-// domains maps non-ASCII names like the standard's "domain to ASCII" with beStrict false.
+// domains maps non-ASCII names as the URL Standard's "domain to ASCII" does with beStrict false.
 var domains = idna.New(
 	idna.MapForLookup(),
 	idna.BidiRule(),
@@ -72,12 +72,12 @@ var domains = idna.New(
 	idna.Transitional(false),
 )
 
-// badHost replaces a refused host. It has a forbidden code point, so the parser fails.
+// badHost replaces a refused host. The parser fails on badHost, which has a forbidden code point.
 const badHost = "\x00"
 
-// hideACE runs domain to ASCII before the parser does so itself. It hides the ACE prefixes ("xn--")
-// of the result from the parser: every label that starts with "xn-" gets a "q" after it, which
-// showACE removes again. IPv6 addresses and hosts of schemes that are not special pass unchanged.
+// hideACE applies "domain to ASCII" before the parser does. The parser must not see the ACE prefix
+// "xn--", so hideACE inserts a "q" after "xn-", which showACE removes again. IPv6 addresses and
+// hosts of schemes that are not special stay unchanged.
 func hideACE(u *url.Url, host string) string {
 	if host == "" || host[0] == '[' || !u.IsSpecialScheme() {
 		return host
@@ -91,7 +91,7 @@ func hideACE(u *url.Url, host string) string {
 
 func showACE(host string) string { return mapLabels(host, "xn-q", "xn-") }
 
-// domainToASCII is the standard's algorithm of that name, in its lenient form.
+// domainToASCII is the lenient form of the URL Standard's algorithm "domain to ASCII".
 func domainToASCII(name string) (string, bool) {
 	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return strings.ToLower(name), true
@@ -103,7 +103,7 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces the prefix old of every label with new.
+// mapLabels replaces the prefix old of every label of host by new.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host

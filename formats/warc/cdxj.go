@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// Capture is one line of a CDXJ index: a stored response and its position.
+// Capture is one line of a CDXJ index, which describes a stored response and its position.
 type Capture struct {
 	// SURT is the sort-friendly form of URL, the line's key.
 	SURT string
 	Date time.Time
 	URL  string
-	// MIME is the media type that the server sent, and Detected the one found in the
-	// content; "" if there is none.
+	// MIME is the media type that the server sent. Detected is the media type found in the content.
+	// Both are "" if unknown.
 	MIME, Detected string
-	Status         int // HTTP status; 0 if there is none
+	Status         int // HTTP status of the response, 0 if there is none
 	Digest         Digest
-	Filename       string // name of the WARC file, as readers resolve it
+	Filename       string // name by which readers find the WARC file
 	Extent         Extent
 	Charset        string
-	Languages      string // ISO 639-3 codes with commas between
-	Redirect       string // where a redirect leads
+	Languages      string // ISO 639-3 codes of the languages, separated by commas
+	Redirect       string // target of a redirect
 	Truncated      Truncation
-	Revisit        bool // the payload is elsewhere
+	Revisit        bool // the record is a revisit, whose payload is in another record
 }
 
-// capturedFields is the JSON of a line. The order and the names of the keys are the same as in
-// pywb's and Common Crawl's indexes, which write numbers as strings.
+// capturedFields is the JSON part of an index line. Names and order of the keys are those of pywb's
+// and Common Crawl's indexes, which write numbers as strings.
 type capturedFields struct {
 	URL       string `json:"url"`
 	MIME      string `json:"mime,omitempty"`
@@ -47,14 +47,14 @@ type capturedFields struct {
 	Truncated string `json:"truncated,omitempty"`
 }
 
-// Index collects the captures of one WARC file and writes them as CDXJ: lines
-// "SURT timestamp JSON", with 14 digits of UTC, in byte order (sort under LC_ALL=C) for
-// pywb's binary search. It takes a few hundred bytes of memory per capture.
+// Index collects the captures of one WARC file and writes them as CDXJ. A line has the SURT, a UTC
+// timestamp of 14 digits, and JSON. The lines are in byte order (LC_ALL=C), for pywb's binary
+// search. An Index takes a few hundred bytes of memory per capture.
 type Index struct {
 	lines []string
 }
 
-// Add adds a capture.
+// Add adds a capture to the index.
 func (x *Index) Add(c Capture) error {
 	status := ""
 	if c.Status != 0 {
@@ -72,7 +72,7 @@ func (x *Index) Add(c Capture) error {
 	}
 	var line strings.Builder
 	line.WriteString(cdxKey(c.SURT) + " " + c.Date.UTC().Format("20060102150405") + " ")
-	enc := json.NewEncoder(&line) // ends the line
+	enc := json.NewEncoder(&line) // Encode also writes the line feed that ends the line
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(fields); err != nil {
 		return fmt.Errorf("cdxj: %q: %w", c.URL, err)
@@ -99,10 +99,10 @@ func cdxKey(surt string) string {
 
 func breaksKey(r rune) bool { return r <= ' ' || r == 0x7f }
 
-// Len is the number of captures.
+// Len returns the number of captures.
 func (x *Index) Len() int { return len(x.lines) }
 
-// WriteTo writes the index, sorted. It implements io.WriterTo.
+// WriteTo writes the sorted index and implements io.WriterTo.
 func (x *Index) WriteTo(w io.Writer) (int64, error) {
 	slices.Sort(x.lines)
 	var written int64

@@ -8,28 +8,29 @@ import (
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 )
 
-// maxHTTPHead bounds the head of an HTTP message in bytes. The payload after a longer
-// one is not checked.
+// maxHTTPHead is the size of the longest accepted head of an HTTP message, in bytes. A payload
+// after a longer head is not checked.
 const maxHTTPHead = 1 << 20
 
-// checker digests a block and its payload as they are read.
+// checker computes the digests of a block and its payload while a caller reads the block.
 //
-// In WARC 1.1 the payload of an HTTP message is its entity body, without chunk framing.
-// Some writers digest the framing too, or the whole block. All three count as matches.
+// In WARC 1.1 the payload of an HTTP message is its entity body, without chunk framing. A digest of
+// the entity body, of the body with framing or of the whole block counts as a match, because
+// writers differ.
 type checker struct {
 	wantBlock, wantPayload Digest
 	block                  hash.Hash
 	http                   bool
 
-	head     []byte // head of the HTTP message so far; nil once it is complete
+	head     []byte // head of the HTTP message so far, nil once the head is complete
 	headDone bool
 	lineLen  int
 	large    bool   // the head is larger than maxHTTPHead
 	some     bool   // the message has a body of at least one byte
-	partial  bool   // the record says that part is missing, without a reason
+	partial  bool   // the record says, without a reason, that part of the block is missing
 	start    string // first line of the message
 
-	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without framing; nil if not needed
+	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without framing; unneeded hashes are nil
 	chunks              dechunker
 }
 
@@ -43,7 +44,7 @@ func newChecker(e *Entry) *checker {
 	c.http = mediaType == "application/http" ||
 		mediaType == "" && (e.Type == Response || e.Type == Request || e.Type == Revisit)
 	c.partial = e.Type == Response && e.Header.Get(FieldTruncated) == string(TruncatedUnspecified)
-	if e.Type != Revisit { // a revisit's payload is in another record
+	if e.Type != Revisit { // the payload of a revisit is in another record
 		c.whole = c.wantPayload.hasher()
 		if c.http {
 			c.body = c.wantPayload.hasher()
@@ -68,7 +69,7 @@ func (c *checker) add(p []byte) {
 	}
 }
 
-// takeHead moves the head's part of p to c.head and returns the rest.
+// takeHead moves the part of p that belongs to the head to c.head, and returns the rest.
 func (c *checker) takeHead(p []byte) []byte {
 	begin := 0
 	for i, b := range p {
@@ -85,7 +86,7 @@ func (c *checker) takeHead(p []byte) []byte {
 				c.head = nil
 				return p[i+1:]
 			}
-			c.head, begin = c.head[:0], i+1 // the message proper follows (RFC 9110, section 15.2)
+			c.head, begin = c.head[:0], i+1 // drops an interim response; the final response follows (RFC 9110, section 15.2)
 		}
 	}
 	c.head = append(c.head, p[begin:]...)
@@ -104,7 +105,7 @@ func interim(head []byte) bool {
 		len(fields[1]) == 3 && fields[1][0] == '1' && string(fields[1]) != "101"
 }
 
-// endHead looks for a Transfer-Encoding, the only field that affects the payload.
+// endHead looks for Transfer-Encoding, the only field of a complete head that affects the payload.
 func (c *checker) endHead(head []byte) {
 	c.headDone = true
 	c.noteStart(head)
@@ -135,7 +136,7 @@ func (c *checker) takeBody(p []byte) {
 	}
 }
 
-// finish sets s's verdicts.
+// finish sets the verdicts of s.
 func (c *checker) finish(s *Summary) {
 	if c.http && !c.headDone && !c.large {
 		c.noteStart(c.head)
@@ -156,11 +157,11 @@ func (c *checker) finish(s *Summary) {
 	}
 }
 
-// messagePayload returns the verdict on the payload of an HTTP message. problem says if the digest
-// does not cover the entity body, as WARC 1.1 requires.
+// messagePayload returns the verdict on the payload of an HTTP message. The result problem says if
+// the digest covers more than the entity body, against WARC 1.1.
 func (c *checker) messagePayload() (v Verdict, problem string) {
 	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.is(h.Sum(nil)) }
-	onlyHead := !c.headDone && !c.large // then the body's hash covers no bytes
+	onlyHead := !c.headDone && !c.large // the block ended within the head, so the body's hash covers no bytes
 	switch {
 	case matches(c.entity), c.headDone && c.entity == nil && matches(c.body):
 		return Matches, ""
@@ -188,12 +189,12 @@ func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
 	return Differs
 }
 
-// dechunker removes chunk framing from a body (RFC 9112, section 7.1). Like HTTP
-// clients it accepts bare line feeds and ignores chunk extensions. It stops at anything
-// that is not a chunk.
+// dechunker removes chunk framing from a body (RFC 9112, section 7.1). Like HTTP clients, a
+// dechunker accepts bare line feeds and ignores chunk extensions. At malformed chunks a dechunker
+// stops.
 type dechunker struct {
 	state  chunkState
-	size   int64 // the size of the chunk, then how much of the chunk remains
+	size   int64 // size of the chunk while its size is read, then the remaining bytes of the chunk
 	digits int
 }
 
@@ -207,7 +208,7 @@ const (
 	chunkStop
 )
 
-// decode writes the data in p to out. p is the next part of the body.
+// decode writes the chunk data in p, the next part of the body, to out.
 func (d *dechunker) decode(out hash.Hash, p []byte) {
 	for len(p) > 0 && d.state != chunkStop {
 		if d.state == chunkData {
@@ -224,7 +225,7 @@ func (d *dechunker) decode(out hash.Hash, p []byte) {
 	}
 }
 
-// frame reads a byte of framing.
+// frame reads a byte of chunk framing.
 func (d *dechunker) frame(b byte) {
 	switch d.state {
 	case chunkSize:
@@ -256,7 +257,7 @@ func (d *dechunker) frame(b byte) {
 
 func (d *dechunker) sizeEnds() {
 	d.state = chunkData
-	if d.size == 0 { // the last chunk; trailers follow
+	if d.size == 0 { // the last chunk has size 0; trailers follow
 		d.state = chunkStop
 	}
 }

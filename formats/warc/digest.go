@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Digest is a labelled digest of a WARC header: algorithm, colon, value. crawlbatch
-// writes "sha1:" with base32, like Common Crawl. Other writers use other algorithms, and
-// base16 or base64.
+// Digest is a labelled digest of a WARC header: algorithm, colon, value. crawlbatch writes "sha1:"
+// with a base32 value, like Common Crawl. Other writers also use other algorithms, base16 and
+// base64.
 type Digest string
 
 // DigestOf returns the SHA-1 digest of the concatenation of parts.
@@ -27,19 +27,19 @@ func DigestOf(parts ...[]byte) Digest {
 	return Digest("sha1:" + base32.StdEncoding.EncodeToString(h.Sum(sum[:0])))
 }
 
-// Algorithm is the label before the colon, in lower case.
+// Algorithm returns the label before the colon, in lower case.
 func (d Digest) Algorithm() string {
 	algorithm, _, _ := strings.Cut(string(d), ":")
 	return strings.ToLower(algorithm)
 }
 
-// Value is the part after the colon: the column content_digest of cc-index.
+// Value returns the part after the colon, as in the column content_digest of cc-index.
 func (d Digest) Value() string {
 	_, value, _ := strings.Cut(string(d), ":")
 	return value
 }
 
-// hasher returns a new hash of d's algorithm, or nil if that is unknown.
+// hasher returns a new hash of d's algorithm, or nil for an unknown algorithm.
 func (d Digest) hasher() hash.Hash {
 	switch d.Algorithm() {
 	case "sha1", "sha-1":
@@ -54,7 +54,7 @@ func (d Digest) hasher() hash.Hash {
 	return nil
 }
 
-// is reports whether d's value is sum in one of the usual encodings.
+// is reports whether d's value is sum in base16, base32 or base64.
 func (d Digest) is(sum []byte) bool {
 	v := strings.TrimSpace(d.Value())
 	return strings.EqualFold(v, base32.StdEncoding.EncodeToString(sum)) ||
@@ -67,17 +67,17 @@ func (d Digest) is(sum []byte) bool {
 // Verdict is the result of checking a digest.
 type Verdict string
 
-// The verdicts.
+// The verdicts on digests.
 const (
-	// Withheld: the record says that it omits its payload, and has none (WARC-Truncated:
-	// unspecified). It has no digest. Records of early versions of crawlbatch have the digest of
-	// the omitted payload.
+	// Withheld means that the record omits its payload on purpose (WARC-Truncated: unspecified).
+	// Such a record has no digest, or from early crawlbatch versions the digest of the omitted
+	// payload.
 	Withheld Verdict = "withheld"
-	// Unchecked: the digest is missing, its algorithm is unknown, or the digested bytes are in
-	// another record (a revisit's payload).
+	// Unchecked means that the digest is missing, that its algorithm is unknown, or that the
+	// payload of a revisit is in another record.
 	Unchecked Verdict = "unchecked"
-	// Matches: the digest in the header is that of the bytes.
+	// Matches means that the digest in the header equals the digest of the bytes.
 	Matches Verdict = "matches"
-	// Differs: the bytes have another digest.
+	// Differs means that the bytes have another digest than the header says.
 	Differs Verdict = "differs"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Header is the header of a record: its fields in their order.
+// Header holds the header fields of a record, in order.
 type Header []Field
 
 // Get returns the value of the first field called name, ignoring case, or "".
@@ -24,8 +24,8 @@ func (h Header) Get(name string) string {
 	return ""
 }
 
-// uri is Get without angle brackets. Record IDs have them, and wget 1.14 to 1.19 puts
-// them around target URIs.
+// uri is like Get but removes angle brackets. Record IDs have angle brackets, and so have target
+// URIs from wget 1.14 to 1.19.
 func (h Header) uri(name string) string {
 	v := h.Get(name)
 	if len(v) >= 2 && v[0] == '<' && v[len(v)-1] == '>' {
@@ -34,8 +34,8 @@ func (h Header) uri(name string) string {
 	return v
 }
 
-// dateLayouts are the precisions of W3C-DTF that WARC 1.1 allows; Go accepts fractions of seconds
-// with all of them. The last layout is that of ARC files, which also occurs in WARC files.
+// dateLayouts are the layouts of W3C-DTF that WARC 1.1 allows. Package time accepts fractions of
+// seconds with every layout. The last layout comes from ARC files and also occurs in WARC files.
 var dateLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02", "2006-01", "2006", "20060102150405",
 }
@@ -50,7 +50,7 @@ func parseDate(s string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%s %q is not a date", FieldDate, s)
 }
 
-// Reasons why a header cannot be read.
+// The reasons why a header cannot be read.
 var (
 	errNoVersion    = errors.New(`no line "WARC/…" where a record should begin`)
 	errHeaderLarge  = errors.New("the header is larger than allowed")
@@ -60,9 +60,9 @@ var (
 	errMemberHeader = errors.New("no gzip member begins here")
 )
 
-// readHeader reads the version line and the fields up to the blank line, at most limit
-// bytes. It accepts bare LF and folded fields (WARC 1.0), and skips blank lines before
-// the version and lines without a colon.
+// readHeader reads the version line and the fields up to the blank line, at most limit bytes.
+// readHeader accepts bare LF and folded fields (WARC 1.0). readHeader skips blank lines before the
+// version, and lines without a colon.
 func readHeader(br *bufio.Reader, limit int) (version string, h Header, err error) {
 	left := limit
 	for version == "" {
@@ -78,7 +78,7 @@ func readHeader(br *bufio.Reader, limit int) (version string, h Header, err erro
 		}
 		version = string(bytes.TrimSpace(line))
 	}
-	var value []byte // value of the last field, to which folded lines are appended
+	var value []byte // value of the last field, which folded lines continue
 	for {
 		line, err := readLine(br, &left)
 		if err != nil {
@@ -134,7 +134,7 @@ func readLine(br *bufio.Reader, left *int) ([]byte, error) {
 	}
 }
 
-// contentLength is the length of the record's block.
+// contentLength returns the length of the record's block, in bytes.
 func (h Header) contentLength() (int64, error) {
 	n, err := strconv.ParseInt(h.Get(FieldContentLength), 10, 64)
 	if err != nil || n < 0 {

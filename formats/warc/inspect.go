@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Finding describes a record, or a stretch of the file without one.
+// Finding describes a record, or a damaged stretch of the file.
 type Finding struct {
 	Extent
 	Type      Type      `json:"type,omitempty"`
@@ -22,17 +22,17 @@ type Finding struct {
 	Payload       Verdict `json:"payload_digest,omitempty"`
 	// Problems are faults that did not prevent reading the record.
 	Problems []string `json:"problems,omitempty"`
-	// Damage is the reason why this stretch has no whole record. It is "" for a record.
+	// Damage is the reason why a stretch of the file has no whole record, or "" for a record.
 	Damage string `json:"damage,omitempty"`
 }
 
-// Sound reports whether the record is whole and contradicts none of its digests.
+// Sound reports whether the record is whole and no digest differs.
 func (f Finding) Sound() bool {
 	return f.Damage == "" && f.Block != Differs && f.Payload != Differs
 }
 
 // Inspect reads a WARC file and checks the digests of every record. The findings report faults of
-// the file. An error comes from reading in and ends the iteration.
+// the file. An error comes from the reader in and ends the iteration.
 func Inspect(in io.Reader) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		r := NewReader(in, ReaderOptions{Check: true})

@@ -12,18 +12,18 @@ import (
 
 // ReaderOptions configure a Reader. The zero value is valid.
 type ReaderOptions struct {
-	// Check makes Finish verify block and payload digests, with up to four hashes.
+	// Check makes Finish verify block and payload digests, which takes up to four hashes.
 	Check bool
 }
 
-// maxHeader bounds a record's header in bytes.
+// maxHeader is the size of the largest accepted record header, in bytes.
 const maxHeader = 256 << 10
 
-// DamageError describes a stretch of a file without a whole record. Reading can
-// continue after it.
+// DamageError describes a stretch of a file without a whole record. Reading can continue after a
+// DamageError.
 type DamageError struct {
-	Extent       // the stretch that was skipped
-	Err    error // why
+	Extent       // position of the skipped stretch
+	Err    error // reason of the damage
 }
 
 func (e *DamageError) Error() string {
@@ -32,34 +32,34 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Reader reads the records of a plain or gzip WARC file one after the other, as a stream. It is not
-// safe for concurrent use.
+// Reader reads the records of a plain or gzip WARC file one after the other, as a stream. A Reader
+// is not safe for concurrent use.
 type Reader struct {
 	opt     ReaderOptions
 	src     *source
 	plain   bool
-	begun   bool // plain is set
+	begun   bool // the field plain is set
 	member  gzip.Reader
-	content *bufio.Reader // the content of the member; src itself in a plain file
+	content *bufio.Reader // decompressed content of the member; in a plain file, the file itself
 
 	memberOffset int64
-	inMember     bool // another record follows in the same member
+	inMember     bool // the same gzip member holds another record
 	current      *Entry
 	scratch      []byte
 	probe        gzip.Reader
-	reread       int64 // bytes read again after damage
+	reread       int64 // number of bytes read again after damage
 	err          error // final
 }
 
-// NewReader returns a Reader of the WARC file in r. If r can seek, it also finds records
-// inside the stretch that a damaged member seemed to span.
+// NewReader returns a Reader of the WARC file in r. If r can seek, the Reader also finds records
+// inside the stretch that a damaged gzip member seemed to span.
 func NewReader(r io.Reader, opt ReaderOptions) *Reader {
 	rd := &Reader{opt: opt, scratch: make([]byte, 32<<10)}
 	rd.Reset(r, 0)
 	return rd
 }
 
-// Reset makes the Reader read r, whose first byte is at offset base of its file.
+// Reset makes the Reader read in, whose first byte is at offset base of its file.
 func (r *Reader) Reset(in io.Reader, base int64) {
 	if r.src == nil {
 		r.src = newSource()
@@ -69,7 +69,7 @@ func (r *Reader) Reset(in io.Reader, base int64) {
 	r.current, r.reread, r.err = nil, 0, nil
 }
 
-// ReadAt opens the record at e in a WARC file. A length of 0 means that the length is unknown.
+// ReadAt opens the record at e in a WARC file. An extent of length 0 means an unknown length.
 // Finish reports a wrong length.
 func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	length := e.Length
@@ -90,8 +90,8 @@ func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 }
 
 // Next returns the next record, or io.EOF after the last. After a *DamageError, the caller may call
-// Next again. Any other error comes from the underlying reader and is final. Next first finishes
-// the previous record and returns the error of its Finish.
+// Next again. An error of another type comes from the underlying reader and is final. Next first
+// finishes the previous record and returns the error of that Finish.
 func (r *Reader) Next() (*Entry, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -112,7 +112,7 @@ func (r *Reader) Next() (*Entry, error) {
 	}
 	e := &Entry{Offset: offset, reader: r, summary: Summary{Block: Unchecked, Payload: Unchecked}}
 	if e.Version, e.Header, err = readHeader(r.content, maxHeader); err != nil {
-		if err == io.EOF { // only blank lines
+		if err == io.EOF { // the member holds only blank lines
 			err = errMemberEnd
 		}
 		return nil, r.fail(offset, err)
@@ -171,8 +171,8 @@ func looksPlain(br *bufio.Reader) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(window, "\r\n"), []byte("WARC/")) || !bytes.Contains(window, gzipMagic)
 }
 
-// fail returns the DamageError of the record at offset and moves to where reading can
-// continue. An error of the underlying reader is final.
+// fail returns the DamageError of the record at offset and moves to the next record. An error of
+// the underlying reader is final.
 func (r *Reader) fail(offset int64, cause error) error {
 	r.inMember = false
 	if r.src.err == nil {
@@ -193,20 +193,21 @@ func unexpected(err error) error {
 	return err
 }
 
-// Entry is a record that is being read. Reading it returns its block.
+// Entry is a record that is being read. Read returns the record's block.
 type Entry struct {
-	// Offset is where the record begins. In a gzip file, that is the start of its gzip member.
+	// Offset is the offset of the record in the file, in bytes. In a gzip file, Offset is the start
+	// of the record's gzip member.
 	Offset int64
-	// Version is the record's first line, "WARC/1.1".
+	// Version is the record's first line, such as "WARC/1.1".
 	Version string
 	Type    Type
 	Header  Header
-	// Length of the block in bytes, as the header says.
+	// Length is the length of the block in the header, in bytes.
 	Length int64
 
 	reader   *Reader
-	left     int64 // bytes of the block that are not read yet
-	want     int64 // length of the extent, if it was given
+	left     int64 // number of unread bytes of the block
+	want     int64 // expected length of the extent in bytes, 0 if unknown
 	check    *checker
 	finished bool
 	summary  Summary
@@ -215,29 +216,29 @@ type Entry struct {
 
 // Summary describes a record after it has been read to its end.
 type Summary struct {
-	// Extent of the record. Its length is 0 if the record shares its gzip member with
-	// others, so that it cannot be read alone.
+	// Extent is the position of the record. Its length is 0 if the record shares a gzip member with
+	// other records and cannot be read alone.
 	Extent
 	// Block and Payload are the verdicts on the digests, if ReaderOptions.Check is set.
 	Block, Payload Verdict
-	// StartLine is the first line of the HTTP message in the block, at most 1 KiB of
-	// it, if digests were checked.
+	// StartLine is the first line of the HTTP message in the block, cut to 1 KiB. StartLine is set
+	// only with ReaderOptions.Check.
 	StartLine string
 	// Problems are faults that did not prevent reading the record.
 	Problems []string
 }
 
-// ID is the record's URI, without angle brackets.
+// ID returns the record's URI, without angle brackets.
 func (e *Entry) ID() string { return e.Header.uri(FieldRecordID) }
 
-// TargetURI is the requested URI, without angle brackets.
+// TargetURI returns the requested URI, without angle brackets.
 func (e *Entry) TargetURI() string { return e.Header.uri(FieldTargetURI) }
 
-// Date is the record's WARC-Date in UTC.
+// Date returns the record's WARC-Date in UTC.
 func (e *Entry) Date() (time.Time, error) { return parseDate(e.Header.Get(FieldDate)) }
 
-// Read reads the block up to io.EOF. It returns a *DamageError if the block ends too
-// early or cannot be decompressed.
+// Read reads the block up to io.EOF. Read returns a *DamageError if the block ends too early or
+// cannot be decompressed.
 func (e *Entry) Read(p []byte) (int, error) {
 	if e.err != nil {
 		return 0, e.err
@@ -267,9 +268,8 @@ func (e *Entry) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Finish reads the rest of the record and returns its extent and the verdicts on its
-// digests. Further calls return the same. A *DamageError means that the record is not
-// whole.
+// Finish reads the rest of the record and returns its Summary. Further calls return the same
+// Summary. A *DamageError means that the record is incomplete.
 func (e *Entry) Finish() (Summary, error) {
 	if e.finished {
 		return e.summary, e.err
@@ -303,7 +303,7 @@ func (e *Entry) problem(format string, args ...any) {
 	e.summary.Problems = append(e.summary.Problems, fmt.Sprintf(format, args...))
 }
 
-// end reads the bytes between e's block and the next record, and sets e's extent.
+// end reads the bytes between the block of e and the next record, and sets the extent of e.
 func (r *Reader) end(e *Entry) error {
 	e.summary.Extent.Offset = e.Offset
 	blank, err := skipBlankLines(r.content)
@@ -339,7 +339,7 @@ func (r *Reader) end(e *Entry) error {
 	return nil
 }
 
-// skipBlankLines skips line ends and counts them.
+// skipBlankLines skips blank lines and returns their number.
 func skipBlankLines(br *bufio.Reader) (int, error) {
 	for n := 0; ; {
 		c, err := br.ReadByte()

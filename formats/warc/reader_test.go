@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// transcript writes one line for each finding of Inspect.
+// transcript returns one line for each finding of Inspect.
 func transcript(t testing.TB, in io.Reader) []string {
 	t.Helper()
 	var lines []string
@@ -54,7 +54,7 @@ func gz(t testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// record is a small record in plain text.
+// record returns a small record as plain text.
 func record(kind, block string) string {
 	return fmt.Sprintf("WARC/1.1\r\nWARC-Type: %s\r\nWARC-Date: 2026-11-03T04:05:06Z\r\nWARC-Block-Digest: %s\r\nContent-Length: %d\r\n\r\n%s\r\n\r\n",
 		kind, warc.DigestOf([]byte(block)), len(block), block)
@@ -116,8 +116,8 @@ func TestDamageIsReportedAndPassedOver(t *testing.T) {
 	}
 }
 
-// A damaged deflate stream may swallow the members after it. If the file can seek, the
-// reader still finds them.
+// A damaged deflate stream may swallow the gzip members that follow. If the file can seek, the
+// Reader still finds the swallowed records.
 func TestRecordsThatDamageSwallowedAreFoundAgain(t *testing.T) {
 	b := gz(t, record("resource", strings.Repeat("second ", 50)))
 	for at := range len(b) {
@@ -298,11 +298,11 @@ func TestPayloadDigests(t *testing.T) {
 	}
 }
 
-// counts summarizes the findings in a file.
+// counts holds the numbers of findings in a file.
 type counts struct{ records, damaged, differ, problems int }
 
-// TestFilesOfOtherWriters reads files of other programs, and damaged ones; see
-// testdata/writers/README.md.
+// TestFilesOfOtherWriters reads files of other programs and damaged files (see
+// testdata/writers/README.md).
 func TestFilesOfOtherWriters(t *testing.T) {
 	inspectAll(t, filepath.Join("testdata", "writers"), map[string]counts{
 		"bare-line-feeds.warc":    {records: 2},
@@ -331,7 +331,7 @@ func TestFilesOfOtherWriters(t *testing.T) {
 	})
 }
 
-// TestForeignFiles reads the files beside the project, if they are present.
+// TestForeignFiles reads external WARC files if they are present beside the project.
 func TestForeignFiles(t *testing.T) {
 	dir := filepath.Join("..", "..", "..", "shared", "data", "warc")
 	if _, err := os.Stat(dir); err != nil {
@@ -426,7 +426,7 @@ func FuzzReader(f *testing.F) {
 				}
 			}
 		}
-		for range warc.Inspect(stream(file)) { // the loop must end
+		for range warc.Inspect(stream(file)) { // Inspect must end, whatever the file holds
 		}
 	})
 }

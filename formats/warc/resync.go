@@ -9,12 +9,12 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// source counts the bytes read from the file, for exact offsets, and separates errors of reading
-// the file from faults in its content.
+// source counts the bytes read from the file, for exact offsets. A source also separates read
+// errors from faults in the file's content.
 type source struct {
 	in   io.Reader
-	br   *bufio.Reader // over the source itself
-	read int64         // offset after the bytes in br
+	br   *bufio.Reader // buffer over the source's own Read
+	read int64         // offset of the first byte that br has not read
 	base int64
 	err  error // error of in, except io.EOF
 }
@@ -40,10 +40,10 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// offset is the offset of the next byte of br.
+// offset returns the offset of the next byte of br.
 func (s *source) offset() int64 { return s.read - int64(s.br.Buffered()) }
 
-// seek moves back to an offset, if the file can seek.
+// seek moves back to an offset. The result is false if the file cannot seek.
 func (s *source) seek(offset int64) bool {
 	seeker, ok := s.in.(io.Seeker)
 	if !ok {
@@ -57,26 +57,26 @@ func (s *source) seek(offset int64) bool {
 	return true
 }
 
-// gzipMagic begins a gzip member that uses deflate (RFC 1952, section 2.3.1).
+// gzipMagic is the beginning of every gzip member that uses deflate (RFC 1952, section 2.3.1).
 var gzipMagic = []byte{0x1f, 0x8b, 0x08}
 
-// rereadAllowance bounds how many bytes the search for records may read again. It adds to one more
-// pass over the file.
+// rereadAllowance is the number of bytes that the search for records may read again, in addition to
+// the file's size.
 const rereadAllowance = 64 << 20
 
-// resync moves to the probable beginning of the next record after damage at offset.
+// resync moves to the probable beginning of the next record after a damaged record at offset.
 func (r *Reader) resync(offset int64, cause error) {
 	if r.plain {
 		r.resyncPlain()
 		return
 	}
 	if errors.Is(cause, errMemberEnd) || errors.Is(cause, errHeaderShort) {
-		return // the member was read to its end
+		return // the damaged member was read to its end
 	}
 	if window, _ := r.src.br.Peek(probeSize); errors.Is(cause, gzip.ErrChecksum) && (len(window) == 0 || r.recordInMember(window)) {
 		return // the member seems complete, although its content is wrong
 	}
-	// Reading a damaged member may have consumed the next ones.
+	// Reading a damaged member may have consumed the members that follow.
 	behind := r.src.offset() - offset
 	if behind > 1 && r.reread+behind <= offset+rereadAllowance && r.src.seek(offset+1) {
 		r.reread += behind
@@ -84,7 +84,7 @@ func (r *Reader) resync(offset int64, cause error) {
 	r.resyncGzip()
 }
 
-// probeSize is the number of bytes of a member that decide whether it is a record.
+// probeSize is the number of first bytes of a gzip member in which a record must begin.
 const probeSize = 4 << 10
 
 // resyncGzip moves to the next gzip member that begins like a record.
@@ -99,18 +99,18 @@ func (r *Reader) resyncGzip() {
 		case i == 0:
 			_, _ = br.Discard(1)
 		case i > 0:
-			_, _ = br.Discard(i) // so that the next window begins with the magic number
+			_, _ = br.Discard(i) // makes the next window begin with the magic number
 		case err != nil:
 			_, _ = br.Discard(len(window))
 			return
-		default: // the magic number may begin in the last bytes
+		default: // keeps the last bytes, in which a magic number may begin
 			_, _ = br.Discard(len(window) - len(gzipMagic) + 1)
 		}
 	}
 }
 
 // recordInMember reports whether the gzip member at the start of window begins with the version
-// line of a record. window may cut the member.
+// line of a record. The window may end within the member.
 func (r *Reader) recordInMember(window []byte) bool {
 	if err := r.probe.Reset(bytes.NewReader(window)); err != nil {
 		return false
@@ -120,7 +120,7 @@ func (r *Reader) recordInMember(window []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(begin[:n], "\r\n"), []byte("WARC/"))
 }
 
-// resyncPlain moves to the next version line.
+// resyncPlain moves to the next version line of a plain file.
 func (r *Reader) resyncPlain() {
 	br := r.src.br
 	if startsRecord(br) {

@@ -3,10 +3,11 @@
 //
 // The input is records, with blocks as byte slices or readers. The output is one gzip member per
 // record, with its offset and length, so that any record can be read alone. The reader accepts the
-// files of any writer: WARC 1.0 and 1.1, plain or gzip. It reports damage with its offset and
-// continues after it. No content of a file makes it panic or exceed its memory bounds.
+// files of any writer: WARC 1.0 and 1.1, plain or gzip. The reader reports damage with its offset
+// and continues with the next record. No content of a file makes the reader panic or exceed its
+// memory bounds.
 //
-// It imports the standard library, a gzip implementation, UUIDs and package mediatype.
+// Package warc imports the standard library, a gzip implementation, UUIDs and package mediatype.
 package warc
 
 import (
@@ -30,8 +31,8 @@ const (
 	Metadata Type = "metadata"
 )
 
-// Names of header fields (WARC 1.1, section 5; WARC-Protocol and
-// WARC-Cipher-Suite are the IIPC's registered extensions).
+// The names of header fields (WARC 1.1, section 5). WARC-Protocol and WARC-Cipher-Suite are
+// registered extensions of the IIPC.
 const (
 	FieldType           = "WARC-Type"
 	FieldRecordID       = "WARC-Record-ID"
@@ -55,24 +56,24 @@ const (
 	FieldCipherSuite    = "WARC-Cipher-Suite"
 )
 
-// Content types of blocks.
+// The content types of blocks.
 const (
 	ContentTypeRequest  = "application/http; msgtype=request"
 	ContentTypeResponse = "application/http; msgtype=response"
 	ContentTypeFields   = "application/warc-fields"
 )
 
-// Profiles of revisit records (WARC 1.1, section 6.7).
+// The profiles of revisit records (WARC 1.1, section 6.7).
 const (
 	ProfileIdenticalPayload = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 	ProfileNotModified      = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 )
 
-// Truncation is the reason why a block is shorter than its response (WARC 1.1, section 5.13). It is
-// empty for a whole block.
+// Truncation is the reason why a block is shorter than its response (WARC 1.1, section 5.13).
+// Truncation is "" for a whole block.
 type Truncation string
 
-// The reasons.
+// The reasons for truncation.
 const (
 	TruncatedLength      Truncation = "length"
 	TruncatedTime        Truncation = "time"
@@ -80,8 +81,8 @@ const (
 	TruncatedUnspecified Truncation = "unspecified"
 )
 
-// ErrInvalid means that the Writer refused a record because the result would not be
-// valid WARC. It wrote nothing.
+// ErrInvalid means that the Writer refused a record that would not be valid WARC, and wrote
+// nothing.
 var ErrInvalid = errors.New("not a valid WARC record")
 
 // Field is one line of a WARC header, or of a block of application/warc-fields.
@@ -96,35 +97,34 @@ type Extent struct {
 	Length int64 `json:"length"`
 }
 
-// Record is a record to write.
+// Record is a WARC record to write.
 type Record struct {
 	Type Type
-	// ID is the record's URI, "urn:uuid:…" without angle brackets. If it is empty, the
-	// Writer sets it.
+	// ID is the record's URI, "urn:uuid:…" without angle brackets. The Writer sets an empty ID.
 	ID string
-	// Date is when the capture began, written in UTC with milliseconds.
+	// Date is the time when the capture began. The Writer writes it in UTC with milliseconds.
 	Date time.Time
-	// TargetURI is the requested URI; required except in warcinfo and metadata.
+	// TargetURI is the requested URI. Only warcinfo and metadata records may lack it.
 	TargetURI string
-	// Block holds the parts of the block, which are not copied.
+	// Block holds the parts of the block. The Writer does not copy them.
 	Block [][]byte
 	// PayloadDigest is the digest of the block's entity body, with content codings but without
-	// chunk framing; "" if the record states none.
+	// chunk framing. PayloadDigest is "" if the record has no payload digest.
 	PayloadDigest Digest
 
-	// IPAddress is the address of the server, if there was one.
+	// IPAddress is the address of the server, or the zero Addr.
 	IPAddress netip.Addr
 	// ConcurrentTo lists the IDs of the other records of the same exchange.
 	ConcurrentTo []string
 	Truncated    Truncation
 	// IdentifiedType is the media type detected in the payload.
 	IdentifiedType string
-	// Protocols are the layers that carried the exchange: "http/1.1", "tls/1.3".
+	// Protocols are the protocols of the exchange, such as "http/1.1" and "tls/1.3".
 	Protocols []string
-	// CipherSuite is the TLS suite's name in IANA's registry.
+	// CipherSuite is the name of the TLS cipher suite in IANA's registry.
 	CipherSuite string
 
-	// For revisit records: the profile and the record referred to.
+	// Profile and the RefersTo fields describe a revisit and the record to which it refers.
 	Profile      string
 	RefersTo     string
 	RefersToURI  string
@@ -141,7 +141,7 @@ func Fields(fields ...Field) []byte {
 	for _, f := range fields {
 		b = append(b, f.Name...)
 		b = append(b, ": "...)
-		// A line break would begin another field.
+		// A line break in a value would begin another field.
 		b = append(b, lineBreaks.Replace(f.Value)...)
 		b = append(b, "\r\n"...)
 	}
@@ -150,7 +150,7 @@ func Fields(fields ...Field) []byte {
 
 var lineBreaks = strings.NewReplacer("\r\n", " ", "\r", " ", "\n", " ")
 
-// contentTypes are the content types of blocks.
+// contentTypes maps record types to the content types of their blocks.
 var contentTypes = map[Type]string{
 	Response: ContentTypeResponse, Revisit: ContentTypeResponse, Request: ContentTypeRequest,
 	Warcinfo: ContentTypeFields, Metadata: ContentTypeFields,

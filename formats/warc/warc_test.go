@@ -24,8 +24,7 @@ const (
 	plainBody    = "hello, world"
 )
 
-// testRecords returns one record of each kind that a crawl writes, with references between
-// them.
+// testRecords returns one record of each kind that a crawl writes. The records refer to each other.
 func testRecords() []*warc.Record {
 	request, response := warc.NewID(), warc.NewID()
 	return []*warc.Record{
@@ -72,7 +71,8 @@ func testRecords() []*warc.Record {
 	}
 }
 
-// writeTestFile writes testRecords and returns the file and the extent of each record.
+// writeTestFile writes the records of testRecords, and returns the file, the records and their
+// extents.
 func writeTestFile(t testing.TB) ([]byte, []*warc.Record, []warc.Extent) {
 	t.Helper()
 	var file bytes.Buffer
@@ -143,7 +143,7 @@ func TestEveryRecordIsReadAtItsExtent(t *testing.T) {
 			t.Errorf("record %d: %s at %+v, %q, %v", i, e.ID(), s.Extent, s.Problems, err)
 		}
 	}
-	// A wrong extent is detected.
+	// Finish must report an extent that is one byte too long.
 	long := extents[1]
 	long.Length++
 	e, err := warc.ReadAt(bytes.NewReader(file), long, warc.ReaderOptions{})
@@ -172,7 +172,7 @@ func TestSameRecordsAreTheSameBytes(t *testing.T) {
 	first, records, _ := writeTestFile(t)
 	var again bytes.Buffer
 	w := warc.NewWriter(&again)
-	for _, rec := range records { // the records have their IDs now
+	for _, rec := range records { // writes the records again, which now have IDs
 		if _, err := w.Write(rec); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,8 @@ func TestHeaderOfAResponse(t *testing.T) {
 		"WARC-Protocol: tls/1.3",
 		"WARC-Cipher-Suite: TLS_AES_128_GCM_SHA256",
 		"WARC-Identified-Payload-Type: text/html",
-		// The payload: printf "hello, world" | sha1sum | xxd -r -p | base32
+		// The expected payload digest is the output of: printf "hello, world" | sha1sum | xxd -r -p
+		// | base32
 		"WARC-Block-Digest: sha1:" + warc.DigestOf([]byte(responseHead+chunkedBody)).Value(),
 		"WARC-Payload-Digest: sha1:W7RD5QU26IVQWTSB3IY6Q2GVOITBEHEE",
 		"Content-Type: application/http; msgtype=response",
@@ -256,7 +257,7 @@ func TestRefusedRecordsLeaveNoTrace(t *testing.T) {
 	}
 }
 
-// fullDisk accepts n bytes.
+// fullDisk is a writer that accepts n bytes and then fails.
 type fullDisk struct{ n int }
 
 var errFull = errors.New("no space left on device")
@@ -297,7 +298,7 @@ func TestAFailedWriteEndsTheWriterAtTheLastWholeRecord(t *testing.T) {
 }
 
 func TestDigest(t *testing.T) {
-	// printf '' | sha1sum | xxd -r -p | base32
+	// The digest of an empty payload is the output of: printf '' | sha1sum | xxd -r -p | base32
 	const empty = warc.Digest("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")
 	if got := warc.DigestOf(); got != empty {
 		t.Errorf("DigestOf() = %s, want %s", got, empty)
@@ -321,8 +322,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// FuzzWriter checks that a record is refused or read back unchanged, whatever the web puts
-// into its URL, type and body.
+// FuzzWriter checks that the Writer refuses a record or the Reader reads the record back unchanged.
+// URL, type and body are arbitrary.
 func FuzzWriter(f *testing.F) {
 	f.Add("http://a.example/", "text/html", []byte("HTTP/1.1 200 OK\r\n\r\nbody"), false)
 	f.Add("http://a.example/\r\nWARC-Type: warcinfo", "a\x00b", []byte("WARC/1.1\r\n\r\n"), true)

@@ -14,14 +14,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc/warciotest"
 )
 
-// TestWarcioReadsEveryRecordWhereItIs reads a file of this package with another program.
+// TestWarcioReadsEveryRecordWhereItIs reads a file of package warc with another program, warcio.
 func TestWarcioReadsEveryRecordWhereItIs(t *testing.T) {
 	warciotest.Need(t)
 	var file bytes.Buffer
 	w := warc.NewWriter(&file)
 	records := testRecords()
 	random := rand.New(rand.NewPCG(1, 2))
-	for i := range 50 { // incompressible bodies of all sizes, up to several gzip buffers
+	for i := range 50 { // writes incompressible bodies of all sizes, up to several gzip buffers
 		body := make([]byte, random.IntN(1<<uint(i%18+1)))
 		for j := range body {
 			body[j] = byte(random.Uint32())

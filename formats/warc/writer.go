@@ -12,44 +12,43 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// version begins every record of a Writer.
+// version is the first line of every record of a Writer.
 const version = "WARC/1.1\r\n"
 
 // dateFormat is W3C-DTF with milliseconds (WARC 1.1, section 5.4).
 const dateFormat = "2006-01-02T15:04:05.000Z"
 
-// Writer writes records, each as its own gzip member, to an io.Writer. It does not
-// buffer: when Write returns, all bytes of the record have been passed on. Only one
-// goroutine may use it at a time. It needs no closing.
+// Writer writes records, each as its own gzip member, to an io.Writer. A Writer does not buffer:
+// when Write returns, the io.Writer has all bytes of the record. Only one goroutine may use a
+// Writer at a time. A Writer needs no Close.
 type Writer struct {
 	out        countingWriter
-	end        int64 // end of the last whole record
+	end        int64 // offset of the end of the last whole record
 	warcinfoID string
-	header     []byte // reused
+	header     []byte // buffer for the header of a record, reused
 	err        error  // error of the first write that failed
 }
 
-// compressors are reused, because each takes over 1 MiB. A process writes few records at a time,
-// even with many open files. They use the fastest level, because pages are always written and
-// seldom read.
+// compressors pools gzip writers, because each takes over 1 MiB. A process writes few records at a
+// time, even with many open files. The compression level is the fastest, because every page is
+// written but few are read.
 var compressors = sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
+	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // NewWriterLevel cannot fail, because the level is valid
 	return z
 }}
 
 // NewWriter returns a Writer of a WARC file that begins with the first byte of w.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: countingWriter{w: w}} }
 
-// NewID returns a random record ID, "urn:uuid:…". Records that name each other need
-// their IDs before they are written: a request is concurrent to its response.
+// NewID returns a random record ID, "urn:uuid:…". Records that refer to each other, such as request
+// and response, need IDs before the first Write.
 func NewID() string { return uuid.New().URN() }
 
-// Write writes one record and returns its extent. It sets rec.ID if that is empty.
+// Write writes one record and returns its extent. Write sets an empty rec.ID.
 //
-// It refuses a record that cannot be written as WARC with ErrInvalid, and can then
-// write the next one. Any other error comes from the underlying writer and
-// is final: the file may end with part of a record, after the last
-// extent that Write returned.
+// Write returns ErrInvalid for a record that WARC cannot represent. The caller may then write other
+// records. Other errors come from the underlying writer and are final: the file may end with part
+// of a record, after the last returned extent.
 func (w *Writer) Write(rec *Record) (Extent, error) {
 	if w.err != nil {
 		return Extent{}, w.err
@@ -82,7 +81,7 @@ func (w *Writer) writeMember(rec *Record) error {
 	z := compressors.Get().(*gzip.Writer)
 	z.Reset(&w.out)
 	defer func() {
-		z.Reset(io.Discard) // the pool must not keep a file open
+		z.Reset(io.Discard) // releases the file, so that the pool does not keep it
 		compressors.Put(z)
 	}()
 	if _, err := z.Write(w.header); err != nil {
@@ -99,7 +98,7 @@ func (w *Writer) writeMember(rec *Record) error {
 	return z.Close()
 }
 
-// makeHeader sets w.header to the record's header with the blank line after it.
+// makeHeader sets w.header to the record's header and the blank line that ends the header.
 func (w *Writer) makeHeader(rec *Record) error {
 	length := 0
 	for _, part := range rec.Block {
@@ -142,7 +141,7 @@ func (w *Writer) makeHeader(rec *Record) error {
 	return h.err
 }
 
-// headerWriter appends header fields and keeps the first error.
+// headerWriter appends fields to a header and keeps the first error.
 type headerWriter struct {
 	b   []byte
 	err error
@@ -159,19 +158,19 @@ func (h *headerWriter) add(name, value string) {
 	h.b = append(h.b, "\r\n"...)
 }
 
-// addSome adds the field unless it is empty.
+// addSome adds a field unless value is empty.
 func (h *headerWriter) addSome(name, value string) {
 	if value != "" {
 		h.add(name, value)
 	}
 }
 
-// addURI adds a field with its value in angle brackets.
+// addURI adds a field with the URI in angle brackets.
 func (h *headerWriter) addURI(name, uri string) {
 	h.add(name, "<"+uri+">")
 }
 
-// countingWriter counts the bytes that w accepted.
+// countingWriter is a writer that counts the bytes that w accepted.
 type countingWriter struct {
 	w io.Writer
 	n int64

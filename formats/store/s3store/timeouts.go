@@ -16,7 +16,7 @@ import (
 // an upload in parts has a longer limit, because a server may join the parts before it answers.
 const (
 	connecting = 10 * time.Second
-	prompt     = 30 * time.Second // until a response begins, and until its body ends
+	prompt     = 30 * time.Second // limit until a response begins, and until its body ends
 	silence    = 2 * time.Minute  // limit for requests that give the server much work, and for the wait for a byte
 	slowest    = 256 << 10        // slowest accepted rate, in bytes per second
 )

@@ -1,4 +1,4 @@
-// Package tabletest writes and reads tables in tests. A failure ends the test.
+// Package tabletest writes and reads tables in tests. A failure of any function ends the test.
 package tabletest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// Write stores rows as the object key, in the order given.
+// Write stores rows in the given order as the object key.
 func Write[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, opts ...table.WriterOption) manifest.File {
 	t.Helper()
 	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "rows.parquet"), opts...)

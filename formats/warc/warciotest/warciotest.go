@@ -1,8 +1,8 @@
 // Package warciotest reads WARC files in tests with npm's warcio, an independent reader.
 //
 // The input is files, the extents of their records, and an environment variable that names the
-// node_modules directory with warcio. The output is each record as warcio read it. The package
-// imports only the standard library and formats/warc.
+// node_modules directory with warcio. The output is the content of each record as warcio read it.
+// Package warciotest imports only the standard library and formats/warc.
 package warciotest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// Modules is the environment variable that names the node_modules directory.
+// Modules is the environment variable that names the node_modules directory with warcio.
 const Modules = "CRAWLBATCH_WARCIO"
 
 //go:embed read.mjs
@@ -29,17 +29,17 @@ type File struct {
 	Extents []warc.Extent `json:"extents"`
 }
 
-// Record is a record as warcio read it.
+// Record is the content of a record as warcio read it.
 type Record struct {
 	File           string
 	Offset, Length int64
 	Type, ID, URI  string
 	Status         string // HTTP status of a response
-	Block, Payload string // whether each digest holds: "ok" or "differs"; "" if read whole, or without a digest
+	Block, Payload string // verdict on each digest, "ok" or "differs"; "" without a digest or in a whole file
 	Digest         string // WARC-Payload-Digest of the record
 }
 
-// Need skips the test when there is no warcio.
+// Need skips the test if warcio is not installed.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Modules) == "" {
@@ -47,9 +47,9 @@ func Need(t testing.TB) {
 	}
 }
 
-// Read returns the records of each file, read in two ways: from the start of the file (whole), and
-// each alone by its extent (alone). It fails the test if warcio reports an error, and skips it if
-// there is no warcio.
+// Read returns the records of each file, read in two ways: the file from its start (whole), and
+// each record by its extent (alone). An error of warcio fails the test. Without warcio, Read skips
+// the test.
 func Read(t testing.TB, files ...File) (whole, alone map[string][]Record) {
 	t.Helper()
 	Need(t)
