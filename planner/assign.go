@@ -8,21 +8,21 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// partition is a set of groups of one bucket: large ones, each placed by itself, and one run of
-// adjacent small ones. The planner reads a run in one piece.
+// partition is a set of groups of one bucket: single large groups, and one run of adjacent small
+// groups, which the planner reads in one piece.
 type partition struct {
 	bucket  int
 	urls    int64
 	domains int64
 	hosts   int64
-	longest float64 // predicted seconds of its slowest domain
-	large   []int   // indices of groups, in order
-	small   [2]int  // the small groups among groups[small[0]:small[1]]
+	longest float64 // predicted time of the partition's slowest domain, in seconds
+	large   []int   // indices of the large groups, ascending
+	small   [2]int  // run of groups, groups[small[0]:small[1]], whose small groups belong to the partition
 	isLarge func(*group) bool
 }
 
-// seconds predicts how long a partition takes: the time of its slowest domain, or of all
-// its fetches on all slots, whichever is longer.
+// seconds predicts the time of a partition in seconds: the longer of its slowest domain's time and
+// the time of all its fetches on all slots.
 func (r *rules) seconds(urls int64, longest float64) float64 {
 	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
@@ -34,12 +34,12 @@ func (p *partition) add(g *group) {
 	p.longest = max(p.longest, g.longest)
 }
 
-// buckets is the number of reduce buckets for a number of URLs.
+// buckets returns the number of reduce buckets for a number of URLs.
 func (r *rules) buckets(urls int64) int {
 	return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
 }
 
-// assign makes the partitions of groups, which are in order of hash, bucket by bucket.
+// assign makes the partitions of groups, bucket by bucket. The argument groups is in order of hash.
 func (r *rules) assign(groups []group, buckets int) []partition {
 	var out []partition
 	for first := 0; first < len(groups); {
@@ -54,10 +54,10 @@ func (r *rules) assign(groups []group, buckets int) []partition {
 	return out
 }
 
-// assignBucket makes the partitions of one bucket. It first places large groups, the
-// slowest first. Each goes to the partition that has room and the earliest predicted end
-// (longest processing time first: at worst a third above the optimum). Then small groups
-// fill the remaining room, in order.
+// assignBucket makes the partitions of one bucket. assignBucket first places the large groups, the
+// slowest first. Each large group goes to the partition that has room and the earliest predicted
+// end. This method (longest processing time first) is at worst a third above the optimum. Small
+// groups fill the remaining room, in order.
 func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition {
 	total := int64(0)
 	for _, g := range groups[first:end] {
@@ -108,11 +108,11 @@ func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition
 	return parts
 }
 
-// place chooses the partition of a large group.
+// place returns the index of the partition that gets a large group.
 func (r *rules) place(parts []partition, g *group, room int64) int {
 	best, bestSeconds := 0, 0.0
 	for i := range parts {
-		urls, seconds := parts[i].urls+g.urls, math.Inf(1) // infinite if the partition has no room
+		urls, seconds := parts[i].urls+g.urls, math.Inf(1) // the predicted end of a partition without room is infinite
 		if urls <= room || parts[i].urls == 0 {
 			seconds = r.seconds(urls, max(parts[i].longest, g.longest))
 		}
@@ -123,7 +123,7 @@ func (r *rules) place(parts []partition, g *group, room int64) int {
 	return best
 }
 
-// runs calls visit with the groups of a partition, in runs of adjacent ones.
+// runs calls visit with the groups of a partition, in runs of adjacent groups.
 func (p *partition) runs(groups []group, visit func([]group) error) error {
 	for _, i := range p.large {
 		if err := visit(groups[i : i+1]); err != nil {

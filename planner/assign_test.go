@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// web lists URLs of many domains, about n/i URLs for the i-th.
+// web returns URLs of many domains, with about n/i URLs of the i-th domain.
 func web(domains, n int) []string {
 	var out []string
 	for d := 1; d <= domains; d++ {
@@ -25,7 +25,7 @@ func web(domains, n int) []string {
 
 func shuffled(in []string) []string {
 	out := slices.Clone(in)
-	for i := range out { // a fixed permutation
+	for i := range out { // shuffles the URLs, in the same way each time
 		j := int(urlkey.Hash(fmt.Sprint(i)) % uint64(i+1))
 		out[i], out[j] = out[j], out[i]
 	}
@@ -81,8 +81,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// Longest processing time first: 20 slow and many quick domains give 4 partitions of about
-// equal time.
+// The planner must make 4 partitions of about equal time from 20 slow and many quick domains.
 func TestPartitionsAreBalancedByTime(t *testing.T) {
 	var urls []string
 	for d := range 20 {

@@ -11,35 +11,35 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// chooser reads the records in order and merges the records of each URL. It writes the URLs that
-// each domain's budget allows to the chosen list.
+// chooser reads the records in order, merges the records of each URL, and writes the URLs that each
+// domain's budget allows to the chosen list.
 type chooser struct {
 	*rules
 	refused *refusals
-	files   func(seq) string // name of an entry's source
+	files   func(seq) string // returns the name of the source of an entry
 	out     *chosenWriter
-	left    *chosenWriter // URLs that are not planned and have spellings
+	left    *chosenWriter // list of the URLs that are not planned and have spellings
 
 	duplicates int64
-	spent      int64       // URLs planned in earlier rounds of the crawl
-	priorities [1001]int64 // new URLs chosen, by priority
+	spent      int64       // number of URLs planned in earlier rounds of the crawl
+	priorities [1001]int64 // numbers of chosen new URLs by priority
 
-	url     *record // the current URL, merged from its entries so far; nil before the first URL
-	listed  int64   // number of its entries that sources list
+	url     *record // current URL, merged from its entries so far; nil before the first URL
+	listed  int64   // number of the current URL's entries that a source of the user lists
 	domains []*domain
 }
 
-// domain chooses among the URLs of one domain. Without a limit, its URLs are written as
-// they come.
+// domain chooses among the URLs of one domain. Without a limit, the chooser writes the URLs of a
+// domain at once.
 type domain struct {
 	name  string
-	limit int64 // 0 means none
+	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
-	due   []*record // planned before and due again; they use no budget
-	best  worst     // the best new URLs, the worst of them on top
+	due   []*record // URLs that were planned before and are due again, which use no budget
+	best  worst     // best new URLs, with the worst of these on top
 }
 
-// worst is a heap of records, with the record to drop first on top.
+// worst is a heap of records. The record on top is the first to drop.
 type worst []*record
 
 func (w worst) Len() int           { return len(w) }
@@ -52,7 +52,7 @@ func (w *worst) Pop() any {
 	return last
 }
 
-// better orders records by priority, highest first, then by place.
+// better compares records by priority, highest first, then by place in the sources.
 func better(a, b *record) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Seq, b.Seq))
 }
@@ -92,7 +92,7 @@ func (c *chooser) count(r *record) {
 	}
 }
 
-// merge adds another entry of the current URL.
+// merge adds another entry to the current URL.
 func (c *chooser) merge(r *record) {
 	c.count(r)
 	u := c.url
@@ -100,7 +100,7 @@ func (c *chooser) merge(r *record) {
 	u.Depth = min(u.Depth, r.Depth)
 	u.Priority = max(u.Priority, r.Priority)
 	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
-	// Of several WARC records the newest one counts; among equally new ones, the first.
+	// The newest WARC record of a URL counts. Of equally new records, the first counts.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
 		u.Fetches, u.ContentDigest, u.ETag, u.LastModified = r.Fetches, r.ContentDigest, r.ETag, r.LastModified
@@ -108,7 +108,7 @@ func (c *chooser) merge(r *record) {
 	}
 }
 
-// endURL passes the current URL to its domain. The URL has no more entries.
+// endURL passes the current URL to its domain after the URL's last entry.
 func (c *chooser) endURL() error {
 	u := c.url
 	if u == nil {
@@ -149,7 +149,8 @@ func (c *chooser) overBudget(d *domain, u *record) error {
 	return c.refuse(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// leave keeps a URL that is not planned if it has spellings: a redirect may lead to it.
+// leave writes a URL that is not planned to left if the URL has spellings, because a redirect may
+// lead to the URL.
 func leave(left *chosenWriter, u *record) error {
 	if len(u.Spellings) == 0 {
 		return nil
@@ -157,7 +158,7 @@ func leave(left *chosenWriter, u *record) error {
 	return left.put(&record{Hash: u.Hash, PlannedURL: schema.PlannedURL{URL: u.URL, Host: u.Host, Domain: u.Domain, Spellings: u.Spellings}})
 }
 
-// refuse refuses a URL that was read and writes it to left.
+// refuse refuses the URL of a record and passes the record to leave.
 func (c *chooser) refuse(left *chosenWriter, u *record, reason schema.SkipReason, detail string) error {
 	k, err := urlkey.KeyOf(u.URL)
 	if err != nil {
@@ -171,7 +172,7 @@ func (c *chooser) refuse(left *chosenWriter, u *record, reason schema.SkipReason
 	return leave(left, u)
 }
 
-// domain finds or adds a domain of the current group.
+// domain returns a domain of the current group, and adds the domain if necessary.
 func (c *chooser) domain(name string) *domain {
 	for _, d := range c.domains {
 		if d.name == name {
@@ -205,7 +206,8 @@ func (c *chooser) endGroup() error {
 	return nil
 }
 
-// limit is how many new URLs the round may have, and why; -1 means all chosen URLs.
+// limit returns how many new URLs the round may have, and the budget that sets the limit. A limit
+// of -1 allows all chosen URLs.
 func (c *chooser) limit() (limit int64, detail string) {
 	chosen := int64(0)
 	for _, n := range c.priorities {
@@ -221,9 +223,9 @@ func (c *chooser) limit() (limit int64, detail string) {
 	return limit, detail
 }
 
-// cut writes to out all URLs of a list that were planned before, and the best new ones, at most
-// limit. The best have the highest priority, and among equal ones the first place. It refuses the
-// others and writes them to left.
+// cut writes to out all URLs of a list that were planned before, and at most limit new URLs. New
+// URLs with the highest priority come first, then those with the first place. cut refuses the other
+// URLs and passes them to leave.
 func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {

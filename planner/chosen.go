@@ -14,18 +14,18 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// group holds the planned URLs of all domains with one hash. That is one domain, unless
-// hashes collide. Whole groups are assigned to partitions.
+// group holds the planned URLs of the domains with one hash, which is one domain unless hashes
+// collide. A partition gets whole groups.
 type group struct {
 	hash    uint64
 	urls    int64
 	domains int32
 	hosts   int32
-	longest float64 // predicted seconds of its slowest host
-	off     int64   // where its records begin in the chosen list
+	longest float64 // predicted time of the group's slowest host, in seconds
+	off     int64   // offset of the group's first record in the chosen list, in bytes
 }
 
-// chosenList is a scratch file of records, group by group in order of hash.
+// chosenList is a scratch file of records, ordered by group. Groups are in order of hash.
 type chosenList struct {
 	file   *os.File
 	groups []group
@@ -44,7 +44,7 @@ type chosenWriter struct {
 	off   int64
 
 	cur   group
-	hosts map[string]*hostCount // counts of the current group
+	hosts map[string]*hostCount // counts of the current group's URLs by host
 	last  *hostCount
 }
 
@@ -65,7 +65,7 @@ func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
 // begin starts a group.
 func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off} }
 
-// put writes a record to the group of its hash. It starts that group if necessary.
+// put writes a record to the group of its hash. put starts the group if necessary.
 func (w *chosenWriter) put(u *record) error {
 	if w.cur.urls == 0 || w.cur.hash != u.Hash {
 		w.end()
@@ -94,7 +94,7 @@ func (w *chosenWriter) add(u *record) error {
 	return nil
 }
 
-// end closes the current group. A group without URLs is not listed.
+// end closes the current group, and lists the group if it has URLs.
 func (w *chosenWriter) end() {
 	if w.cur.urls > 0 {
 		var domains []string
@@ -108,14 +108,14 @@ func (w *chosenWriter) end() {
 		w.list.groups = append(w.list.groups, w.cur)
 	}
 	if len(w.hosts) > 1024 {
-		w.hosts = map[string]*hostCount{} // clearing a once large map stays expensive
+		w.hosts = map[string]*hostCount{} // makes a new map, because clearing a map that was once large is slow
 	} else {
 		clear(w.hosts)
 	}
 	w.cur, w.last = group{}, nil
 }
 
-// close ends the list, which stays open for reading.
+// close ends the writing of the list. The list stays open for reading.
 func (w *chosenWriter) close() error {
 	w.end()
 	if err := w.buf.Flush(); err != nil {
@@ -151,8 +151,8 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(*recor
 	return nil
 }
 
-// matching calls visit with the groups of the list whose hashes occur in groups, in runs of
-// adjacent ones. Groups are in order of hash.
+// matching calls visit with the groups of the list whose hashes occur in the argument groups, in
+// runs of adjacent groups. Groups are in order of hash.
 func (l *chosenList) matching(groups []group, visit func([]group) error) error {
 	first, end := 0, 0
 	for i := range groups {

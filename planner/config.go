@@ -11,38 +11,38 @@ import (
 var (
 	// ErrConfig means that a value of Config is not allowed.
 	ErrConfig = errors.New("invalid plan configuration")
-	// ErrNothing means that there is no URL to plan: every line of the sources was refused, or
-	// no URL of the frontier is due.
+	// ErrNothing means that no URL can be planned: every line of the sources was refused, or no URL
+	// of the frontier is due.
 	ErrNothing = errors.New("nothing to plan")
 )
 
-// Config says what may be planned, and predicts how long it takes.
+// Config says which URLs may be planned, and holds the figures for the prediction of time.
 type Config struct {
-	PartitionURLs int      // approximate URLs per partition; a domain is never split
-	MaxDepth      int      // deeper URLs are refused
-	StripParams   []string // see urlkey.New
-	Include       []string // scope patterns, see NewScope
+	PartitionURLs int      // approximate number of URLs per partition; a domain is never split
+	MaxDepth      int      // largest accepted number of links from a listed URL
+	StripParams   []string // patterns of query parameters to strip, as urlkey.New takes them
+	Include       []string // patterns of URLs in scope, as NewScope takes them
 	Exclude       []string
-	Stopped       map[string]string // domain or host → why it and its subdomains are stopped
+	Stopped       map[string]string // reasons by domain or host why the host and its subdomains are stopped
 
-	Budget        int            // URLs per domain and crawl; 0 means no bound
-	DomainBudgets map[string]int // the same for one registered domain; 0 means no bound
-	RoundURLs     int64          // URLs per round; 0 means no bound
-	CrawlURLs     int64          // URLs per crawl, earlier rounds included; 0 means no bound
+	Budget        int            // largest number of URLs per domain and crawl; 0 means no bound
+	DomainBudgets map[string]int // budgets of registered domains that replace Budget; 0 means no bound
+	RoundURLs     int64          // largest number of URLs per round; 0 means no bound
+	CrawlURLs     int64          // largest number of URLs per crawl, earlier rounds included; 0 means no bound
 
 	Delay        time.Duration            // least gap between two requests to a host
-	DomainDelays map[string]time.Duration // the same for the hosts of a registered domain
-	Service      time.Duration            // mean time of a fetch
-	Slots        int                      // concurrent fetches of a task
-	PageBytes    int64                    // mean bytes of a page, for the forecast
+	DomainDelays map[string]time.Duration // delays of registered domains that replace Delay
+	Service      time.Duration            // mean time of one fetch
+	Slots        int                      // number of concurrent fetches of a task
+	PageBytes    int64                    // mean size of a page in bytes, for the prediction
 
 	BucketURLs int64 // approximate maximum of URLs per reduce bucket
-	Memory     int64 // bytes held before sorting spills to disk
-	Workers    int   // goroutines that canonicalize and write
+	Memory     int64 // memory for sorting, in bytes, before rows spill to disk
+	Workers    int   // number of goroutines that canonicalize and write
 }
 
-// Default is a Config with every bound at its documented default. Service and
-// PageBytes are means of the public web.
+// Default returns a Config with every bound at its documented default. Service and PageBytes are
+// means of the public web.
 func Default() Config {
 	return Config{
 		PartitionURLs: 50_000, MaxDepth: 15, Budget: 10_000,
@@ -51,7 +51,7 @@ func Default() Config {
 	}
 }
 
-// check returns an error that names the first value that is not allowed.
+// check returns an error for the first value that is not allowed.
 func (c *Config) check() error {
 	for _, v := range []struct {
 		name  string
@@ -92,7 +92,8 @@ func (c *Config) rules() (*rules, error) {
 	return &rules{Config: *c, canonical: canonical, scope: scope}, nil
 }
 
-// budget is the number of URLs that a crawl may plan from a domain; 0 means no bound.
+// budget returns the number of URLs that a crawl may plan from a domain. A budget of 0 means no
+// bound.
 func (r *rules) budget(domain string) int64 {
 	if n, ok := r.DomainBudgets[domain]; ok {
 		return int64(n)
@@ -100,7 +101,7 @@ func (r *rules) budget(domain string) int64 {
 	return int64(r.Budget)
 }
 
-// hostSeconds predicts how long n URLs of one host of a domain take.
+// hostSeconds predicts the time, in seconds, for n URLs of one host of a domain.
 func (r *rules) hostSeconds(domain string, n int64) float64 {
 	delay, ok := r.DomainDelays[domain]
 	if !ok {

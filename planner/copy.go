@@ -12,12 +12,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// copiers is how many files are copied at a time.
+// copiers is the number of files that Copy copies at a time.
 const copiers = 8
 
-// Copy stores the plan of a round as the plan of the same round of another crawl. The copy
-// has the same partitions and rows, and its own ID. Its source is the plan that it copies.
-// An interrupted Copy can be repeated.
+// Copy stores the plan of a round as the plan of the same round of another crawl. The copy has the
+// same partitions and rows, its own ID, and the copied plan as its source. The caller can repeat an
+// interrupted Copy.
 func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, version string) (*manifest.Plan, error) {
 	m := *from
 	m.Header, m.ID, m.Crawl = manifest.Header{}, "", crawl
@@ -52,7 +52,7 @@ func clone(f *manifest.File) *manifest.File {
 	return new(*f)
 }
 
-// copyFile stores a file under another key.
+// copyFile stores the file f under another key.
 func copyFile(ctx context.Context, b store.Bucket, f *manifest.File, key string) error {
 	obj, err := b.Open(ctx, f.Key)
 	if err != nil {

@@ -1,21 +1,21 @@
 // Package planner shards the URLs of a round into partitions.
 //
-// In: sources (package source) and the config. Out: a plan: Parquet files with the URLs
-// of each partition, files with the spellings of other known URLs of their domains, the
+// The input is sources (package source) and the config. The output is a plan. A plan has a Parquet
+// file of URLs for each partition, files with the spellings of known URLs that are not planned, the
 // list of refused entries, and plan.json.
 //
-// The life of an entry:
+// An entry of a source takes these steps:
 //
 //	source ─► canonical form, scope, depth, stops ─► sorted by domain and URL, on disk
 //	       ─► one record a URL, with all its spellings ─► the domain's budget, the round's ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket by predicted time ─► Parquet
 //
-// Copy stores the same plan for a round of another crawl: a reparse needs the plan of the
-// responses that it reads.
+// Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl
+// whose responses it reads.
 //
-// Refused entries are counted and written to refused.parquet with their lines.
+// The planner counts refused entries and lists them, with their lines, in refused.parquet.
 //
-// It promises:
+// Package planner promises:
 //
 //   - the same sources and config give the same bytes and the same plan ID, at any
 //     parallelism;
@@ -24,5 +24,5 @@
 //   - Config.Memory and one domain's budget bound the memory, for any number of URLs;
 //   - Commit writes plan.json last, after all files that it names.
 //
-// It imports formats packages and package source.
+// Package planner imports formats packages and package source.
 package planner

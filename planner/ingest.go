@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// batchEntries is how many entries a worker takes at a time.
+// batchEntries is the number of entries that a worker takes at a time.
 const batchEntries = 256
 
 // batch is a run of entries of one source.
@@ -23,9 +23,9 @@ type batch struct {
 	first   seq
 }
 
-// ingest canonicalizes all entries in parallel, refuses those that are refused whatever the budgets
-// are, and sorts the rest into records. Every record carries its place, so the result does not
-// depend on the order in which workers finish. lines counts the sources' entries.
+// ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
+// sorts the rest as records. Every record carries its place in the sources, so the result does not
+// depend on the order in which workers finish. The result lines is the number of entries.
 func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (lines int64, counts map[schema.SkipReason]int64, err error) {
 	if len(sources) > maxSources {
 		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
@@ -34,7 +34,7 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records *sor
 	for i := range workers {
 		w := &worker{rules: r}
 		workers[i] = w
-		// Two thirds of the memory are for records; refusals are fewer.
+		// Records get two thirds of the memory, because refusals are fewer.
 		if w.records, err = records.sorter(r.Memory / int64(r.Workers) * 2 / 3); err == nil {
 			w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6)
 		}
@@ -72,7 +72,7 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records *sor
 	return lines, counts, nil
 }
 
-// feed cuts a source into batches and counts its entries.
+// feed cuts a source into batches and returns the number of its entries.
 func feed(ctx context.Context, index int, s source.Source, batches chan<- batch) (n int64, err error) {
 	b := batch{first: newSeq(index, 0)}
 	send := func() error {
@@ -99,7 +99,7 @@ func feed(ctx context.Context, index int, s source.Source, batches chan<- batch)
 	return n, send()
 }
 
-// worker is one goroutine's part of ingest.
+// worker holds the state of one goroutine of ingest.
 type worker struct {
 	*rules
 	records *table.Sorter[record]
@@ -119,7 +119,7 @@ func (w *worker) run(batches <-chan batch) error {
 	return nil
 }
 
-// take judges one entry by itself.
+// take judges one entry and adds it to the records or the refusals.
 func (w *worker) take(e *source.Entry, s seq) error {
 	if e.Broken != "" {
 		return w.refused.text(e, s, schema.SkipBadRecord, excerpt(e.Broken))
@@ -129,7 +129,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		return w.refused.text(e, s, reasonOf(err), detailOf(err))
 	}
 	spellings := w.respelled(k.URL, e)
-	if e.Content.Filename == "" { // an entry with content was fetched already, so robots.txt is not consulted
+	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
 		spellings = spellings.Add(spelling)
 	}
 	if reason, detail := w.judge(k, e.Depth); reason != "" && e.Due {
@@ -138,7 +138,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		}); err != nil || len(spellings) == 0 {
 			return err
 		}
-		e = &source.Entry{Depth: e.Depth} // only its spellings count
+		e = &source.Entry{Depth: e.Depth} // keeps only the spellings, because the entry itself is refused
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
 	}
@@ -146,11 +146,11 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	return w.records.Add(&rec)
 }
 
-// respelled returns an entry's spellings as spellings of its current URL. It removes parameters
-// that the config strips now, so fewer spellings may remain.
+// respelled returns an entry's spellings as spellings of its current URL. respelled removes
+// parameters that the config now strips, so fewer spellings may remain.
 func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	if url == e.URL {
-		return e.Spellings // nothing is stripped from the URL, so nothing is stripped from its spellings
+		return e.Spellings // the URL is unchanged, so its spellings lose no parameter
 	}
 	for _, old := range e.Spellings {
 		if of, spelling, err := w.canonical.SpelledURL(old, ""); err == nil && of == url {
@@ -160,7 +160,7 @@ func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	return s
 }
 
-// stopped returns why a host, or a domain that it belongs to, is stopped.
+// stopped returns the reason why a host, or a domain above the host, is stopped.
 func (r *rules) stopped(host string) (why string, ok bool) {
 	if len(r.Stopped) == 0 {
 		return "", false
@@ -173,7 +173,7 @@ func (r *rules) stopped(host string) (why string, ok bool) {
 	return why, ok
 }
 
-// judge returns why a URL is refused whatever the budgets are; "" if it is not.
+// judge returns the reason, other than budgets, why a URL is refused, or "".
 func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
 	if why, ok := r.stopped(k.Host); ok {
 		return schema.SkipStopped, why
@@ -187,8 +187,8 @@ func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, deta
 	return "", ""
 }
 
-// Judge returns how a plan treats one text: its keys, and the reason why it is refused
-// before any budget applies (empty if it is not refused).
+// Judge returns the keys of the URL in a text, and the reason, other than budgets, why a plan
+// refuses the URL. The reason of an accepted URL is "".
 func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
 	r, err := cfg.rules()
 	if err != nil {

@@ -23,28 +23,28 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// Request says what to plan.
+// Request names the round to plan and the sources of its URLs.
 type Request struct {
 	Crawl   string
 	Round   int
-	Sources []source.Source // in the order in which they count
-	Scratch string          // an empty local directory with room for about twice the sources' size; the caller removes it
-	Version string          // crawlbatch version, for plan.json
-	DryRun  bool            // predict only: the plan has no ID and no files and cannot be committed
+	Sources []source.Source // sources of URLs; of equal entries, the first source's entry counts
+	Scratch string          // empty local directory with room for twice the sources' size, which the caller removes
+	Version string          // version of crawlbatch, for plan.json
+	DryRun  bool            // only predict: the plan has no ID and no files, and cannot be committed
 }
 
 // Plan is a plan in scratch space.
 type Plan struct {
 	manifest manifest.Plan
-	files    []table.Local // in the order of planFiles; empty after a dry run
+	files    []table.Local // files in the order of planFiles, empty after a dry run
 }
 
-// Manifest is plan.json: the ID, totals, a prediction for each partition, and the counts
-// of what was refused. After a dry run it has no ID and names no files.
+// Manifest returns plan.json, with the ID, totals, a prediction for each partition, and numbers of
+// refusals. After a dry run, the manifest has no ID and names no files.
 func (p *Plan) Manifest() *manifest.Plan { return &p.manifest }
 
 // Make makes a plan in scratch space. Errors wrap ErrConfig, ErrNothing, or an error of package
-// source; the user can correct all of them.
+// source. The user can correct the cause of each.
 func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	r, err := cfg.rules()
 	if err != nil {
@@ -85,10 +85,10 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 // picked holds the URLs that the budgets allow.
 type picked struct {
 	chosen *chosenList
-	left   []*chosenList // URLs that have spellings and are not planned
+	left   []*chosenList // lists of URLs that have spellings and are not planned
 	counts map[schema.SkipReason]int64
 
-	scratch []*chosenList // all lists to close
+	scratch []*chosenList // all lists, for closing
 }
 
 func (p *picked) close() (err error) {
@@ -98,8 +98,8 @@ func (p *picked) close() (err error) {
 	return err
 }
 
-// pick chooses the URLs that the budgets allow and counts the refusals that this causes.
-// The caller closes the result, also after an error.
+// pick chooses the URLs that the budgets allow and counts the refused URLs. The caller closes the
+// result, even after an error.
 func pick(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal]) (*picked, error) {
 	p := &picked{}
 	more, err := newRefusals(refused, r.Memory/6)
@@ -110,7 +110,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
 	}
-	// lists makes a chosen list and a list of left URLs, and lets fill write both.
+	// lists makes a list of chosen URLs and a list of left URLs, and calls fill to write both.
 	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
 		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)
 		if err != nil {
@@ -145,7 +145,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	return p, nil
 }
 
-// nothing says why a plan is empty.
+// nothing returns the error that says why a plan is empty.
 func nothing(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 	m := &p.manifest
 	if len(m.Refused) == 0 {
@@ -167,10 +167,10 @@ func nothing(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 		m.Crawl, m.Round, ErrNothing, strings.Join(m.Sources, ", "), strings.Join(why, ", "), advice)
 }
 
-// quotedBroken is how many unreadable records an error quotes.
+// quotedBroken is the number of unreadable records that an error quotes.
 const quotedBroken = 3
 
-// firstBroken describes the first unreadable records.
+// firstBroken describes the first unreadable records of the sources.
 func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error) {
 	var quoted []string
 	for row, err := range refusedRows(ctx, refused) {
@@ -187,7 +187,7 @@ func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error)
 	return strings.Join(quoted, "; "), nil
 }
 
-// predict makes the partitions and their part of the manifest.
+// predict makes the partitions and fills the manifest's list of partitions.
 func (p *Plan) predict(r *rules, groups []group) []partition {
 	m := &p.manifest
 	for _, g := range groups {
@@ -209,7 +209,7 @@ func (p *Plan) predict(r *rules, groups []group) []partition {
 	return partitions
 }
 
-// comparePlanned is the order of a partition file.
+// comparePlanned compares rows in the order of a partition file.
 func comparePlanned(a, b *schema.PlannedURL) int {
 	if c := strings.Compare(a.Host, b.Host); c != 0 {
 		return c
@@ -220,15 +220,15 @@ func comparePlanned(a, b *schema.PlannedURL) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// What plan.json calls the files.
+// The names of the kinds of files in plan.json.
 const (
 	fileUrls      = "plan"
 	fileSpellings = "spellings"
 	fileRefused   = "refused"
 )
 
-// planFiles lists the files that a plan names: for each partition its URLs and, if there
-// are any, its spellings; then the refused entries.
+// planFiles lists the files that a plan names: for each partition its URLs and perhaps its
+// spellings, then the refused entries.
 func planFiles(m *manifest.Plan) []*manifest.File {
 	var files []*manifest.File
 	for i := range m.Partitions {
@@ -281,13 +281,13 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 // partitionWriter writes the files of one partition.
 type partitionWriter struct {
 	scratch string
-	memory  int64 // for one sort, in bytes
+	memory  int64 // memory for one sort, in bytes
 	from    *picked
 	part    *partition
 }
 
-// write writes the partition's planned URLs, and the known URLs of its domains that have
-// spellings and are not planned. If there are none of these, spellings has no path.
+// write writes the partition's planned URLs, and the known URLs of its domains that have spellings
+// and are not planned. Without such known URLs, the result spellings has no path.
 func (w *partitionWriter) write(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	groups := w.from.chosen.groups
 	urls, err = w.sort(ctx, layout.Part(number), func(visit func(*record) error) error {
@@ -314,7 +314,7 @@ func (w *partitionWriter) write(ctx context.Context, number int) (urls, spelling
 	return urls, spellings, err
 }
 
-// sort sorts the records that each visits and writes them in the order of a partition file.
+// sort writes the records that each visits to a file, in the order of a partition file.
 func (w *partitionWriter) sort(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
 	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {
@@ -332,8 +332,8 @@ func (w *partitionWriter) sort(ctx context.Context, name string, each func(visit
 	return table.WriteFile(filepath.Join(w.scratch, name+".parquet"), sorter.Sorted(ctx))
 }
 
-// identify sets the plan's ID and the keys of its files. The ID is the digest of everything
-// that the plan holds.
+// identify sets the plan's ID and the keys of its files. The ID is the digest of the plan's whole
+// content.
 func identify(m *manifest.Plan, version string) error {
 	body, err := manifest.Encode(m)
 	if err != nil {
@@ -354,9 +354,9 @@ func identify(m *manifest.Plan, version string) error {
 	return nil
 }
 
-// Commit stores the plan: its files, then plan.json, which names them. Without
-// plan.json there is no plan. Commit can be repeated after an interruption, or after
-// another process has committed the same plan.
+// Commit stores the plan's files, then plan.json, which names the files. Without plan.json the plan
+// does not exist. A caller can repeat Commit after an interruption, or after another process has
+// committed the same plan.
 func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	m := &p.manifest
 	if m.ID == "" {
@@ -372,8 +372,8 @@ func (p *Plan) Commit(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// upload commits the files. In a repeated Commit, files that were uploaded before are no
-// longer in scratch space.
+// upload commits the plan's files. In a repeated Commit, already uploaded files are no longer in
+// scratch space.
 func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
 	for i, f := range planFiles(&p.manifest) {
 		if _, err := os.Stat(p.files[i].Path); errors.Is(err, os.ErrNotExist) {
@@ -386,8 +386,8 @@ func (p *Plan) upload(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// create stores plan.json and returns the stored plan. The ID is a digest, so an existing
-// plan.json describes this plan; another version of the program may have written it.
+// create stores plan.json and returns the stored plan. An existing plan.json describes the same
+// plan, because the ID is a digest. Another version of crawlbatch may have written that plan.json.
 func create(ctx context.Context, b store.Bucket, m *manifest.Plan) (*manifest.Plan, error) {
 	key := layout.PlanManifest(m.Crawl, m.Round, m.ID)
 	_, err := manifest.Create(ctx, b, key, m)

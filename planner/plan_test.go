@@ -42,7 +42,7 @@ func (l list) Entries(context.Context) iter.Seq2[source.Entry, error] {
 	}
 }
 
-// lines is a source with one entry per line, as in a user's file.
+// lines returns a source with one entry per line, as in a user's file.
 func lines(texts ...string) list {
 	l := list{name: "urls.txt"}
 	for i, text := range texts {
@@ -112,7 +112,7 @@ func planned(parts [][]schema.PlannedURL) []string {
 	return out
 }
 
-// reasons returns "line reason url" for each refusal, by line.
+// reasons returns "line reason url" for each refusal, sorted by line.
 func reasons(rows []schema.Refused) []string {
 	slices.SortStableFunc(rows, func(a, b schema.Refused) int { return int(a.Line - b.Line) })
 	var out []string
@@ -184,8 +184,7 @@ func TestSameInputSameBytes(t *testing.T) {
 			t.Errorf("%s:\n%s", v.name, d)
 		}
 	}
-	// A budget keeps a domain's first lines, so the order matters. Without a budget it does
-	// not.
+	// A budget keeps a domain's first lines. Without a budget the order of lines does not matter.
 	cfg.Budget = 0
 	a, b := plan(t, cfg, lines(urls...)).Manifest(), plan(t, cfg, lines(shuffled(urls)...)).Manifest()
 	if a.ID != b.ID || a.ID == first.ID {
@@ -299,7 +298,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 		"bad number":   {func(c *Config) { c.PartitionURLs = 0 }, lines("http://a/"), ErrConfig},
 	} {
 		cfg := Default()
-		cfg.Memory = 1 << 20 // small enough to spill before the failure
+		cfg.Memory = 1 << 20 // makes the sorter spill before the failure
 		tc.cfg(&cfg)
 		req := request(t, tc.src)
 		if _, err := Make(context.Background(), cfg, req); !errors.Is(err, tc.want) {
@@ -312,7 +311,7 @@ func TestFailuresLeaveNothing(t *testing.T) {
 	}
 }
 
-// failingSource fails after enough entries to spill.
+// failingSource is a source that fails after enough entries to make the sorter spill.
 type failingSource struct{ err error }
 
 func (failingSource) Name() string { return "failing" }
@@ -348,7 +347,7 @@ func TestDryRunPredictsTheSameAndWritesNothing(t *testing.T) {
 	}
 }
 
-// creator is a store that is full after some objects.
+// creator is a store that is full after some number of created objects.
 type creator struct {
 	store.Bucket
 	room int
@@ -378,7 +377,7 @@ func TestPlanExistsOnceItsManifestDoes(t *testing.T) {
 			t.Fatalf("commit %d of %d: %v", room+1, parts+2, err)
 		}
 	}
-	// The same plan from another version of the program is no conflict.
+	// The same plan from another version of crawlbatch is no conflict.
 	again := plan(t, cfg, lines(web(20, 10)...))
 	again.Manifest().Version = "another"
 	if err := again.Commit(ctx, b); err != nil {

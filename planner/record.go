@@ -13,22 +13,22 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// seq is an entry's place among all entries: the source, then the place in it.
+// seq is an entry's place among all entries: the number of its source, then the place in the
+// source.
 type seq uint64
 
 func newSeq(source int, n int64) seq { return seq(source)<<48 | seq(n)&(1<<48-1) }
 
 func (s seq) source() int { return int(s >> 48) }
 
-// maxSources is how many sources a seq can distinguish.
+// maxSources is the largest number of sources that a seq can distinguish.
 const maxSources = 1 << 16
 
-// record is a canonical URL in the planner: its row of the partition file, and the fields
-// that the planner needs for its decisions. Records are sorted by the hash of the domain,
-// the URL and the place, so the URLs of a domain are adjacent and a URL's first entry comes
-// first.
+// record is a canonical URL in the planner, with its row of the partition file and the fields for
+// decisions. Records are sorted by the hash of the domain, the URL and the place. So the URLs of a
+// domain are adjacent, and a URL's first entry comes first.
 type record struct {
-	schema.PlannedURL // SURT is empty until row
+	schema.PlannedURL // SURT is empty until the method row sets it
 	Hash              uint64
 	Seq               seq
 	Due               bool
@@ -50,7 +50,7 @@ func newRecord(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq)
 	}
 }
 
-// compareRecords orders records by domain, URL and place.
+// compareRecords compares records by domain, URL and place.
 func compareRecords(a, b *record) int {
 	if a.Hash != b.Hash {
 		return cmp.Compare(a.Hash, b.Hash)
@@ -58,14 +58,14 @@ func compareRecords(a, b *record) int {
 	return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
 }
 
-// sorters holds one sorter for each of several goroutines, all with the same order.
+// sorters holds one sorter per goroutine. All sorters have the same order.
 type sorters[T any] struct {
 	dir     string
 	compare func(a, b *T) int
 	all     []*table.Sorter[T]
 }
 
-// sorter adds a sorter for one goroutine; it spills at about memory bytes.
+// sorter adds a sorter for one goroutine. The new sorter spills at about memory bytes.
 func (s *sorters[T]) sorter(memory int64) (*table.Sorter[T], error) {
 	one, err := table.NewSorter(s.dir, s.compare, memory)
 	if err == nil {

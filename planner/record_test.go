@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// FuzzRecord checks that a record survives scratch space.
+// FuzzRecord checks that a record is unchanged after encoding and decoding for scratch space.
 func FuzzRecord(f *testing.F) {
 	f.Add("http://www.example.com:8080/a?b=c", "etag", int32(500), uint64(7))
 	f.Add("https://com.com.com/", "", int32(-1), uint64(1)<<63)

@@ -14,10 +14,10 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// maxText bounds the text that is kept of a line that is not a URL, in bytes.
+// maxText is the length of the kept text of a line that is not a URL, in bytes.
 const maxText = 1024
 
-// reasonOf is the skip reason for an error of package urlkey.
+// reasonOf returns the skip reason for an error of package urlkey.
 func reasonOf(err error) schema.SkipReason {
 	switch {
 	case errors.Is(err, urlkey.ErrScheme):
@@ -28,7 +28,7 @@ func reasonOf(err error) schema.SkipReason {
 	return schema.SkipNotURL
 }
 
-// detailOf returns the detail of an error that its reason does not say.
+// detailOf returns the part of an error's text that the skip reason does not already say.
 func detailOf(err error) string {
 	if errors.Is(err, urlkey.ErrHost) {
 		return urlkey.ErrHost.Error()
@@ -36,8 +36,8 @@ func detailOf(err error) string {
 	return ""
 }
 
-// excerpt prepares a text for storage: bounded, valid UTF-8 without NULs, and without the
-// credentials of a URL.
+// excerpt prepares a text for storage. An excerpt has bounded length, is valid UTF-8 without NULs,
+// and has no credentials of a URL.
 func excerpt(s string) string {
 	s = urlkey.WithoutCredentials(s)
 	if len(s) > maxText {
@@ -51,15 +51,15 @@ func excerpt(s string) string {
 	return strings.ReplaceAll(s, "\x00", "\ufffd")
 }
 
-// refusal is a row of refused.parquet and its place.
+// refusal is a row of refused.parquet and the place of its entry.
 type refusal struct {
 	schema.Refused
 	Hash uint64 // hash of the domain
 	Seq  seq
 }
 
-// compareRefusals orders by the hash of the domain (so by bucket, however many buckets
-// there will be), SURT, URL and place.
+// compareRefusals compares refusals by the hash of the domain, SURT, URL and place. The order of
+// hashes is also the order of buckets.
 func compareRefusals(a, b *refusal) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
 }
@@ -75,12 +75,12 @@ func newRefusals(s *sorters[refusal], memory int64) (*refusals, error) {
 	return &refusals{rows: rows, counts: map[schema.SkipReason]int64{}}, err
 }
 
-// text refuses an entry that is not a URL.
+// text adds a refusal of an entry that is not a URL.
 func (r *refusals) text(e *source.Entry, s seq, reason schema.SkipReason, detail string) error {
 	return r.add(refusal{schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, 0, s})
 }
 
-// url refuses a URL and sets the URL's keys in the row.
+// url adds a refusal of a URL and sets the URL's keys in the row.
 func (r *refusals) url(k urlkey.Key, s seq, row schema.Refused) error {
 	row.URL, row.SURT, row.Domain = k.URL, k.SURT, k.Domain
 	return r.add(refusal{row, urlkey.Hash(k.Domain), s})

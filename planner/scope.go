@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Scope decides by patterns which URLs may be planned. It is immutable.
+// Scope decides by patterns which URLs may be planned. A Scope is immutable.
 //
-// In a pattern, * matches any number of characters, and everything else matches itself. A
-// pattern with "://" is compared with the whole canonical URL. Any other pattern with a
-// slash or a star is compared with the URL without its scheme and "://". A bare name
+// In a pattern, * matches any number of characters, and any other character matches itself. A
+// pattern with "://" is compared with the whole canonical URL. Any other pattern with a slash or a
+// star is compared with the URL without its scheme and "://". A bare name, without slash and star,
 // matches a host and its subdomains.
 type Scope struct {
 	include, exclude []pattern
@@ -18,13 +18,13 @@ type Scope struct {
 
 type pattern struct {
 	text  string
-	whole bool     // compared with the whole URL
-	name  bool     // a host name
-	parts []string // between the stars
+	whole bool     // the pattern is compared with the whole URL
+	name  bool     // the pattern is a host name
+	parts []string // parts of the pattern between the stars
 }
 
-// NewScope checks the patterns. Without any include pattern every URL is included;
-// exclude patterns win.
+// NewScope checks the patterns. Without include patterns every URL is included. Exclude patterns
+// override include patterns.
 func NewScope(include, exclude []string) (*Scope, error) {
 	s := &Scope{}
 	for _, list := range []struct {
@@ -45,8 +45,8 @@ func NewScope(include, exclude []string) (*Scope, error) {
 	return s, nil
 }
 
-// Allows reports whether a canonical URL is in scope. If not, why is the pattern that excludes it,
-// or "include" if no include pattern matches.
+// Allows reports whether a canonical URL is in scope. For a URL outside the scope, why is the
+// pattern that excludes the URL, or "include" if no include pattern matches.
 func (s *Scope) Allows(url string) (ok bool, why string) {
 	for i := range s.exclude {
 		if s.exclude[i].match(url) {

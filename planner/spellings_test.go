@@ -24,8 +24,8 @@ func TestSpellingsOfAURLAreUnited(t *testing.T) {
 		name  string
 		known []source.Entry
 		lines string
-		want  []string // nil: the URL is not planned
-		found []string // spellings of the refused row
+		want  []string // spellings in the planned row, nil if the URL is not planned
+		found []string // spellings in the refused row
 	}{
 		{"canonical", nil, "q?a&b q?a&b", []string{}, nil},
 		{"only what changes the resource", nil, "q?a&utm_x=1&b q?a&b#top x/../q?a&b", []string{}, nil},
@@ -72,7 +72,7 @@ func TestSpellingsOfAURLAreUnited(t *testing.T) {
 	}
 }
 
-// If config now strips a parameter, spellings from the frontier lose it too.
+// Spellings from the frontier lose the parameters that the config now strips.
 func TestKnownSpellingsLoseStrippedParameters(t *testing.T) {
 	const url = "http://a.example/q?a&b"
 	entry := func(url string, due bool, spellings ...string) source.Entry {
@@ -81,7 +81,7 @@ func TestKnownSpellingsLoseStrippedParameters(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		known []source.Entry
-		want  []string // nil: the URL is refused for its spellings
+		want  []string // spellings in the planned row, nil if the URL has too many spellings
 	}{
 		{"the place of the parameter alone", []source.Entry{entry("q?a&b&utm_x=1", true, "q?utm_x=1&a&b", "q?a&utm_x=1&b")}, []string{}},
 		{"with others", []source.Entry{entry("q?a&b&utm_x=1", true, "q?b&utm_x=1&a", "%71?%75tm_x=1&a&b")}, []string{"%71?a&b", "q?b&a"}},
@@ -129,7 +129,8 @@ func under(paths []string) []string {
 	return out
 }
 
-// A URL refused for another reason keeps its spelling: a later plan may have it.
+// A URL that is refused for another reason keeps its spelling, because a later plan may include the
+// URL.
 func TestRefusedURLsKeepTheirSpelling(t *testing.T) {
 	cfg := Default()
 	cfg.Budget = 1
@@ -146,7 +147,7 @@ func TestRefusedURLsKeepTheirSpelling(t *testing.T) {
 	}
 }
 
-// Spellings may be three times as long as a canonical URL of the greatest length.
+// A spelling may be three times as long as the longest canonical URL.
 func TestLongSpellingsArePlanned(t *testing.T) {
 	rest := urlkey.MaxLength - len("http://a.example/")
 	var texts []string
@@ -161,7 +162,7 @@ func TestLongSpellingsArePlanned(t *testing.T) {
 	}
 }
 
-// A stored response is never requested, so its URL needs no spellings.
+// A reparse sends no request for a stored response, so the URL needs no spellings.
 func TestStoredResponsesHaveNoSpellings(t *testing.T) {
 	l := lines("http://a.example/%7Ea")
 	l.entries[0].Content = source.Content{At: 1, Filename: "x.warc", Offset: 2, Length: 3}
@@ -171,8 +172,8 @@ func TestStoredResponsesHaveNoSpellings(t *testing.T) {
 	}
 }
 
-// A redirect may lead to a known URL that is not planned. The plan therefore has the
-// spellings of such URLs, beside its domain's URLs.
+// A redirect may lead to a known URL that is not planned. The plan therefore holds the spellings of
+// known URLs too.
 func TestSpellingsOfKnownURLsThatAreNotPlanned(t *testing.T) {
 	known := func(url string, due bool, spellings int) source.Entry {
 		e := source.Entry{URL: url, Due: due, Priority: 1, Fetches: 3, ETag: "x", File: source.FrontierName}

@@ -48,7 +48,7 @@ type Reader struct {
 	scratch      []byte
 	probe        gzip.Reader
 	reread       int64 // number of bytes read again after damage
-	err          error // final
+	err          error // error that ended the reading for good
 }
 
 // NewReader returns a Reader of the WARC file in r. If r can seek, the Reader also finds records

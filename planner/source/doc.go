@@ -1,13 +1,13 @@
 // Package source reads the URLs that a plan starts from: text files, Parquet files, the frontier of
 // earlier rounds, and external WARC files.
 //
-// In: files of the user, standard input, or objects of a store. Out: a stream of entries
-// with their places, in the same order each time. The planner, not this package, decides
-// whether an entry is a URL, in scope or known, so that all refusals are counted and
-// listed in one way.
+// The input is files of the user, standard input, or objects of a store. The output is a stream of
+// entries with their places, in the same order each time. The planner decides whether an entry is a
+// URL, in scope or known, so that refusals from all sources are counted and listed in the same way.
 //
-// It promises bounded memory for any input (endless lines, gzip bombs, damaged Parquet),
-// and errors that name the file, the place and what to do. It imports formats packages only.
+// Package source promises bounded memory for any input, such as endless lines, gzip bombs and
+// damaged Parquet. Errors name the file and the place, and say what to do. Package source imports
+// formats packages only.
 package source
 
 import (
@@ -18,15 +18,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxURL is how many bytes of an entry are kept: one more than the longest text that
-// package urlkey reads, so that a text that was cut is refused as too long.
+// MaxURL is the number of bytes of an entry that are kept. MaxURL is larger than the limit of
+// package urlkey, which therefore refuses a cut text as too long.
 const MaxURL = 64<<10 + 1
 
-// Reasons why a source cannot be planned. The user can correct all of them.
+// The reasons why a source cannot be planned. The user can correct every such source.
 var (
-	// ErrMissing means that no file has the name or matches the pattern.
+	// ErrMissing means that no file has the given name or matches the given pattern.
 	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', or - for standard input")
-	// ErrNoWARC means that the store has no WARC file with the name.
+	// ErrNoWARC means that the store has no WARC file with a given name.
 	ErrNoWARC = errors.New("no such WARC file: are the names those of files in this store?")
 	// ErrEmpty means that the source holds no entry.
 	ErrEmpty = errors.New("the source is empty: it should hold one URL per line, or Parquet rows with a column url")
@@ -36,24 +36,24 @@ var (
 
 // Entry is a URL as a source gives it.
 type Entry struct {
-	URL  string // text of the URL as written; at most MaxURL bytes
-	File string // the file that holds it; "frontier" for URLs that the store knows
-	Line int64  // line or row of the file, from 1; 0 where there is none
+	URL  string // text of the URL as written, at most MaxURL bytes
+	File string // name of the file with the entry, or "frontier" for URLs that the store knows
+	Line int64  // number of the line or row in the file, from 1; 0 without a line
 
-	// Broken says why the record of the URL cannot be read; "" if it can. If it is set, URL may be
-	// any text, for display.
+	// Broken says why the record of the URL cannot be read, or is "" for a readable record. With
+	// Broken, URL is any text for display.
 	Broken string
 
-	Due      bool  // to be planned
-	Spent    bool  // planned in an earlier round of this crawl, so it already counts in the budgets
-	Listed   bool  // listed by a source of the user
-	Priority int32 // 0 to 1000, higher is sooner
-	Depth    int32 // links from the nearest listed URL
+	Due      bool  // the URL is to be planned
+	Spent    bool  // the URL was planned in an earlier round of this crawl, and counts in the budgets
+	Listed   bool  // a source of the user lists the URL
+	Priority int32 // priority from 0 to 1000; a higher priority comes first
+	Depth    int32 // number of links from the nearest listed URL
 
 	// Spellings are the known spellings, except URL itself.
 	Spellings schema.Spellings
 
-	// Results of an earlier fetch.
+	// Fetches and the fields below are results of an earlier fetch.
 	Fetches       int32
 	ContentDigest string
 	ETag          string
@@ -61,23 +61,24 @@ type Entry struct {
 	Content       Content
 }
 
-// Content says where the content with ContentDigest is stored. Zero means unknown.
+// Content is the place of the stored content with ContentDigest. The zero Content means an unknown
+// place.
 type Content struct {
-	At             int64 // when it was captured, milliseconds
+	At             int64 // time of the capture, milliseconds UTC
 	Filename       string
 	Offset, Length int32
 }
 
-// DefaultPriority is the priority of a URL that a source of the user lists: the middle of
-// the scale.
+// DefaultPriority is the priority of a URL that a source of the user lists, the middle of the
+// scale.
 const DefaultPriority = 500
 
-// Source is a list of URLs. Only one goroutine may use it.
+// Source is a list of URLs. Only one goroutine may use a Source.
 type Source interface {
-	// Name is the name that the user gave.
+	// Name returns the name of the source as the user gave it.
 	Name() string
-	// Entries yields the entries in an order that depends only on the content. It stops after
-	// a pair with an error. Standard input can be read once; every other source yields the
-	// same entries each time.
+	// Entries yields the entries in an order that depends only on the content. An error ends the
+	// sequence. Standard input can be read once. All other sources yield the same entries each
+	// time.
 	Entries(ctx context.Context) iter.Seq2[Entry, error]
 }

@@ -16,9 +16,10 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Files returns the source that name denotes: a file, a directory (all files below it except those
-// that start with "." or "_"), a pattern of file names, or "-" for stdin. The first bytes of a file
-// decide whether it is Parquet, gzip or text. Errors wrap ErrMissing.
+// Files returns the source that name denotes: a file, a directory, a pattern of file names, or "-"
+// for stdin. A directory stands for all files below it whose names do not start with "." or "_".
+// The first bytes of a file decide whether Files reads Parquet, gzip or text. Errors wrap
+// ErrMissing.
 func Files(name string, stdin io.Reader) (Source, error) {
 	if name == "-" {
 		return &files{name: name, paths: []string{name}, stdin: stdin}, nil
@@ -77,7 +78,7 @@ func expand(name string) ([]string, error) {
 type files struct {
 	name  string
 	paths []string
-	stdin io.Reader // read instead of paths, if it is set
+	stdin io.Reader // input that replaces paths, if set
 }
 
 func (f *files) Name() string { return f.name }
@@ -104,7 +105,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// read reads one file, or standard input. It returns false to stop.
+// read reads one file, or standard input. The result more is false if the caller must stop.
 func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
 	if f.stdin != nil {
 		return readText(ctx, f.stdin, "stdin", yield)
@@ -113,7 +114,7 @@ func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (
 	if err != nil {
 		return false, fmt.Errorf("%w (%w)", ErrUnreadable, err)
 	}
-	defer file.Close() // it was only read
+	defer file.Close() // an error of Close does not matter after reading
 	var magic [4]byte
 	if n, _ := file.ReadAt(magic[:], 0); n == 4 && string(magic[:]) == "PAR1" {
 		return readParquet(ctx, file, path, yield)
@@ -121,7 +122,7 @@ func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (
 	return readText(ctx, file, path, yield)
 }
 
-// readText reads lines, compressed with gzip or not. Blank lines are not entries.
+// readText reads lines, perhaps compressed with gzip. readText skips blank lines.
 func readText(ctx context.Context, r io.Reader, name string, yield func(Entry) bool) (more bool, err error) {
 	in := bufio.NewReaderSize(r, 256<<10)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -157,8 +158,8 @@ func readText(ctx context.Context, r io.Reader, name string, yield func(Entry) b
 	}
 }
 
-// readLine appends at most MaxURL bytes of the next line to buf, without the line end. It
-// reads and drops the rest.
+// readLine appends at most MaxURL bytes of the next line to buf, without the line end. readLine
+// drops the rest of a longer line.
 func readLine(in *bufio.Reader, buf []byte) ([]byte, error) {
 	for {
 		part, err := in.ReadSlice('\n')

@@ -13,13 +13,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// FrontierName is the name of the frontier as a source.
+// FrontierName is the name by which a user gives the frontier as a source.
 const FrontierName = "frontier"
 
-// Frontier is the source of the URLs that sealed rounds know, by their newest states. The rounds
-// come oldest first. It yields three kinds of URLs, in order of SURT and URL: those that are due at
-// now, those that the crawl has planned before (they count in its budgets), and those with
-// spellings (a list or a redirect may name them). It may yield none without an error.
+// Frontier returns the source of the URLs that sealed rounds know, with their newest states. The
+// argument rounds is sorted, oldest first. Frontier yields URLs that are due at now, URLs that the
+// crawl has planned before, which count in its budgets, and URLs with spellings, which a list or a
+// redirect may name. The URLs are in order of SURT and URL. A frontier without URLs is no error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }
@@ -28,7 +28,7 @@ type frontier struct {
 	bucket store.Bucket
 	crawl  string
 	rounds []*manifest.Sealed
-	now    int64 // ms
+	now    int64 // time at which URLs are due, milliseconds UTC
 }
 
 func (f *frontier) Name() string { return FrontierName }
@@ -47,7 +47,7 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 				yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err))
 				return
 			}
-			// The rows of one URL come oldest first, in the order of the files.
+			// The rows of a URL come oldest first, so the last row has the newest state.
 			if last.URL != "" && last.URL != row.URL && !f.give(&last, yield) {
 				return
 			}
@@ -73,9 +73,8 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return !e.Due && !e.Spent && len(e.Spellings) == 0 || yield(e, nil)
 }
 
-// due reports whether to plan the URL now. A URL that was never fetched is due if its due
-// time has come or it has none. Any other URL is due if it has a due time that has come. A
-// URL with too many spellings is never due.
+// due reports whether to plan the URL now. A URL is due if its due time has come. A URL that was
+// never fetched and has no due time is due too. A URL with too many spellings is never due.
 func (f *frontier) due(r *schema.URLRecord) bool {
 	if schema.Spellings(r.Spellings).Overflow() {
 		return false

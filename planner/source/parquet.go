@@ -10,8 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// readParquet reads the column url of a Parquet file. Nulls and blank values are not entries.
-// The library panics on some damaged files; that becomes ErrUnreadable.
+// readParquet reads the column url of a Parquet file. readParquet skips nulls and blank values, and
+// turns a panic of the library on a damaged file into ErrUnreadable.
 func readParquet(ctx context.Context, file *os.File, name string, yield func(Entry) bool) (more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -51,7 +51,7 @@ func readParquet(ctx context.Context, file *os.File, name string, yield func(Ent
 	return true, nil
 }
 
-// readColumn visits the values of a column chunk until visit or ctx ends it.
+// readColumn calls visit with the values of a column chunk until visit returns false or ctx ends.
 func readColumn(ctx context.Context, chunk parquet.ColumnChunk, visit func(parquet.Value) bool) (more bool, err error) {
 	pages := chunk.Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()

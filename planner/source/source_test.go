@@ -84,7 +84,7 @@ type otherRow struct {
 	Link string `parquet:"link"`
 }
 
-// damaged overwrites all pages of a Parquet file but not its footer.
+// damaged returns a Parquet file whose pages, but not the footer, are overwritten.
 func damaged(file []byte) []byte {
 	out := bytes.Clone(file)
 	footer := len(out) - 8 - int(binary.LittleEndian.Uint32(out[len(out)-8:]))
@@ -101,8 +101,8 @@ func write(t *testing.T, name string, content []byte) string {
 	return path
 }
 
-// TestContract checks the contract of every source: ordered entries, the same entries on a
-// second read, an early stop by the caller or the context.
+// TestContract checks that every source yields ordered entries, yields the same entries on a second
+// read, and stops early for the caller or the context.
 func TestContract(t *testing.T) {
 	two := "http://a.example/1"
 	three := "http://a.example/2"
@@ -136,7 +136,7 @@ func TestContract(t *testing.T) {
 				t.Errorf("read again: %v\n%s", err, d)
 			}
 			for range s.Entries(ctx) {
-				break // the caller may stop early
+				break // a caller may stop the sequence early
 			}
 			ended, cancel := context.WithCancel(ctx)
 			cancel()
@@ -267,7 +267,7 @@ func TestBadSourcesAreNamed(t *testing.T) {
 	}
 }
 
-// found is a row of urls in state found.
+// found returns a row of the dataset urls in state found.
 func found(url string) schema.URLRecord {
 	return schema.URLRecord{SURT: url, URL: url, State: schema.StateFound, FirstSeen: "2026-11.0"}
 }
@@ -319,8 +319,8 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 	}
 }
 
-// The frontier source yields spellings even of URLs that are not due, because a list may
-// name those. A URL with too many spellings is never due.
+// The frontier also yields URLs with spellings that are not due, because a list may name such URLs.
+// A URL with too many spellings is never due.
 func TestFrontierTellsSpellings(t *testing.T) {
 	state := func(url string, s schema.URLState, due int64, spellings ...string) schema.URLRecord {
 		r := found(url)

@@ -19,15 +19,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// WARC is the source of the documents in external WARC files, given by their keys in a
-// store. Each response gives an entry with the location of its record. Each response record
-// that cannot be read gives an entry with the reason. It skips requests, metadata and
-// anything that did not come over HTTP. Entries come in the order of files and records.
+// WARC returns the source of the documents in external WARC files. The argument files lists keys of
+// the store b. Each response gives an entry with the place of its record. Each unreadable response
+// record gives an entry with the reason. WARC skips requests, metadata and responses of other
+// protocols than HTTP. Entries come in the order of files and records.
 func WARC(b store.Bucket, name string, files []string) Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }
 
-// WARCFilesDigest returns a digest that identifies a list of files.
+// WARCFilesDigest returns a digest that identifies a list of WARC files.
 func WARCFilesDigest(files []string) string {
 	sum := sha256.Sum256([]byte(strings.Join(files, "\n")))
 	return hex.EncodeToString(sum[:])
@@ -41,21 +41,22 @@ type warcFiles struct {
 
 func (w *warcFiles) Name() string { return w.name }
 
-// warcBatch is the number of entries of a file that are passed on together.
+// warcBatch is the number of entries of a WARC file that are passed on together.
 const warcBatch = 256
 
-// readEntries is a batch of entries from one file. A batch with an err is the last.
+// readEntries is a batch of entries from one file. A batch with an err is the last batch of its
+// file.
 type readEntries struct {
 	entries []Entry
 	err     error
 }
 
-// Entries reads several files at a time.
+// Entries implements Source and reads several files at a time.
 func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // files being read, in order
+		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // channels of the files that are being read, in the order of the files
 		go func() {
 			defer close(files)
 			for _, key := range w.files {
@@ -138,7 +139,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 	send(nil)
 }
 
-// nextEntry reads the next record. It returns false if the record is not wanted.
+// nextEntry reads the next record and returns its entry, or false if the record is no response.
 func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	broken := func(text, why string) (Entry, bool, error) {
 		if text == "" {
@@ -180,30 +181,31 @@ func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	}, true, nil
 }
 
-// isResponse reports whether a record holds the answer to an HTTP request.
+// isResponse reports whether a record holds the response to an HTTP request.
 func isResponse(rec *warc.Entry) bool {
 	if rec.Type != warc.Response && rec.Type != warc.Revisit {
 		return false
 	}
 	u, err := url.Parse(rec.TargetURI())
 	if err == nil && u.Scheme != "http" && u.Scheme != "https" {
-		return false // dns:, ftp: …
+		return false // a record of another protocol, such as dns or ftp
 	}
 	if err == nil && u.Path == "/robots.txt" && u.RawQuery == "" {
-		return false // not a page, but a list of what a client may request
+		return false // robots.txt is no document
 	}
 	t := mediatype.Essence(rec.Header.Get(warc.FieldContentType))
 	return t == "" || t == "application/http"
 }
 
-// ahead reads an object in large ranges, because it is read from start to end.
+// ahead reads an object in large ranges, because the reader reads the object from start to end.
 type ahead struct {
 	obj store.Object
 	at  int64
 	buf []byte
 }
 
-// aheadBytes is the size of such a range: a file of a gigabyte takes a hundred requests.
+// aheadBytes is the size of a range of ahead, in bytes. A file of a gigabyte takes about a hundred
+// requests.
 const aheadBytes = 8 << 20
 
 // ReadAt implements io.ReaderAt.

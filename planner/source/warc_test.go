@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// archive makes a store with WARC files of the given records.
+// archive returns a store with WARC files of the given records, and the keys of the files.
 func archive(t *testing.T, files ...[]*warc.Record) (store.Bucket, []string) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "archive"), dirstore.Options{})

@@ -15,12 +15,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// maxName bounds the name of a WARC file in a list, in bytes.
+// maxName is the length of the longest accepted name in a list of WARC files, in bytes.
 const maxName = 4 << 10
 
 // ReadWARCNames reads names of WARC files, one per line, plain or gzip, as in Common Crawl's
-// warc.paths.gz. A name is a key of the store, or begins with the store's address. The
-// result is sorted, without duplicates. Errors begin with the list's name.
+// warc.paths.gz. A name is a key of the store, or begins with the store's address. The returned
+// keys are sorted and without duplicates. Errors begin with the list's name.
 func ReadWARCNames(name string, in io.Reader, address string) ([]string, error) {
 	br := bufio.NewReader(in)
 	lines := bufio.NewScanner(br)
