@@ -19,9 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ErrCluster means that the cluster refuses the work or cannot start it. The error says why and
-// what to do. If waiting can help (no cluster answers, a quota is reached), the error also wraps
-// stages.ErrInterrupted, so that a driver that runs as a Job does not fail for good.
+// ErrCluster means that the cluster refuses the work or cannot start it. The message says why and
+// what to do. If waiting can help, for example after no answer or a reached quota, the error also
+// wraps stages.ErrInterrupted. A driver that runs as a Job is then restarted.
 var ErrCluster = errors.New("the cluster does not run it")
 
 // refusal is a one-line error that wraps ErrCluster and its causes.
@@ -33,16 +33,16 @@ type refusal struct {
 func (r *refusal) Error() string   { return r.text }
 func (r *refusal) Unwrap() []error { return append([]error{ErrCluster}, r.causes...) }
 
-// Time limits for a cluster that does not answer the driver.
+// The time limits for a cluster that does not answer the driver.
 const (
-	startPatience = 12 * time.Second // if it has never answered this process, because the address may be wrong
-	patience      = 30 * time.Minute // if it has answered before; its Jobs continue meanwhile
+	startPatience = 12 * time.Second // limit for a cluster that has never answered this process, because its address may be wrong
+	patience      = 30 * time.Minute // limit for a cluster that has answered before, whose Jobs continue meanwhile
 )
 
-// applyManifests is the command that installs what the driver needs in the cluster.
+// applyManifests is the command that installs the objects that the driver needs in the cluster.
 const applyManifests = "`kubectl apply -k` on k8s/manifests, or on your overlay of them"
 
-// explain turns an API error into a sentence that says what is wrong and what to do.
+// explain turns an API error into a sentence that names the problem and its remedy.
 func explain(err error, cfg *config.Config) error {
 	ns := cfg.Kubernetes.Namespace
 	later, fix := false, ""
@@ -94,12 +94,12 @@ func untrusted(err error) bool {
 	return errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &certificate) || errors.As(err, &verification)
 }
 
-// lasting reports whether the request would fail again if it were repeated.
+// lasting reports whether the request would fail again in the same way.
 func lasting(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || untrusted(err)
 }
 
-// transient reports whether the API did not answer or cannot answer for now.
+// transient reports whether the API did not answer or is temporarily unable to answer.
 func transient(err error) bool {
 	if err == nil || lasting(err) {
 		return false
@@ -109,15 +109,15 @@ func transient(err error) bool {
 		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// answers reports whether err comes from the API itself.
+// answers reports whether err is an answer of the API itself.
 func answers(err error) bool {
 	var status apierrors.APIStatus
 	return err == nil || errors.As(err, &status)
 }
 
-// ask calls the API until the call succeeds or returns an error that another try would not change.
-// It returns that error unchanged. It waits long for a cluster that has answered this process
-// before, and briefly for one that has not. When it gives up, it returns an explained error.
+// ask repeats call until it succeeds or its error is not transient, and returns that error
+// unchanged. ask waits long for a cluster that has answered this process before, and briefly for
+// any other cluster. After the wait, ask returns an explained error.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

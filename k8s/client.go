@@ -19,8 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// Client is the part of a cluster's API that this package uses. client-go's own Clientset supports
-// every kind of every API group, which adds 12 MB to the binary.
+// Client is the part of a cluster's API that package k8s uses. The Clientset of client-go supports
+// every kind of every API group and would add 12 MB to the binary.
 type Client interface {
 	Jobs(namespace string) Resource[batchv1.Job, batchv1.JobList]
 	Pods(namespace string) Resource[corev1.Pod, corev1.PodList]
@@ -42,7 +42,7 @@ type client struct {
 	parameters  runtime.ParameterCodec
 }
 
-// newClient returns a client for the API server that cfg names. It sends nothing.
+// newClient returns a client for the API server that cfg names, without sending a request.
 func newClient(cfg *rest.Config) (*client, error) {
 	known := runtime.NewScheme()
 	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"})
@@ -56,11 +56,11 @@ func newClient(cfg *rest.Config) (*client, error) {
 		return nil, err
 	}
 	limited := rest.CopyConfig(cfg)
-	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst) // both groups share the limiter
+	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(cfg.QPS, cfg.Burst) // the clients of both API groups share the limiter
 	group := func(path string, version schema.GroupVersion) (rest.Interface, error) {
 		c := rest.CopyConfig(limited)
 		c.APIPath, c.GroupVersion = path, &version
-		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // a list of pods is several times longer in JSON
+		c.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON // prefers protobuf, because a list of pods is several times longer in JSON
 		c.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
 		return rest.RESTClientForConfigAndClient(c, transport)
 	}
@@ -84,7 +84,7 @@ func (c *client) Events(namespace string) Resource[corev1.Event, corev1.EventLis
 	return kind[corev1.Event, corev1.EventList, *corev1.Event, *corev1.EventList]{c.core, c.parameters, namespace, "events"}
 }
 
-// pointer is a pointer to T into which the API server's answers are decoded.
+// pointer constrains a type parameter to a pointer to T that can decode the API server's answers.
 type pointer[T any] interface {
 	*T
 	runtime.Object
@@ -94,7 +94,7 @@ type kind[T, L any, PT pointer[T], PL pointer[L]] struct {
 	api        rest.Interface
 	parameters runtime.ParameterCodec
 	namespace  string
-	name       string // name of the kind in the API's paths
+	name       string // name of the kind of object in API paths, such as pods
 }
 
 func (k kind[T, L, PT, PL]) Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error) {
@@ -118,7 +118,7 @@ func (k kind[T, L, PT, PL]) Delete(ctx context.Context, name string, options met
 	return k.in(k.api.Delete()).Name(name).Body(&options).Do(ctx).Error()
 }
 
-// request is a request for this kind of object in the namespace.
+// request returns a request for objects of the kind in the namespace.
 func (k kind[T, L, PT, PL]) request(verb string, options runtime.Object) *rest.Request {
 	return k.in(k.api.Verb(verb)).VersionedParams(options, k.parameters)
 }
@@ -127,22 +127,22 @@ func (k kind[T, L, PT, PL]) in(request *rest.Request) *rest.Request {
 	return request.Namespace(k.namespace).Resource(k.name)
 }
 
-// one sends a request that is answered with one object.
+// one sends a request whose answer is one object.
 func (k kind[T, L, PT, PL]) one(ctx context.Context, request *rest.Request) (*T, error) {
 	object := new(T)
 	return object, request.Do(ctx).Into(PT(object))
 }
 
-// Limits of requests to the cluster.
+// The limits of requests to the cluster.
 const (
-	apiTimeout = 15 * time.Second // time limit of a call
-	apiRate    = 20               // most calls per second
+	apiTimeout = 15 * time.Second // time limit of one call
+	apiRate    = 20               // largest rate of calls, per second
 	apiBurst   = 100
 )
 
 // Connect returns a client for the cluster in a kubeconfig file: the given file, the file in
-// KUBECONFIG or ~/.kube/config. Without a file, it uses the cluster that this process runs in. It
-// sends nothing to the cluster. The error wraps ErrCluster.
+// KUBECONFIG or ~/.kube/config. Without a file, Connect uses the cluster in which this process
+// runs. Connect sends no request. Its error wraps ErrCluster.
 func Connect(kubeconfig, context string) (Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -159,8 +159,8 @@ func Connect(kubeconfig, context string) (Client, error) {
 	return client, nil
 }
 
-// AdoptImage sets the image in a config that has none. It takes the image of the named pod in its
-// namespace, so that a driver in the cluster starts tasks with its own image. The error wraps
+// AdoptImage sets the image in a config without an image. The image is that of the named pod, so
+// that a driver in the cluster starts tasks with its own image. The error of AdoptImage wraps
 // ErrCluster.
 func AdoptImage(ctx context.Context, client Client, cfg *config.Config, pod string) error {
 	if cfg.Kubernetes.Image != "" || pod == "" {

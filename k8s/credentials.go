@@ -8,21 +8,21 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// Files of credentials inside a pod.
+// The files of credentials inside a pod.
 const (
 	credentialsDir    = "/var/run/crawlbatch/aws"
-	credentialsFile   = "credentials" // key of the Secret
+	credentialsFile   = "credentials" // key in the Secret
 	credentialsVolume = "credentials"
 	tokenDir          = "/var/run/crawlbatch/token"
 	tokenFile         = "token"
 	tokenVolume       = "token"
-	tokenSeconds      = 3600  // the kubelet writes a new token well before
-	ownerAndGroup     = 0o440 // pods run with the group of their volumes
+	tokenSeconds      = 3600  // lifetime of a token in seconds; the kubelet renews tokens well before the end
+	ownerAndGroup     = 0o440 // file mode for owner and group, because pods run with the group of their volumes
 )
 
-// storeCredentials returns the volumes from which pods read the store's credentials as files, and
-// the environment that names the files to AWS's default chain. The chain reads a token again when
-// it needs new keys, and a Secret's file only when the pod starts.
+// storeCredentials returns the volumes with the files of the store's credentials, and the
+// environment variables that name the files to AWS's default chain. The chain reads a token file
+// again for new keys, but a Secret's file only when the pod starts.
 func storeCredentials(k *config.Kubernetes) (volumes []corev1.Volume, mounts []corev1.VolumeMount, env map[string]string) {
 	switch {
 	case k.CredentialsSecret != "":

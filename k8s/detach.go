@@ -16,15 +16,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The resources of the driver. It only reads manifests, waits, and plans the next round.
+// The resources of the driver, which only reads manifests, waits, and plans rounds.
 const (
 	driverMemory  = 1 << 30
 	driverScratch = 4 << 30
-	driverTries   = 20 // a driver that dies is restarted and continues from the store
+	driverTries   = 20 // number of restarts of a driver that dies; a restarted driver continues from the store
 )
 
-// DriverJob renders the Job that runs the driver itself: `crawlbatch run` for a crawl, inside the
-// cluster.
+// DriverJob renders the Job that runs the driver, `crawlbatch run`, inside the cluster.
 func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := map[string]string{LabelName: "crawlbatch", LabelComponent: "driver", LabelCrawl: crawl, LabelStore: storeLabel(r.Store)}
@@ -50,8 +49,8 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	}
 }
 
-// driverPolicy ends the driver's Job on exit codes that need a person: failed tasks and permanent
-// errors.
+// driverPolicy returns the policy that ends the driver's Job on exit codes that need a person:
+// failed tasks and permanent errors.
 func driverPolicy() *batchv1.PodFailurePolicy {
 	p := failurePolicy()
 	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
@@ -59,8 +58,9 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 	return p
 }
 
-// Detach stores the config for the pods and submits the Job that runs the driver of a crawl.
-// running reports that such a Job was already running. r must not have Settings yet.
+// Detach stores the config for the pods and submits the Job that runs the driver of a crawl. The
+// result running is true if such a Job was already running. The argument r must not have Settings
+// yet.
 func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
 	key, settings, err := Settings(crawl, r.Config, version)
 	if err != nil {
@@ -75,8 +75,8 @@ func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, craw
 	return job, running, err
 }
 
-// Submit creates the driver's Job. It replaces an ended Job of that name. It leaves a running Job
-// alone and then returns true.
+// Submit creates the driver's Job. Submit replaces an ended Job of the same name, but leaves a
+// running Job alone and returns true.
 func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
 	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}
 	for {

@@ -15,18 +15,18 @@ import (
 // The reasons of the Events that the driver records for its Jobs. `kubectl describe job` and
 // `kubectl get events` show them.
 const (
-	eventAdopted     = "Adopted"           // another driver continues with the Job
+	eventAdopted     = "Adopted"           // another driver adopted the Job
 	eventTaskFailed  = "TaskFailed"        // a task failed for good
-	eventTooSmall    = "ResourcesTooSmall" // a pod was killed for the memory or disk it used
-	eventCannotStart = "CannotStart"       // no pod of the Job can start, so it was removed
+	eventTooSmall    = "ResourcesTooSmall" // a pod was killed because it used too much memory or disk
+	eventCannotStart = "CannotStart"       // the Job was removed, because no pod of the Job can start
 	eventStageDone   = "StageDone"         // every task of the Job has ended
 )
 
-// maxEvents limits the warnings for a Job, because one cause may make all of its tasks fail. The
-// last warning says that there are more.
+// maxEvents is the largest number of warnings for a Job, because one cause may make all of its
+// tasks fail. The last warning says that more problems exist.
 const maxEvents = 25
 
-// warn records a warning for a Job.
+// warn records a warning Event for a Job.
 func (r *run) warn(ctx context.Context, w *watched, reason, text string) {
 	switch w.warned++; {
 	case w.warned < maxEvents:
@@ -41,7 +41,7 @@ func (r *run) tell(ctx context.Context, w *watched, reason, text string) {
 	r.leave(ctx, w, corev1.EventTypeNormal, reason, text)
 }
 
-// leave creates an Event. It only logs a failure, because no decision depends on Events.
+// leave creates an Event. A failure is only logged, because no decision depends on Events.
 func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) {
 	w.left++
 	now := r.Clock.Now()
@@ -60,7 +60,7 @@ func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) 
 	}
 }
 
-// stageDone records for each Job how its tasks ended.
+// stageDone records an Event for each Job that says how its tasks ended.
 func (r *run) stageDone(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.jobs)) {
 		w := r.jobs[name]

@@ -20,31 +20,31 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Intervals of the executor.
+// The intervals of the executor.
 const (
-	pollEvery   = 2 * time.Second  // between reads of the Jobs
-	lookEvery   = 6 * time.Second  // between reads of pods and events, to find problems
-	startWithin = 12 * time.Second // after this time, pods that cannot start end the run
+	pollEvery   = 2 * time.Second  // time between reads of the Jobs
+	lookEvery   = 6 * time.Second  // time between reads of pods and events, which show problems
+	startWithin = 12 * time.Second // time after which pods that cannot start end the run
 	repeatEvery = 5 * time.Minute  // time before the same problem is logged again
 )
 
-// Executor runs tasks as Jobs. It implements jobs.Executor. When ctx ends, it leaves the Jobs
-// running so that the next driver can adopt them.
+// Executor runs tasks as Jobs. Executor implements jobs.Executor. When ctx ends, the Jobs keep
+// running, so that the next driver can adopt the Jobs.
 type Executor struct {
 	Client  Client
 	Bucket  store.Bucket
 	Config  *config.Config
-	Store   string            // the value of --store for pods
-	Env     map[string]string // environment of pods
+	Store   string            // value of --store for pods
+	Env     map[string]string // environment variables of pods
 	Clock   stages.Clock
 	Log     *slog.Logger
 	Version string
-	Again   string // flags that commands for the same store and cluster need, except --month, with a leading space; shown in errors
+	Again   string // flags for commands in error messages: store and cluster, with a leading space
 
-	answered atomic.Bool // the API has answered
+	answered atomic.Bool // the API has answered this process
 }
 
-// run is one call of Run.
+// run holds the state of one call of Executor.Run.
 type run struct {
 	*Executor
 	plan    *manifest.Plan
@@ -57,20 +57,20 @@ type run struct {
 	pods    podsKnown
 }
 
-// watched is a Job that runs requested tasks.
+// watched is a Job that runs requested tasks, with its last known state.
 type watched struct {
 	name      string
 	uid       types.UID
 	batch     *Batch
 	ended     bool
-	started   bool // at least one of its pods has run
+	started   bool // at least one pod of the Job has run
 	suspended bool
-	before    map[int]bool // indexes that had failed for good before the Job was adopted; another Job runs them again
+	before    map[int]bool // indexes that failed for good before the Job's adoption; another Job repeats these tasks
 	failed    []int        // partitions that failed for good
-	counted   int32        // number of pod failures in its status at the last read of failed pods
-	refused   string       // the newest event about a pod that could not be created
-	warned    int          // number of warnings, see warn
-	left      int64        // number of Events of any kind
+	counted   int32        // number of pod failures in the Job's status at the last read of failed pods
+	refused   string       // identity of the newest event about a pod that could not be created
+	warned    int          // number of warning Events for the Job
+	left      int64        // number of Events of any kind for the Job
 }
 
 // Run implements jobs.Executor.
@@ -125,7 +125,7 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 // name returns the name of the stage, such as fetch@2026-11.0.
 func (r *run) name() string { return fmt.Sprintf("%s@%s.%d", r.stage, r.plan.Crawl, r.plan.Round) }
 
-// selector selects the Jobs and pods of this stage and this store.
+// selector returns the label selector of the stage's Jobs and pods in the store.
 func (r *run) selector() string {
 	return fmt.Sprintf("%s=%s,%s=%d,%s=%s,%s=%s", LabelCrawl, r.plan.Crawl, LabelRound, r.plan.Round, LabelStage, r.stage, LabelStore, storeLabel(r.Store))
 }
@@ -142,9 +142,9 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	return found.Items, nil
 }
 
-// adopt takes over unfinished Jobs of an earlier driver. If the config has changed and a Job would
-// now ask for other pods, adopt removes the Job, unless the Job is suspended. The pods then end as
-// after an interruption, and nothing is lost.
+// adopt takes over unfinished Jobs of an earlier driver. If the config has changed and now asks for
+// other pods, adopt removes a Job unless the Job is suspended. The pods of a removed Job end as
+// after an interruption, and no recorded outcome is lost.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -186,7 +186,7 @@ func (r *run) watches(job *batchv1.Job, b *Batch) *watched {
 	return w
 }
 
-// batchOf reads a Job's task list.
+// batchOf returns a Job's batch, which it reads from the Job's task list in the store.
 func (r *run) batchOf(ctx context.Context, job *batchv1.Job) (*Batch, error) {
 	key := job.Annotations[AnnotationTasks]
 	list, err := LoadTasks(ctx, r.Bucket, key, r.stage, r.plan.Crawl, r.plan.Round)
@@ -210,7 +210,8 @@ func (r *run) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// gone waits until a Job that is being deleted no longer exists, because its pods may still fetch.
+// gone waits until a Job that is being deleted no longer exists, because the Job's pods may still
+// fetch.
 func (r *run) gone(ctx context.Context, name string) error {
 	for {
 		err := r.ask(ctx, func() error {
@@ -265,8 +266,8 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 	return nil
 }
 
-// create submits a Job. If another driver has already submitted the same Job, it adopts that Job.
-// It leaves an ended Job of the same name alone.
+// create submits the Job of a batch. If another driver has already submitted the same Job, create
+// adopts that Job. An ended Job of the same name stays, and the new Job gets the next generation.
 func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	for {
 		job, existed, err := r.make(ctx, r.render.Job(b, share))
@@ -287,7 +288,8 @@ func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	}
 }
 
-// make creates a Job. If a Job of its name existed, it returns that one, or nil if it is gone now.
+// make creates a Job. If a Job of the same name exists, make returns the existing Job, or nil if
+// that Job has just disappeared.
 func (r *run) make(ctx context.Context, job *batchv1.Job) (got *batchv1.Job, existed bool, err error) {
 	jobs := r.Client.Jobs(job.Namespace)
 	err = r.ask(ctx, func() (err error) {
@@ -320,7 +322,7 @@ func (r *run) watch(ctx context.Context) error {
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lasting(err) && r.trouble.lasted(refused) < startWithin: // permissions and tokens may change during a run
+		case lasting(err) && r.trouble.lasted(refused) < startWithin: // a refusal may be temporary, because permissions and tokens may change during a run
 			r.trouble.say(refused, explain(err, r.Config).Error())
 		default:
 			return explain(err, r.Config)
@@ -341,5 +343,5 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// refused names the problem of an API that denies requests.
+// refused is the name of the problem that the API denies requests.
 const refused = "refused"

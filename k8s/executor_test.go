@@ -30,7 +30,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// lab is a store with a planned round, and a cluster that stores objects but runs nothing.
+// lab is a store with a planned round, and a fake cluster that stores objects but runs no pods.
 type lab struct {
 	*Executor
 	cluster *fake.Clientset
@@ -98,7 +98,7 @@ func (l *lab) jobs(t *testing.T) []batchv1.Job {
 	return list.(*batchv1.JobList).Items
 }
 
-// says sets a Job's status.
+// says sets the status of a Job in the cluster.
 func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	t.Helper()
 	job.Status = s
@@ -107,7 +107,7 @@ func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	}
 }
 
-// pod adds a pod for an index. before is the number of earlier failures of the index.
+// pod adds a pod for an index. The argument before is the number of earlier failures of the index.
 func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int, status corev1.PodStatus) *corev1.Pod {
 	t.Helper()
 	labels := maps.Clone(job.Spec.Template.Labels)
@@ -184,7 +184,7 @@ func TestAStoppedDriverLeavesItsJobAndTheNextAdoptsIt(t *testing.T) {
 		job := l.jobs(t)[0]
 		l.says(t, job, batchv1.JobStatus{Ready: ptr(int32(2)), Active: 2})
 		ends := make(chan error, 1)
-		go func() { ends <- l.run(t.Context(), 1, 2) }() // task 0 was finished meanwhile; task 2 is new
+		go func() { ends <- l.run(t.Context(), 1, 2) }() // the next run: task 0 is already finished, and task 2 is new
 		time.Sleep(time.Second)
 		all := l.jobs(t)
 		if len(all) != 2 {

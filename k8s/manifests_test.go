@@ -29,7 +29,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// kustomization has the fields that the manifests use.
+// kustomization has the fields of kustomization.yaml that the manifests use.
 type kustomization struct {
 	metav1.TypeMeta    `json:",inline"`
 	Namespace          string           `json:"namespace"`
@@ -47,7 +47,7 @@ type kustomization struct {
 	} `json:"configMapGenerator"`
 }
 
-// podMonitor is a type of the Prometheus operator, not of Kubernetes.
+// podMonitor is the type PodMonitor of the Prometheus operator, which Kubernetes' client lacks.
 type podMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -63,7 +63,7 @@ type podMonitor struct {
 
 var strict = serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
-// objects reads the objects of a file. An unknown field is an error.
+// objects reads the Kubernetes objects of a file. An unknown field is an error.
 func objects(t *testing.T, file string) []any {
 	t.Helper()
 	body, err := os.ReadFile(file)
@@ -98,7 +98,7 @@ func objects(t *testing.T, file string) []any {
 	}
 }
 
-// one returns the manifests' object of a type.
+// one returns the object of type T in a file of the manifests.
 func one[T any](t *testing.T, file string) T {
 	t.Helper()
 	for _, o := range objects(t, file) {
@@ -158,7 +158,7 @@ func TestKustomizationsNameEveryFileAndEachIsWhatItSays(t *testing.T) {
 	})
 }
 
-// walk visits the files of the manifests and of the example.
+// walk calls visit with each file of the manifests and of the example.
 func walk(t *testing.T, visit func(file string)) {
 	t.Helper()
 	for _, root := range []string{"manifests", "example"} {
@@ -192,8 +192,8 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 	if got := cron.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName; got != k.DriverServiceAccount {
 		t.Errorf("the CronJob's pods are %s", got)
 	}
-	// A politeness file in the manifests would override every crawl's config. Only the
-	// example has one, where the user sees it.
+	// A politeness file in the manifests would override every crawl's config. Only the example has
+	// a politeness file, which the user sees there.
 	for folder, want := range map[string][]string{
 		"manifests": {"crawlbatch-env crawlbatch.env", "crawlbatch-config crawlbatch.yaml"},
 		"example":   {"crawlbatch-env ", "crawlbatch-config crawlbatch.yaml", k.PolitenessConfigMap + " " + PolitenessFile},
@@ -251,7 +251,7 @@ func TestTheConfigsThatComeAlongAreGoodAndSayThePaceInOnePlace(t *testing.T) {
 	}
 }
 
-// The cluster would refuse pods that violate the restricted Pod Security level.
+// The CronJob's pods must meet the restricted Pod Security level, or the cluster refuses them.
 func TestTheCronJobsPodsMayNothing(t *testing.T) {
 	spec := one[*batchv1.CronJob](t, "manifests/cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec
 	if s := spec.SecurityContext; s == nil || !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
@@ -273,7 +273,7 @@ func TestTheCronJobsPodsMayNothing(t *testing.T) {
 	}
 }
 
-// The driver's role grants exactly the rights that the driver uses.
+// The driver's role must grant exactly the rights that the driver uses.
 func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 	used := map[string]bool{}
 	synctest.Test(t, func(t *testing.T) {
@@ -283,8 +283,8 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
-		// The next driver wants other pods, so it replaces the Job. It also finds a pod to
-		// label.
+		// The next driver asks for other pods, so that it replaces the Job. A pod without labels
+		// makes the driver set labels.
 		l.Config.Kubernetes.Image = "other"
 		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
@@ -302,7 +302,7 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
-		// Another driver adopts the Job and reports it in an Event.
+		// Another driver adopts the Job and reports the adoption in an Event.
 		ctx, stop = context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {

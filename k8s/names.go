@@ -14,24 +14,24 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Labels of Jobs and pods.
+// The labels of Jobs and pods.
 const (
-	LabelName      = "app.kubernetes.io/name"      // crawlbatch
-	LabelComponent = "app.kubernetes.io/component" // task or driver
-	LabelCrawl     = "crawlbatch.io/crawl"         // 2026-11
-	LabelRound     = "crawlbatch.io/round"         // 0
-	LabelStage     = "crawlbatch.io/stage"         // fetch
+	LabelName      = "app.kubernetes.io/name"      // always crawlbatch
+	LabelComponent = "app.kubernetes.io/component" // component of crawlbatch: task or driver
+	LabelCrawl     = "crawlbatch.io/crawl"         // name of the crawl, such as 2026-11
+	LabelRound     = "crawlbatch.io/round"         // number of the round, such as 0
+	LabelStage     = "crawlbatch.io/stage"         // name of the stage, such as fetch
 	LabelStore     = "crawlbatch.io/store"         // digest of the store's address, because a cluster may serve several stores
-	LabelPartition = "crawlbatch.io/partition"     // partition of a pod; the driver sets it
-	LabelAttempt   = "crawlbatch.io/attempt"       // number of a pod's attempt, from 1; the driver sets it
+	LabelPartition = "crawlbatch.io/partition"     // partition of a pod, set by the driver
+	LabelAttempt   = "crawlbatch.io/attempt"       // number of a pod's attempt, from 1, set by the driver
 )
 
-// Annotations of Jobs.
+// The annotations of Jobs.
 const (
-	AnnotationTasks      = "crawlbatch.io/tasks"         // key of the task list
-	AnnotationPartitions = "crawlbatch.io/partitions"    // such as 0-199 or 3,17
-	AnnotationStore      = "crawlbatch.io/store-address" // the value of --store
-	AnnotationTemplate   = "crawlbatch.io/template"      // digest of the pod template
+	AnnotationTasks      = "crawlbatch.io/tasks"         // key of the Job's task list in the store
+	AnnotationPartitions = "crawlbatch.io/partitions"    // partitions of the Job's tasks, such as 0-199 or 3,17
+	AnnotationStore      = "crawlbatch.io/store-address" // address of the store, the value of --store
+	AnnotationTemplate   = "crawlbatch.io/template"      // digest of the Job's pod template
 )
 
 // shortDigest is the number of hex digits that identify an object of a cluster.
@@ -43,23 +43,23 @@ type Batch struct {
 	Crawl      string
 	Round      int
 	Partitions []int
-	Key        string // the key of the task list in the store
-	Generation int    // from 1: a later Job may run the same tasks again
+	Key        string // key of the task list in the store
+	Generation int    // number of the Job among Jobs for the same tasks, from 1
 }
 
-// list returns the batch in the form that the store keeps.
+// list returns the batch as the task list that the store keeps.
 func (b *Batch) list(plan, version string) *manifest.Tasks {
 	return &manifest.Tasks{Header: manifest.Header{Version: version}, Crawl: b.Crawl, Round: b.Round, Stage: string(b.Stage), Plan: plan, Partitions: b.Partitions}
 }
 
-// digest identifies the batch and is part of the task list's key.
+// digest returns the digest that identifies the batch in the task list's key.
 func (b *Batch) digest() string {
 	name := strings.TrimSuffix(b.Key[strings.LastIndexByte(b.Key, '-')+1:], ".json")
 	return name[:min(len(name), shortDigest)]
 }
 
-// baseName is the Job's name without its generation. It has at most 52 bytes, so that the names of
-// pods have fewer than 63.
+// baseName returns the Job's name without the generation. A baseName has at most 52 bytes, so that
+// names of pods have fewer than 63.
 func (b *Batch) baseName() string {
 	return fmt.Sprintf("crawl-%s-r%d-%s-%s", b.Crawl, b.Round, b.Stage, b.digest())
 }
@@ -72,7 +72,8 @@ func (b *Batch) task(index int) stages.Task {
 	return stages.Task{Stage: b.Stage, Crawl: b.Crawl, Round: b.Round, Partition: b.Partitions[index]}
 }
 
-// Split makes batches of at most bound tasks of one stage, and sets the key of each task list.
+// Split makes batches of at most bound tasks of one stage, and sets the key of each batch's task
+// list.
 func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) ([]Batch, error) {
 	var batches []Batch
 	for len(tasks) > 0 {
@@ -106,9 +107,9 @@ func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Sta
 	return &list, nil
 }
 
-// Settings returns the config for pods and its key in the store. The config has no politeness: pods
-// take that from the crawl's frozen config or its newest revision. So the Job stays the same when
-// the politeness changes.
+// Settings returns the config for pods and its key in the store. The config lacks the section
+// politeness, which pods take from the crawl's frozen config or the newest revision. So a change of
+// politeness does not change the Job.
 func Settings(crawl string, cfg *config.Config, version string) (string, *manifest.Settings, error) {
 	c := cfg.Clone()
 	c.Politeness = config.Default().Politeness
@@ -124,10 +125,10 @@ func Settings(crawl string, cfg *config.Config, version string) (string, *manife
 	return layout.Settings(crawl, manifest.Digest(body)[:16]), s, nil
 }
 
-// maxRanges bounds the text of an annotation.
+// maxRanges is the length of the longest list of ranges in an annotation, in bytes.
 const maxRanges = 200
 
-// ranges writes ascending numbers as Kubernetes writes indexes: 0-4,7.
+// ranges writes ascending numbers in Kubernetes' notation of indexes, such as 0-4,7.
 func ranges(n []int) string {
 	var out []string
 	for i := 0; i < len(n); {
@@ -147,8 +148,8 @@ func ranges(n []int) string {
 	return strings.Join(out, ",")
 }
 
-// parseRanges reads the indexes below bound in Kubernetes' notation, such as 0,3-5. It skips parts
-// that it cannot read.
+// parseRanges reads the indexes below bound in Kubernetes' notation, such as 0,3-5. parseRanges
+// skips unreadable parts.
 func parseRanges(s string, bound int) []int {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {

@@ -40,7 +40,7 @@ func failedIndexes(job *batchv1.Job) []int {
 	return parseRanges(*job.Status.FailedIndexes, int(*job.Spec.Completions))
 }
 
-// note processes the status of the Jobs and checks the results in the store.
+// note reads the status of the Jobs, checks the results in the store, and ends finished tasks.
 func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 	byName := map[string]*batchv1.Job{}
 	for i := range found {
@@ -53,7 +53,7 @@ func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 		}
 		job := byName[name]
 		if job == nil || job.DeletionTimestamp != nil || w.uid != job.UID {
-			left, err := r.settle(ctx, w, all(w)) // tasks may have ended before the Job was deleted
+			left, err := r.settle(ctx, w, all(w)) // tasks of a deleted Job may have ended before the deletion
 			if err != nil {
 				return err
 			}
@@ -157,9 +157,8 @@ func (r *run) fail(w *watched, index int, why error) {
 	r.end(t, fmt.Errorf("%s: %w", t, why))
 }
 
-// failed ends indexes that failed for good. It finds the cause in their last pods and records an
-// Event. For a pod that could not record its own attempt because it was killed, it records that
-// attempt.
+// failed ends indexes that failed for good. failed finds the cause in the last pods and records an
+// Event. For a pod that was killed before it could record its attempt, failed records the attempt.
 func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 	ends, err := r.lastEnds(ctx, w, indexes)
 	for _, i := range indexes {

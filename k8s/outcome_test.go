@@ -168,7 +168,7 @@ func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 	})
 }
 
-// many is a plan of round 1 with n partitions.
+// many returns a plan of round 1 with n partitions.
 func many(n int) *manifest.Plan {
 	p := plan(n)
 	p.ID, p.Round = "p2", 1
@@ -178,7 +178,7 @@ func many(n int) *manifest.Plan {
 func TestPodsAreLabelledAFewALookAndListedOnceAStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.Config.Kubernetes.JobTasks = 2 // that makes two Jobs
+		l.Config.Kubernetes.JobTasks = 2 // makes the executor create two Jobs for four tasks
 		job, ends := l.begin(t, 0, 1, 2, 3)
 		for n := range labelsAPass + 1 {
 			l.pod(t, job, fmt.Sprintf("pod-%d", n), n%2, 0, corev1.PodStatus{Phase: corev1.PodRunning})
@@ -220,7 +220,7 @@ func TestAJobDeletedByHandInterruptsUnlessItsTasksAreDone(t *testing.T) {
 			l := newLab(t)
 			job, ends := l.begin(t, 0)
 			if done {
-				l.result(t, 0) // and the Job's ttl_seconds_after_finished was short
+				l.result(t, 0) // with done, the task finishes before the Job is deleted
 			}
 			if err := l.cluster.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), "crawl", job.Name); err != nil {
 				t.Fatal(err)
@@ -228,7 +228,7 @@ func TestAJobDeletedByHandInterruptsUnlessItsTasksAreDone(t *testing.T) {
 			if err := <-ends; done != (err == nil) || !done && !errors.Is(err, stages.ErrInterrupted) {
 				t.Errorf("done %v: %v", done, err)
 			}
-			again, ends := l.begin(t, 1) // the next run makes a new Job
+			again, ends := l.begin(t, 1) // the next run creates a new Job
 			l.finish(t, again, ends, 1)
 		})
 	}

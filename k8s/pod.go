@@ -13,21 +13,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Paths and names inside a pod.
+// The paths and names inside a pod.
 const (
 	scratchDir      = "/scratch"
 	politenessDir   = "/etc/crawlbatch"
-	PolitenessFile  = "politeness.yaml" // key of the ConfigMap
+	PolitenessFile  = "politeness.yaml" // key in the politeness ConfigMap
 	terminationLog  = "/dev/termination-log"
-	unprivileged    = 65532 // user and group
+	unprivileged    = 65532 // number of the user and group of processes
 	hostnameTopo    = "kubernetes.io/hostname"
 	zoneTopo        = "topology.kubernetes.io/zone"
 	scratchVolume   = "scratch"
 	politenessMount = "politeness"
-	metricsPort     = "metrics" // name of the port of a task pod that a PodMonitor scrapes
+	metricsPort     = "metrics" // name of the metrics port of task pods, which a PodMonitor scrapes
 )
 
-// PodName is the environment variable with a pod's own name.
+// PodName is the environment variable that holds the pod's name.
 const PodName = "POD_NAME"
 
 // spotTaints lists the taints that clouds give their spot nodes.
@@ -36,7 +36,7 @@ var spotTaints = []corev1.Toleration{
 	{Key: "kubernetes.azure.com/scalesetpriority", Operator: corev1.TolerationOpEqual, Value: "spot", Effect: corev1.TaintEffectNoSchedule},
 }
 
-// pod returns the template of a batch's pods. It meets the restricted Pod Security level.
+// pod returns the template of a batch's pods. The pods meet the restricted Pod Security level.
 func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpec {
 	k := &r.Config.Kubernetes
 	n := estimate(r.Plan, r.Config, b)
@@ -129,7 +129,7 @@ func (r *Renderer) podSpec(args []string, n needs, volumes []corev1.Volume, moun
 	return spec
 }
 
-// podEnv lists the pod's own name, then the variables sorted by name.
+// podEnv returns the variable with the pod's name, then the variables of m sorted by name.
 func podEnv(m map[string]string) []corev1.EnvVar {
 	env := []corev1.EnvVar{{Name: PodName, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.name"}}}}
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -144,8 +144,8 @@ func scratch(size int64) corev1.Volume {
 
 func bytesOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
-// spread asks for a stage's pods on different nodes and zones if possible. Then a lost node affects
-// few pods, and the pods do not share an address.
+// spread asks Kubernetes to place a stage's pods on different nodes or zones if possible. A lost
+// node then affects few pods, and the pods do not share an address.
 func spread(topology string, labels map[string]string) corev1.TopologySpreadConstraint {
 	return corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: corev1.ScheduleAnyway,

@@ -17,20 +17,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Limits of one pass over the pods of a stage. A stage may have thousands of pods.
+// The limits of one pass over the pods of a stage, which may have thousands of pods.
 const (
-	podPage       = 500              // pods in one call
-	labelsAPass   = 60               // pods labelled in one pass; later passes label the others
-	reportedAPass = 20               // failed pods reported in one pass
-	failuresEvery = 30 * time.Second // time between passes over failed pods; a pass reads one page
-	endingFor     = time.Minute      // time after its grace period, before a pod that does not end is reported
-	startingFor   = 90 * time.Second // time before a scheduled pod that does not start is reported
+	podPage       = 500              // number of pods in the answer of one call
+	labelsAPass   = 60               // number of pods labelled in one pass; later passes label the other pods
+	reportedAPass = 20               // number of failed pods reported in one pass
+	failuresEvery = 30 * time.Second // time between passes over failed pods
+	endingFor     = time.Minute      // time from the end of its grace period until a pod that does not end is reported
+	startingFor   = 90 * time.Second // time until a scheduled pod that does not start is reported
 )
 
-// podsKnown keeps what one pass has to know about earlier passes.
+// podsKnown holds the state that a pass over the pods takes from earlier passes.
 type podsKnown struct {
-	reported map[types.UID]bool      // failed pods that were reported
-	waiting  map[types.UID]time.Time // when a pod was first seen waiting to start or to end
+	reported map[types.UID]bool      // failed pods that were already reported
+	waiting  map[types.UID]time.Time // times at which pods were first seen waiting for their start or end
 	failures time.Time               // time of the next pass over failed pods
 }
 
@@ -38,16 +38,17 @@ type podsKnown struct {
 type podEnd struct {
 	pod     string
 	attempt int
-	code    int32 // exit code; -1 if no process started
+	code    int32 // exit code of the process, -1 if no process started
 	oom     bool
-	text    string // one line
+	text    string // line about the cause of the end
 	created time.Time
-	limit   string // memory limit
+	limit   string // memory limit of the pod
 	stage   stages.Stage
 	crawl   string
 }
 
-// eachPod passes each pod of the stage that matches labels and fields to look, page by page.
+// eachPod reads the pods of the stage that match labels and fields, page by page, and calls look
+// with each pod.
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {
@@ -67,14 +68,14 @@ func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*cor
 	}
 }
 
-// Field selectors for the phases of pods.
+// The field selectors for the phases of pods.
 const (
 	phaseActive = "status.phase!=Succeeded,status.phase!=Failed"
 	phaseFailed = "status.phase=Failed"
 )
 
-// active reads the pods that have not ended and labels them. For each Job, it returns what keeps
-// pods from starting.
+// active reads the pods that have not ended and labels them. The result maps each Job to the
+// problem that keeps its pods from starting.
 func (r *run) active(ctx context.Context) (map[string]*problem, error) {
 	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
 	now, labelled := r.Clock.Now(), 0
@@ -123,8 +124,8 @@ func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// failures reports each pod that failed since the last pass, once. It runs when a Job counts a new
-// failure. It also runs at intervals, because some failures do not count.
+// failures reports, once, each pod that failed since the last pass. A pass runs when a Job counts a
+// new failure, and at intervals, because Jobs do not count every failure.
 func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
 	now, due := r.Clock.Now(), false
 	for i := range found {
@@ -164,7 +165,8 @@ func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
 	return err
 }
 
-// disrupted reports whether the cluster ended a pod for its own reasons.
+// disrupted reports whether the cluster ended a pod for reasons of the cluster, such as a drained
+// node.
 func disrupted(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
@@ -212,7 +214,7 @@ func (r *run) endOf(pod *corev1.Pod) *podEnd {
 			end.text = s.State.Terminated.Reason
 		}
 	}
-	if pod.Status.Reason != "" { // evicted, or refused by its node
+	if pod.Status.Reason != "" { // the pod was evicted, or its node refused the pod
 		end.text = bounded(strings.Join(strings.Fields(pod.Status.Reason+": "+pod.Status.Message), " "))
 	} else if end.code < 0 && pod.Status.Phase != corev1.PodFailed {
 		return nil
@@ -220,26 +222,26 @@ func (r *run) endOf(pod *corev1.Pod) *podEnd {
 	return end
 }
 
-// codeKilled is the exit code of a process that SIGKILL ended.
+// codeKilled is the exit code of a process that was ended by SIGKILL.
 const codeKilled = 128 + 9
 
-// faultText begins the line about a pod whose program crashed.
+// faultText is the beginning of the line about a pod whose program crashed.
 const faultText = "fault in the program: "
 
-// lastWord returns the most useful line of a termination message. This is the panic if a Go program
-// crashed, otherwise the last line.
+// lastWord returns the most useful line of a termination message: the panic of a crashed Go
+// program, otherwise the last line.
 func (r *run) lastWord(pod *corev1.Pod, message string) string {
 	for line := range strings.SplitSeq(message, "\n") {
 		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
 			return faultText + bounded(line)
 		}
 	}
-	if strings.Contains(message, ".go:") && strings.Contains(message, " +0x") { // the end of a stack trace that is longer than Kubernetes keeps
+	if strings.Contains(message, ".go:") && strings.Contains(message, " +0x") { // the message is the end of a stack trace whose beginning Kubernetes cut
 		return faultText + "`kubectl logs` shows its trace"
 	}
 	line := lastLine(message)
 	if w, i := r.jobs[pod.Labels[batchv1.JobNameLabel]], indexOf(pod); w != nil && i >= 0 && i < len(w.batch.Partitions) {
-		line = strings.TrimPrefix(line, w.batch.task(i).String()+": ") // the caller already shows which task it is
+		line = strings.TrimPrefix(line, w.batch.task(i).String()+": ") // the caller already names the task
 	}
 	return line
 }
@@ -249,7 +251,7 @@ func (e *podEnd) overScratch() bool {
 	return strings.HasPrefix(e.text, "Evicted: ") && (strings.Contains(e.text, "EmptyDir") || strings.Contains(e.text, "ephemeral"))
 }
 
-// reason says in one line why the pod ended, and how to fix it if that is known.
+// reason says in one line why the pod ended and, if known, what to do.
 func (e *podEnd) reason(again string) string {
 	fix := func(field string) string {
 		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then `crawlbatch retry --month %s%s`", e.stage, field, e.crawl, again)
@@ -259,13 +261,13 @@ func (e *podEnd) reason(again string) string {
 		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
 	case e.overScratch():
 		return e.text + ": " + fix("scratch")
-	case e.code == codeKilled: // it wrote no termination message, so the text is from its log
+	case e.code == codeKilled: // a killed process writes no termination message, so end.text would only quote the log
 		return "killed (SIGKILL)"
 	}
 	return e.text
 }
 
-// err returns the error of a task that ended with this pod.
+// err returns the error of a task whose last pod ended as e says.
 func (e *podEnd) err(again string) error {
 	text := e.reason(again)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)
@@ -278,7 +280,7 @@ func (e *podEnd) err(again string) error {
 	return fmt.Errorf("%s: %s", where, text)
 }
 
-// class returns the class for the attempt's record.
+// class returns the class of the attempt for the attempt's record.
 func (e *podEnd) class() string {
 	switch {
 	case e.oom:
@@ -295,7 +297,7 @@ func (e *podEnd) class() string {
 	return manifest.ClassFailed
 }
 
-// indexOf returns a pod's completion index, or -1 if it has none.
+// indexOf returns a pod's completion index, or -1 for a pod without an index.
 func indexOf(pod *corev1.Pod) int {
 	n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
 	if err != nil {

@@ -27,9 +27,9 @@ func policies(t *testing.T, files ...string) []*networkingv1.NetworkPolicy {
 	return out
 }
 
-// reaches reports whether the policies let a pod with these labels connect to an address
-// outside the cluster: a rule must have a peer that contains the address and must have the
-// port. A pod that no egress policy selects may connect anywhere.
+// reaches reports whether the policies let a pod with these labels connect to an address outside
+// the cluster: a rule must contain the address and the port. A pod that no egress policy selects
+// may connect to any address.
 func reaches(all []*networkingv1.NetworkPolicy, labels map[string]string, protocol corev1.Protocol, to netip.AddrPort) bool {
 	selected := false
 	for _, p := range all {
@@ -136,8 +136,7 @@ func TestPodsReachWhatTheyNeedAndNothingThatIsPrivate(t *testing.T) {
 	}
 }
 
-// The fetcher's guard and the policy must refuse the same addresses, so that each backs up
-// the other.
+// The fetcher's address guard and the NetworkPolicy must refuse the same addresses.
 func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 	own := policies(t, "manifests/networkpolicy.yaml")
 	prefixes := slices.Concat(ssrf.IPv4DeniedPrefixes, ssrf.IPv6DeniedPrefixes, []netip.Prefix{ssrf.IPv6GlobalUnicast, ssrf.IPv6NAT64Prefix})
@@ -167,12 +166,12 @@ func TestThePolicyRefusesWhatTheGuardRefuses(t *testing.T) {
 		}
 		copy(v4[:], v6[:])
 		addresses = append(addresses, netip.AddrFrom4(v4), netip.AddrFrom16(v6))
-		v6[0] = 0x20 | v6[0]&0x1f // makes most of them global unicast
+		v6[0] = 0x20 | v6[0]&0x1f // makes most of the random addresses global unicast
 		addresses = append(addresses, netip.AddrFrom16(v6))
 	}
 	strict, open, shut := guard.New(false), 0, 0
 	for _, a := range addresses {
-		if !a.IsValid() { // neighbours of the first and the last address do not exist
+		if !a.IsValid() { // the first address has no predecessor, the last address no successor
 			continue
 		}
 		may := strict.CheckAddr(a) == nil

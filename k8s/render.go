@@ -19,25 +19,25 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Exit codes of a task that the Job treats specially; cmd/crawlbatch lists all. Exit code 2 (usage
-// or config) is not here, because a crashing Go program also ends with it. In pods, errors that no
-// other attempt can fix end with exitPermanent.
+// The exit codes with a meaning for Jobs. cmd/crawlbatch documents all exit codes. Exit code 2
+// (usage or config) is missing, because a crashing Go program also exits with 2. In pods, errors
+// that no other attempt can fix exit with exitPermanent.
 const (
-	exitTasksFailed = 3  // a driver's exit code if some tasks failed for good
-	exitInterrupted = 75 // another attempt continues later; not a failure
-	exitPermanent   = 78 // another try cannot help
+	exitTasksFailed = 3  // exit code of a driver if some tasks failed for good
+	exitInterrupted = 75 // exit code after an interruption, which is no failure: another attempt continues
+	exitPermanent   = 78 // exit code of an error that another try cannot fix
 )
 
 // containerName is the name of a pod's only container.
 const containerName = "task"
 
-// Renderer makes Jobs. It sends nothing to a cluster.
+// Renderer makes the manifests of Jobs. A Renderer sends no request to a cluster.
 type Renderer struct {
 	Config   *config.Config
 	Plan     *manifest.Plan
-	Store    string            // the value of --store; pods must reach the store at this address
-	Settings string            // the key of the config for pods, see Settings
-	Env      map[string]string // kubernetes.env overrides it
+	Store    string            // value of --store; pods must reach the store at this address
+	Settings string            // key of the config for pods in the store (see the function Settings)
+	Env      map[string]string // environment variables of pods, which kubernetes.env overrides
 }
 
 // NeedImage returns an error for a config whose Jobs no cluster would accept.
@@ -48,8 +48,8 @@ func NeedImage(cfg *config.Config) error {
 	return nil
 }
 
-// Job renders the Job of a batch. share is the number of the stage's pods that the Job may run at
-// the same time.
+// Job renders the Job of a batch. The argument share is the largest number of pods that the Job may
+// run at the same time.
 func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	k := &r.Config.Kubernetes
 	labels := r.labels(b)
@@ -76,8 +76,8 @@ func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	}
 }
 
-// Shares divides the pods that may run at the same time among batches. Each batch gets at least
-// one.
+// Shares divides the pods that may run at the same time among batches. Each batch gets at least one
+// pod.
 func Shares(batches []Batch, parallelism int) []int {
 	total := 0
 	for _, b := range batches {
@@ -90,7 +90,8 @@ func Shares(batches []Batch, parallelism int) []int {
 	return shares
 }
 
-// ServiceAccount renders the account of task pods, with the annotations for a cloud identity.
+// ServiceAccount renders the service account of task pods, with the annotations for a cloud
+// identity.
 func (r *Renderer) ServiceAccount() *corev1.ServiceAccount {
 	k := &r.Config.Kubernetes
 	return &corev1.ServiceAccount{
@@ -106,15 +107,15 @@ func (r *Renderer) labels(b *Batch) map[string]string {
 	}
 }
 
-// storeLabel returns the label value for a store's address. The address itself has characters that
-// labels must not have.
+// storeLabel returns the label value for a store's address. The label value is a digest, because an
+// address has characters that labels must not have.
 func storeLabel(address string) string {
 	sum := sha256.Sum256([]byte(address))
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 
-// maxFailed returns the number of tasks that may fail before the Job stops the others too, because
-// so many failures have a common cause.
+// maxFailed returns the number of tasks that may fail before the Job stops its other tasks. More
+// failures probably have a common cause.
 func maxFailed(configured int, tasks int32) int32 {
 	if configured == 0 {
 		return min(tasks, max(10, tasks/10))
@@ -122,8 +123,8 @@ func maxFailed(configured int, tasks int32) int32 {
 	return min(tasks, int32(configured))
 }
 
-// failurePolicy says how each end of a pod counts. A permanent error ends its task at once. An
-// interruption or a lost node does not count.
+// failurePolicy returns the policy by which ends of pods count as failures. A permanent error ends
+// its task at once. An interruption or a lost node does not count.
 func failurePolicy() *batchv1.PodFailurePolicy {
 	codes := func(v ...int32) *batchv1.PodFailurePolicyOnExitCodesRequirement {
 		return &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: v}
@@ -138,7 +139,7 @@ func failurePolicy() *batchv1.PodFailurePolicy {
 // templateDigest returns the same digest for Jobs that ask for the same pods.
 func templateDigest(t *corev1.PodTemplateSpec) string {
 	body, err := json.Marshal(t)
-	if err != nil { // JSON can encode the whole template
+	if err != nil { // never happens, because JSON can encode every template
 		return fmt.Sprintf("none: %v", err)
 	}
 	return manifest.Digest(body)[:16]
@@ -146,7 +147,7 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// Write writes YAML: the service account, and the Jobs of the missing tasks of each stage.
+// Write writes the service account, and the Jobs of the missing tasks of each stage, as YAML.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}
 	for _, stage := range order {

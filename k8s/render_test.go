@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// plan has n partitions of 1000 URLs, 500 s each.
+// plan returns a plan of n partitions, each with 1000 URLs and a predicted time of 500 s.
 func plan(n int) *manifest.Plan {
 	p := &manifest.Plan{ID: "p1", Crawl: "2026-11", Buckets: 2, URLs: int64(n) * 1000, EstimatedBytes: int64(n) * 100e6}
 	for i := range n {

@@ -9,47 +9,48 @@ import (
 )
 
 // The resources of tasks by their work. The estimates are generous, because a limit that is too low
-// kills pods, and one that is too high only costs money. kubernetes.resources overrides them.
-// Measured peaks of a whole task on amd64 without a memory limit, in MB, for a partition of 12,000
-// and of 48,000 documents of 6 kB:
+// kills pods, and a limit that is too high only costs money. The config key kubernetes.resources
+// overrides the estimates. The memory of a task was measured on amd64 without a memory limit. These
+// peaks, in MB, are for partitions of 12,000 and of 48,000 documents of 6 kB:
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
-// Most of the growth is in buffers up to their bounds. Fetch reached 813 MB while each of 200 slots
-// had a body of 5 MiB, the case assumed here, and 410 MB on ordinary pages.
+// Most of the growth comes from buffers, which are bounded. A fetch task reached 410 MB on ordinary
+// pages, and 813 MB with a body of 5 MiB in each of 200 slots. The estimates assume such large
+// bodies.
 const (
-	baseMemory     = 256 << 20 // the process and its buffers; a reduce task's sorts hold as much again before they spill
-	slotMemory     = 2 << 20   // for each fetch in flight
-	parseFactor    = 80        // memory for parsing, as a multiple of fetch.max_body; a sitemap of 50 MiB takes less
-	rowMemory      = 1 << 10   // for each planned URL of a fetch task
-	mergeRowMemory = 4 << 10   // for each document that merge or publish joins; measured in merge: 3.5 kB
-	edgeRowMemory  = 2 << 10   // for each URL of a bucket of rank or frontier
-	graphMemory    = 64        // for each URL of the round in rank, which keeps the graph of all hosts: 12 bytes for each edge, doubled for garbage collection
-	hashMemory     = 256       // for each document that dedup compares: 80 bytes and its share of the sealed rounds' representatives
+	baseMemory     = 256 << 20 // bytes for the process and its buffers; a reduce task gets as much again for sorts
+	slotMemory     = 2 << 20   // bytes for each fetch in flight
+	parseFactor    = 80        // memory for parsing as a multiple of fetch.max_body
+	rowMemory      = 1 << 10   // bytes for each planned URL of a fetch task
+	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins; merge takes 3.5 kB
+	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
+	graphMemory    = 64        // bytes for each URL of the round in rank, for the graph of all hosts
+	hashMemory     = 256       // bytes for each document that dedup compares, with a share of earlier rounds' representatives
 
-	fetchCPU       = 0.010 // core seconds for each URL; measured to fetch, parse and compress one: 0.005
-	leastCPU       = 250   // millicores
+	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
+	leastCPU       = 250   // smallest CPU of a fetch task, in millicores
 	mostCPU        = 4000
-	reduceCPU      = 1000 // for a reduce task of at least a million URLs; less in proportion for fewer
+	reduceCPU      = 1000 // CPU of a reduce task of at least reduceURLs URLs, in millicores
 	dedupCPU       = 2000
 	reduceURLs     = 1_000_000
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
-	spelledScratch = 1 << 10 // for each known URL with spellings that a fetch task does not plan
-	cutsKept       = 4       // a fetch task may keep the segments and WARC files of this many checkpoints
+	spelledScratch = 1 << 10 // bytes for each known URL with spellings that is not planned
+	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
-// needs holds the resources of a pod.
+// needs holds the resources that a pod requests.
 type needs struct {
 	cpu     resource.Quantity
-	memory  int64 // bytes, for the request and the limit
-	scratch int64 // bytes
+	memory  int64 // request and limit of memory, in bytes
+	scratch int64 // scratch space on disk, in bytes
 }
 
 // estimate returns the needs of the largest of the tasks.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
-	urls, rate := int64(0), 0.0 // for the largest partition
-	spelled := int64(0)         // known URLs with spellings, in the partition that has the most
+	urls, rate := int64(0), 0.0 // URLs, and requests per second, of the largest partition
+	spelled := int64(0)         // largest number of known URLs with spellings in a partition
 	for _, n := range b.Partitions {
 		if n >= len(p.Partitions) {
 			continue
@@ -65,7 +66,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	share := int64(1)
 	if p.URLs > 0 {
-		share = p.EstimatedBytes / p.URLs // bytes for each URL
+		share = p.EstimatedBytes / p.URLs // estimated bytes of content per URL
 	}
 	buckets := int64(max(p.Buckets, 1))
 	milli := inProportion(reduceCPU, urls)
@@ -93,7 +94,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	for _, key := range []string{"default", string(b.Stage)} {
 		r := cfg.Kubernetes.Resources[key]
 		if r.CPU != "" {
-			if q, err := resource.ParseQuantity(r.CPU); err == nil { // config validation has checked it
+			if q, err := resource.ParseQuantity(r.CPU); err == nil { // the validation of the config has checked the quantity
 				n.cpu = q
 			}
 		}
@@ -109,10 +110,10 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return n
 }
 
-// inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs URLs or more gets
-// most; a smaller task gets a share in proportion to its URLs.
+// inProportion returns the CPU of a reduce task in millicores. A task of at least reduceURLs URLs
+// gets most. A smaller task gets a share in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
-// goMemory returns the soft limit of Go's heap for a hard limit. The rest is for stacks, the
-// runtime and memory that the kernel counts too.
+// goMemory returns the soft limit of Go's heap for a hard limit. An eighth of the limit is left for
+// stacks, the runtime and memory of the kernel.
 func goMemory(limit int64) int64 { return limit - limit/8 }

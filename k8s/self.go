@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Functions for a process that runs in a Job or pod.
+// The functions in self.go are for a process that runs in a Job or pod.
 
 var (
 	monthAtEnd  = regexp.MustCompile(`(?:^|-)(\d{4}-\d{2}(?:r[1-9]\d*)?)$`)
@@ -24,9 +24,9 @@ var (
 )
 
 // MonthOfJob returns the month at the end of a Job's name, such as crawl-2026-11, or "" if there is
-// none. A CronJob ends its Jobs' names with their scheduled minute, counted from 1970. For such a
-// name, MonthOfJob returns the month of that minute in UTC. So a late Job, and a pod that restarts
-// in the next month, still crawl the scheduled month.
+// none. A CronJob ends its Jobs' names with the scheduled minute, counted from 1970. From a
+// CronJob's Job name, MonthOfJob returns the month of the scheduled minute in UTC. So a late Job,
+// or a pod that restarts in the next month, still crawls the scheduled month.
 func MonthOfJob(name string) string {
 	if m := monthAtEnd.FindStringSubmatch(name); m != nil && layout.ValidCrawl(m[1]) {
 		return m[1]
@@ -41,11 +41,11 @@ func MonthOfJob(name string) string {
 	return ""
 }
 
-// ErrIndex means that the task list does not have the pod's completion index.
+// ErrIndex means that the task list has no entry for the pod's completion index.
 var ErrIndex = errors.New("is not an index of the task list")
 
-// PartitionAt returns the partition at a pod's completion index in the task list under key. It
-// returns ErrIndex if the list has no such index.
+// PartitionAt returns the partition at a pod's completion index in the task list under key. A
+// missing index gives ErrIndex.
 func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stages.Task) (int, error) {
 	list, err := LoadTasks(ctx, b, key, t.Stage, t.Crawl, t.Round)
 	if err != nil {
@@ -58,11 +58,12 @@ func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stage
 	return list.Partitions[n], nil
 }
 
-// maxTermination limits the termination message, in bytes. Kubernetes keeps 4 KiB.
+// maxTermination is the length of the longest termination message, in bytes. Kubernetes keeps 4
+// KiB.
 const maxTermination = 4000
 
 // WriteTermination writes err as one line to the file that Kubernetes shows as a pod's termination
-// message. Without a file or an error, it does nothing.
+// message. WriteTermination does nothing if file is "" or err is nil.
 func WriteTermination(file string, err error) error {
 	if file == "" || err == nil {
 		return nil
@@ -83,12 +84,12 @@ func WriteCrashesTo(file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // the runtime keeps its own descriptor
+	defer f.Close() // the Go runtime keeps a descriptor of its own
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 
-// StoreEnv returns the environment variables that tell pods where S3 is. It holds no secrets, and
-// kubernetes.env overrides it.
+// StoreEnv returns the environment variables that tell pods where S3 is. The variables hold no
+// secrets. The config key kubernetes.env overrides them.
 func StoreEnv() map[string]string {
 	env := map[string]string{}
 	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"} {

@@ -18,11 +18,11 @@ func TestTheNameOfAJobTellsTheMonth(t *testing.T) {
 	for _, c := range []struct{ name, want string }{
 		{"crawl-2026-11", "2026-11"},
 		{"2026-11", "2026-11"},
-		{"crawlbatch-29881440", "2026-10"}, // 2026-10-25T00:00Z
-		{"crawlbatch-29891519", "2026-10"}, // 2026-10-31T23:59Z
-		{"crawlbatch-29891520", "2026-11"}, // a minute later
+		{"crawlbatch-29881440", "2026-10"}, // minute 2026-10-25T00:00Z
+		{"crawlbatch-29891519", "2026-10"}, // minute 2026-10-31T23:59Z, the last of October
+		{"crawlbatch-29891520", "2026-11"}, // minute 2026-11-01T00:00Z
 		{"crawl-2026-13", ""},
-		{"crawl-20261101", ""}, // a date is no minute count
+		{"crawl-20261101", ""}, // a date is no number of minutes
 		{"crawl-99999999999", ""},
 		{"crawlbatch", ""},
 		{"", ""},

@@ -36,7 +36,7 @@ kubernetes:
 		t.Fatal(err)
 	}
 	create(t, l.Bucket, key, settings)
-	create(t, l.Bucket, key, settings) // every driver creates it
+	create(t, l.Bucket, key, settings) // a second Create must succeed, because every driver creates the object
 	var loaded manifest.Settings
 	if _, _, err := manifest.Load(t.Context(), l.Bucket, key, &loaded); err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ kubernetes:
 	}
 }
 
-// The config cannot import the stages, so it has a list of its own.
+// Package config has a list of the stages of its own, because it cannot import package stages.
 func TestEveryStageMayHaveResources(t *testing.T) {
 	entries := "default"
 	for _, stage := range stages.Order {

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// troubles logs each problem once, and logs it again at intervals while it lasts.
+// troubles logs each problem once, and again at intervals while the problem lasts.
 type troubles struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -49,15 +49,15 @@ func (t *troubles) lasted(what string) time.Duration {
 // over marks a problem as solved.
 func (t *troubles) over(what string) { delete(t.first, what) }
 
-// problem says why pods do not start.
+// problem is a reason why pods do not start.
 type problem struct {
 	text  string
 	stuck bool // the problem remains until somebody acts
 }
 
-// diagnose finds out what keeps pods from starting or kills them, and reports it. If no pod of a
-// Job can start, it ends the run and removes the Job, so that a corrected Job can take its place.
-// If diagnose is not allowed to read pods and events, the crawl continues.
+// diagnose finds and reports problems that kill pods or keep pods from starting. If no pod of a Job
+// can start, diagnose ends the run and removes the Job, so that a corrected Job can replace it. A
+// driver without the right to read pods and events continues without diagnosis.
 func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	problems, err := r.active(ctx)
 	if err == nil {
@@ -93,7 +93,7 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	return ctx.Err()
 }
 
-// blind reports that pods or events cannot be read.
+// blind logs that the driver cannot read pods or events.
 func (r *run) blind(ctx context.Context, what string, err error) bool {
 	if err == nil {
 		return false
@@ -104,7 +104,7 @@ func (r *run) blind(ctx context.Context, what string, err error) bool {
 	return true
 }
 
-// podProblem says why a waiting pod does not start.
+// podProblem returns the reason why a waiting pod does not start, or nil.
 func (r *run) podProblem(pod *corev1.Pod) *problem {
 	k := &r.Config.Kubernetes
 	for _, c := range pod.Status.Conditions {
@@ -137,7 +137,7 @@ func wantsMore(job *batchv1.Job) bool {
 	return job.Status.Active < min(left, *job.Spec.Parallelism)
 }
 
-// eventProblem says why a Job lacks pods, from the events of the Job controller.
+// eventProblem returns the reason why a Job lacks pods, as events of the Job controller report it.
 func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*problem, error) {
 	if !wantsMore(job) {
 		return nil, nil
@@ -149,13 +149,13 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*
 		return nil, err
 	}
 	items := slices.DeleteFunc(events.Items, func(e corev1.Event) bool {
-		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // an earlier Job may have had the same name
+		return e.InvolvedObject.UID != job.UID || e.Reason != "FailedCreate" // ignores events about an earlier Job of the same name
 	})
 	if len(items) == 0 {
 		return nil, nil
 	}
 	newest := slices.MaxFunc(items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
-	// While some pods run, an old event may be about a solved problem.
+	// While other pods run, an old event may describe a solved problem.
 	seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest))
 	if job.Status.Active > 0 && seen == w.refused {
 		return nil, nil
@@ -189,8 +189,8 @@ func eventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// label sets labels that show the partition and attempt of a pod in `kubectl get pods -L`. If this
-// is forbidden, the crawl continues without the labels.
+// label sets the labels that show a pod's partition and attempt in `kubectl get pods -L`. Without
+// the right to set labels, the crawl continues without them.
 func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	n := indexOf(pod)
 	if n < 0 || n >= len(b.Partitions) || pod.Labels[LabelPartition] != "" {
@@ -202,7 +202,7 @@ func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	}
 }
 
-// maxLine bounds a line of external text, in bytes.
+// maxLine is the length of the longest line of external text, in bytes.
 const maxLine = 1000
 
 func firstLine(s string) string {

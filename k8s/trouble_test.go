@@ -26,7 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// heard keeps log output.
+// heard is a writer that keeps log output.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -38,14 +38,14 @@ func (h *heard) Write(p []byte) (int, error) {
 	return h.text.Write(p)
 }
 
-// times counts the lines that hold text.
+// times returns the number of lines that contain text.
 func (h *heard) times(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Count(h.text.String(), text)
 }
 
-// listen records a lab's log.
+// listen makes the lab log to a buffer and returns the buffer.
 func (l *lab) listen() *heard {
 	h := &heard{}
 	l.Log = slog.New(slog.NewTextHandler(h, nil))
@@ -77,10 +77,10 @@ func (l *lab) finish(t *testing.T, job batchv1.Job, ends chan error, partitions 
 	}
 }
 
-// away is the error of a call that no API server answers.
+// away is the error of a call to an API server that does not answer.
 var away = &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}
 
-// failing makes some calls fail while on is true.
+// failing makes calls of verb on resource fail. The caller switches the failure by calling on.
 func (l *lab) failing(verb, resource string, err error) (on func(bool)) {
 	var mu sync.Mutex
 	fails := true
@@ -113,7 +113,7 @@ func TestAnAPIThatIsAwayForAWhileIsWaitedForAtEveryCall(t *testing.T) {
 		t.Run(c.verb+" "+c.resource, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t)
-				l.answered.Store(true) // an earlier stage has reached the API
+				l.answered.Store(true) // as if the API had answered in an earlier stage
 				on := l.failing(c.verb, c.resource, away)
 				time.AfterFunc(20*time.Minute, func() { on(false) })
 				ends := make(chan error, 1)
@@ -238,7 +238,7 @@ func TestASuspendedJobIsAdoptedAsItIs(t *testing.T) {
 		if _, err := l.cluster.BatchV1().Jobs("crawl").Update(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		l.Config.Kubernetes.Image = "registry.example/crawlbatch:2" // the next run wants another image
+		l.Config.Kubernetes.Image = "registry.example/crawlbatch:2" // makes the next run ask for another image
 		again, ends := l.begin(t, 0)
 		if len(l.jobs(t)) != 1 || again.Name != job.Name || !suspended(&again) {
 			t.Errorf("%d Jobs, %s suspended: %v", len(l.jobs(t)), again.Name, suspended(&again))

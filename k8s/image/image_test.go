@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// static builds a small binary that depends on nothing on the host.
+// static builds a small static binary and returns its path.
 func static(t *testing.T, env ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -133,7 +133,7 @@ func TestWhatWouldNotStartIsRefused(t *testing.T) {
 	}
 }
 
-// The Dockerfile makes the same image for users of Docker.
+// The Dockerfile must describe the same image as package image.
 func TestTheDockerfileSaysTheSame(t *testing.T) {
 	body, err := os.ReadFile("../Dockerfile")
 	if err != nil {

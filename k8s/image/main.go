@@ -1,10 +1,10 @@
 // Command image packs crawlbatch's binary into a container image, without a daemon and without a
-// registry: `make image` runs it.
+// registry. `make image` runs the command.
 //
-// In: a static Linux binary. Out: an image archive in the format of `docker save`, for `docker
-// load`, `ctr images import` and registries' tools. The image contains only that binary and runs as
-// user 65532. The same binary gives the same archive, byte for byte: the archive contains no time,
-// name or path of the machine.
+// The input is a static Linux binary. The output is an image archive in the format of `docker
+// save`, for `docker load`, `ctr images import` and registries' tools. The image contains only the
+// binary and runs as user 65532. Equal binaries give equal archives, because the archive contains
+// no time, name or path of the machine.
 package main
 
 import (
@@ -37,7 +37,7 @@ type options struct {
 	tag, out     string
 }
 
-// run writes the archive. It replaces the file at o.out only when the archive is complete.
+// run writes the image archive. The file at o.out is replaced only when the archive is complete.
 func run(o options) error {
 	tag, err := name.NewTag(o.tag)
 	if err != nil {
@@ -58,7 +58,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // does nothing after the rename
+	defer os.Remove(f.Name()) // removes the file after an error; the removal fails after a rename
 	err = tarball.Write(tag, img, f)
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return fmt.Errorf("write %q: %w", o.out, err)

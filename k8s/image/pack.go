@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// The parts of the image; k8s/Dockerfile describes the same image.
+// The properties of the image. k8s/Dockerfile describes the same image.
 const (
 	binaryPath = "/crawlbatch"
-	user       = "65532:65532" // numeric, so that Kubernetes can check runAsNonRoot
+	user       = "65532:65532" // user and group as numbers, so that Kubernetes can check runAsNonRoot
 )
 
 // machines maps the supported architectures to their ELF machines.
@@ -45,7 +45,7 @@ func check(binary []byte, arch string) error {
 	return nil
 }
 
-// pack makes the image: one layer with the binary.
+// pack returns an image of one layer, which holds the binary.
 func pack(binary []byte, arch string) (v1.Image, error) {
 	files, err := archive(binary)
 	if err != nil {
@@ -74,7 +74,8 @@ func pack(binary []byte, arch string) (v1.Image, error) {
 	return img, nil
 }
 
-// archive builds the layer. Everybody may read and run the binary, but only root may change it.
+// archive returns the image's layer as a tar archive. All users may read and run the binary, but
+// only root may change the binary.
 func archive(binary []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
