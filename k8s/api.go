@@ -115,9 +115,9 @@ func answers(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// ask repeats call until it succeeds or its error is not transient, and returns that error
-// unchanged. ask waits long for a cluster that has answered this process before, and briefly for
-// any other cluster. After the wait, ask returns an explained error.
+// ask repeats call until call succeeds or fails for good, and returns the error unchanged. ask
+// waits long for a cluster that has answered this process before, and briefly for any other
+// cluster. After the wait, ask returns an explained error.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

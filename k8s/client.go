@@ -142,7 +142,7 @@ const (
 
 // Connect returns a client for the cluster in a kubeconfig file: the given file, the file in
 // KUBECONFIG or ~/.kube/config. Without a file, Connect uses the cluster in which this process
-// runs. Connect sends no request. Its error wraps ErrCluster.
+// runs. Connect sends no request. The error of Connect wraps ErrCluster.
 func Connect(kubeconfig, context string) (Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

@@ -59,8 +59,7 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 }
 
 // Detach stores the config for the pods and submits the Job that runs the driver of a crawl. The
-// result running is true if such a Job was already running. The argument r must not have Settings
-// yet.
+// result running is true if the Job was already running. The argument r must not have Settings yet.
 func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
 	key, settings, err := Settings(crawl, r.Config, version)
 	if err != nil {

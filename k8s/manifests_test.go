@@ -283,8 +283,8 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
-		// The next driver asks for other pods, so that it replaces the Job. A pod without labels
-		// makes the driver set labels.
+		// The next driver asks for pods with another image, which makes the driver replace the Job.
+		// The driver also sets labels on a pod.
 		l.Config.Kubernetes.Image = "other"
 		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()

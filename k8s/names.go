@@ -108,8 +108,8 @@ func LoadTasks(ctx context.Context, b store.Bucket, key string, stage stages.Sta
 }
 
 // Settings returns the config for pods and its key in the store. The config lacks the section
-// politeness, which pods take from the crawl's frozen config or the newest revision. So a change of
-// politeness does not change the Job.
+// politeness, which pods take from the crawl's frozen config or the newest revision. A change of
+// politeness therefore does not change the Job.
 func Settings(crawl string, cfg *config.Config, version string) (string, *manifest.Settings, error) {
 	c := cfg.Clone()
 	c.Politeness = config.Default().Politeness

@@ -10,14 +10,14 @@ import (
 
 // The resources of tasks by their work. The estimates are generous, because a limit that is too low
 // kills pods, and a limit that is too high only costs money. The config key kubernetes.resources
-// overrides the estimates. The memory of a task was measured on amd64 without a memory limit. These
-// peaks, in MB, are for partitions of 12,000 and of 48,000 documents of 6 kB:
+// overrides the estimates. The memory of a task was measured on amd64 without a memory limit. The
+// measured peaks, in MB, are for partitions of 12,000 and of 48,000 documents of 6 kB:
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
 // Most of the growth comes from buffers, which are bounded. A fetch task reached 410 MB on ordinary
-// pages, and 813 MB with a body of 5 MiB in each of 200 slots. The estimates assume such large
-// bodies.
+// pages, and 813 MB with a body of 5 MiB in each of 200 slots. The estimates assume bodies of 5 MiB
+// in all slots.
 const (
 	baseMemory     = 256 << 20 // bytes for the process and its buffers; a reduce task gets as much again for sorts
 	slotMemory     = 2 << 20   // bytes for each fetch in flight

@@ -56,8 +56,8 @@ func (r *rules) assign(groups []group, buckets int) []partition {
 
 // assignBucket makes the partitions of one bucket. assignBucket first places the large groups, the
 // slowest first. Each large group goes to the partition that has room and the earliest predicted
-// end. This method (longest processing time first) is at worst a third above the optimum. Small
-// groups fill the remaining room, in order.
+// end. Placing by longest processing time first is at worst a third above the optimum. Small groups
+// fill the remaining room, in order.
 func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition {
 	total := int64(0)
 	for _, g := range groups[first:end] {

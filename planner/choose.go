@@ -36,7 +36,7 @@ type domain struct {
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
 	due   []*record // URLs that were planned before and are due again, which use no budget
-	best  worst     // best new URLs, with the worst of these on top
+	best  worst     // heap of the best new URLs; the URL on top is the first to drop
 }
 
 // worst is a heap of records. The record on top is the first to drop.
@@ -224,8 +224,8 @@ func (c *chooser) limit() (limit int64, detail string) {
 }
 
 // cut writes to out all URLs of a list that were planned before, and at most limit new URLs. New
-// URLs with the highest priority come first, then those with the first place. cut refuses the other
-// URLs and passes them to leave.
+// URLs with the highest priority come first, at equal priority the first in the sources. cut
+// refuses the remaining URLs and passes each to leave.
 func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {

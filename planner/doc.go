@@ -4,7 +4,7 @@
 // file of URLs for each partition, files with the spellings of known URLs that are not planned, the
 // list of refused entries, and plan.json.
 //
-// An entry of a source takes these steps:
+// An entry of a source takes the following steps:
 //
 //	source ─► canonical form, scope, depth, stops ─► sorted by domain and URL, on disk
 //	       ─► one record a URL, with all its spellings ─► the domain's budget, the round's ─► a bucket by the

@@ -287,7 +287,7 @@ type partitionWriter struct {
 }
 
 // write writes the partition's planned URLs, and the known URLs of its domains that have spellings
-// and are not planned. Without such known URLs, the result spellings has no path.
+// and are not planned. The result spellings has no path if no known URL needs a row.
 func (w *partitionWriter) write(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	groups := w.from.chosen.groups
 	urls, err = w.sort(ctx, layout.Part(number), func(visit func(*record) error) error {

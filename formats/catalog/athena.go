@@ -13,7 +13,7 @@ import (
 // AthenaOptions are options for Athena's tables.
 type AthenaOptions struct {
 	Database string
-	// Projection lets Athena compute the partitions from their names. Otherwise the script
+	// Projection lets Athena compute the partitions from their names. Without Projection the script
 	// lists the folders of the sealed rounds.
 	Projection bool
 }

@@ -7,5 +7,5 @@
 // read exactly the parts that sealed.json lists and never show unsealed rounds. A dataset without
 // parts opens as an empty view with all its columns.
 //
-// It imports packages schema and manifest.
+// Package catalog imports packages schema and manifest.
 package catalog

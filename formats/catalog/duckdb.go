@@ -111,7 +111,7 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		duckComments(out, name, d)
 		return
 	}
-	// The first SELECT returns no rows. It adds the columns that all parts lack.
+	// The first SELECT returns no rows. The empty result adds the columns that all parts lack.
 	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
 	fmt.Fprintf(out, "%s\n", joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) }))
 	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })

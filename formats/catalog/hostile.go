@@ -41,7 +41,7 @@ func hasControl(s string) bool {
 }
 
 // checkSealed refuses a seal that names a crawl, a round or a part in a form that crawlbatch never
-// writes. SQL with such a name could read other files or run other statements.
+// writes. SQL with a forged name could read other files or run other statements.
 func checkSealed(sealed []*manifest.Sealed) error {
 	for _, s := range sealed {
 		if !layout.ValidCrawl(s.Crawl) || s.Round < 0 {

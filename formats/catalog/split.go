@@ -17,7 +17,7 @@ var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
 
 // Split writes each statement into its own file in dir, numbered in order. The files contain no
 // semicolon, because clients that take one statement per call refuse semicolons. With replace,
-// Split first removes the statements of an earlier Split. Without replace, it fails with
+// Split first removes the statements of an earlier Split. Without replace, Split returns
 // ErrNotEmpty if dir is not empty.
 func (s *Script) Split(dir string, replace bool) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {

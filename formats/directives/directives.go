@@ -1,6 +1,6 @@
 // Package directives reads the directives for robots that a document's server and author give
-// outside robots.txt: meta robots and X-Robots-Tag, Content-Signal, and the reservation of text and
-// data mining (TDMRep).
+// outside robots.txt. The directives are meta robots and X-Robots-Tag, Content-Signal, and the
+// reservation of text and data mining (TDMRep).
 //
 // The input is values of header fields and meta elements, which may be hostile. The output is the
 // directives for one robot, and texts of bounded length and number for columns. No input is an

@@ -60,8 +60,8 @@ func (s *Signals) set(name string, yes, replace bool) {
 	}
 }
 
-// signalNameBytes are the bytes that a signal's name may have. Add checks these bytes before
-// ToLower, because ToLower turns the Kelvin sign into an ASCII k.
+// signalNameBytes are the bytes that a signal's name may have. Add checks names before ToLower,
+// because ToLower turns the Kelvin sign into an ASCII k.
 const signalNameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 func isSignalName(name string) bool {

@@ -1,5 +1,6 @@
-// Package document is the contract between the stages that capture documents and the parser. It
-// holds the types of a captured and a parsed document, and assembles rows of pages.
+// Package document is the contract between the stages that capture documents and the parser.
+// Package document holds the types of a captured and a parsed document, and assembles rows of
+// pages.
 //
 // Package document imports other formats packages only.
 package document

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Checkpoint holds the authoritative state of a partition. Only its holder may fetch, and
-// an outcome counts only once a checkpoint lists it.
+// Checkpoint holds the authoritative state of a partition. Only the holder of the lease may fetch.
+// An outcome counts only once a checkpoint lists the outcome.
 type Checkpoint struct {
 	Header
 	Plan        string        `json:"plan"`
@@ -254,7 +254,7 @@ type Suspect struct {
 	Deaths int `json:"deaths"`
 }
 
-// Taken is the object taken/part-00017.json. An attempt creates it after the partition's first
+// Taken is the object taken/part-00017.json. An attempt creates Taken after the partition's first
 // checkpoint and before the first request. A partition with Taken but without a checkpoint has lost
 // its checkpoint.
 type Taken struct {

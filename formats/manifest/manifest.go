@@ -178,7 +178,7 @@ type PlanPartition struct {
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
 	// Spellings has rows for URLs of the partition's domains that have several known spellings and
-	// are not planned in this round. Spellings is nil without such URLs, and in older plans.
+	// are not planned in the round. Spellings is nil if no URL needs a row, and in older plans.
 	Spellings *File `json:"spellings,omitempty"`
 }
 

@@ -6,8 +6,8 @@
 // the column. A vol tag marks a volatile column, in which two crawls of the same web may differ,
 // such as times and addresses. Columns without a vol tag are stable. A since tag names the
 // FormatVersion that added the column. Files of an older format lack the column, which then reads
-// as null. Package catalog derives the DuckDB views, the Athena DDL and the documentation from
-// these tags.
+// as null. Package catalog derives the DuckDB views, the Athena DDL and the documentation from the
+// tags of the structs.
 //
 // All integers are signed, timestamps are milliseconds UTC, and names are snake_case. A column that
 // Common Crawl's flat cc-index schema has too keeps its name, type and meaning. A column marked

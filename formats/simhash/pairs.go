@@ -79,7 +79,7 @@ type level struct {
 }
 
 // first reports whether the chosen blocks are the first choice in which a pair with the differing
-// bits diff agrees. Only the first choice reports a pair.
+// bits diff agrees. Only the first choice of blocks in which a pair agrees reports the pair.
 func (l *level) first(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -185,8 +185,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 		if width := bits.OnesCount64(free); width > s.k+1 {
 			n := chooseBlocks(len(run), width, s.k)
 			if s.pays(run, free, n) {
-				// split reorders run. The caller tolerates the new order, because it sorts again
-				// for its next choice.
+				// split reorders run. The caller tolerates the new order, because the caller sorts
+				// again for the next choice of blocks.
 				s.split(run, free, n, levels)
 				return
 			}

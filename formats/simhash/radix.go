@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// digitBits is the number of bits that a pass of the sort reads. The counters of such a pass fit
-// into the first-level cache.
+// digitBits is the number of bits that a pass of the sort reads. The counters of a pass over
+// digitBits bits fit into the first-level cache.
 const digitBits = 10
 
 // radixSort sorts a by the bits of mask. The sort is stable. The buffer spare must be as long as a.
@@ -41,8 +41,8 @@ func radixSort(a, spare []uint64, mask uint64) {
 	}
 }
 
-// digit extracts bits from several places of a word. The lowest digitBits bits of a mask of a few
-// blocks lie in at most four places.
+// digit extracts bits from several places of a word. A mask consists of few blocks, so its lowest
+// digitBits bits lie in at most four runs.
 type digit struct {
 	parts [digitBits]part
 	n     int

@@ -45,8 +45,8 @@ const shingleWords = 3
 // Distance returns the Hamming distance of two fingerprints, 0 to 64.
 func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 
-// Hasher makes fingerprints without allocating for each. The zero value is ready for use. It is not
-// safe for concurrent use.
+// Hasher makes fingerprints without allocating for each. The zero value is ready for use. A Hasher
+// is not safe for concurrent use.
 type Hasher struct {
 	buf    []byte // words of incomplete shingles, with a space after each word
 	begins [shingleWords]int

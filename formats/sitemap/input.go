@@ -52,7 +52,7 @@ func open(r io.Reader, lim Limits) (*input, error) {
 	in.charset = name
 	in.Reader = bufio.NewReaderSize(decoded, MaxLoc+2)
 	if mark, _ := in.Peek(len(bom)); bytes.Equal(mark, bom) {
-		_, _ = in.Discard(len(bom)) // Discard cannot fail, because Peek has read these bytes
+		_, _ = in.Discard(len(bom)) // Discard cannot fail, because Peek has read the same bytes
 	}
 	return in, nil
 }

@@ -44,7 +44,7 @@ type jsonFeedRef struct {
 }
 
 // jsonRefs holds the objects among the first maxExtras elements of a list. The reader ignores
-// elements that are no objects.
+// elements that are not objects.
 type jsonRefs []jsonFeedRef
 
 // UnmarshalJSON implements json.Unmarshaler. UnmarshalJSON decodes one element at a time: a long
@@ -198,7 +198,7 @@ func (j *jsonReader) items() (more bool, err error) {
 		}
 		var it jsonItem
 		if raw == nil || json.Unmarshal(raw, &it) != nil {
-			continue // skips an item that is too long or no object
+			continue // skips an item that is too long or is not an object
 		}
 		e := it.entry()
 		if e.Loc == "" || len(e.Loc) > MaxLoc {

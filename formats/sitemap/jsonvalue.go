@@ -85,7 +85,7 @@ func (s *jsonStream) value() ([]byte, error) {
 		}
 		if in == (nesting{}) {
 			switch c {
-			case ',', ':', ']', '}', ' ', '\t', '\r', '\n': // each of these bytes ends a number or a literal
+			case ',', ':', ']', '}', ' ', '\t', '\r', '\n': // a delimiter or white space ends a number or a literal
 				if len(s.buf) == 0 {
 					return nil, errJSON
 				}

@@ -1,18 +1,19 @@
-// Package sitemap reads sitemaps, sitemap indexes and feeds, even malformed ones: sitemaps.org 0.9
-// with Google's extensions (news, image, video, hreflang, PageMap), plain text sitemaps, RSS 0.9 to
-// 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0 (RFC 4287), and JSON Feed 1.1.
+// Package sitemap reads sitemaps, sitemap indexes and feeds, however malformed they are. The
+// formats are sitemaps.org 0.9 with Google's extensions (news, image, video, hreflang, PageMap),
+// plain text sitemaps, RSS 0.9 to 2.0, RSS 1.0 (RDF), Atom 0.3 and 1.0 (RFC 4287), and JSON Feed
+// 1.1.
 //
 // The input is a file as a server sends it, perhaps gzipped (even twice), in any charset. The
 // output is entries, one at a time, in the order of the file. The package reads no more decoded
-// bytes and entries than Limits allows, in linear time and bounded memory. The reader tolerates
-// these faults:
+// bytes and entries than Limits allows, in linear time and bounded memory. The reader tolerates the
+// following faults:
 //
 //   - a file that ends early, and junk before the XML, such as a warning of PHP;
 //   - elements in a wrong namespace or none, under any prefix, in any letter case; urls in
 //     an index and sitemaps in a urlset;
 //   - a bare & and the entities of HTML. Entities that the document defines are never
 //     resolved, so they cannot expand;
-//   - text instead of loc; octets of a wrong charset, which are percent-encoded in
+//   - text instead of loc, and octets of a wrong charset, which are percent-encoded in
 //     references and read as windows-1252 in texts.
 //
 // References are trimmed and their entities resolved. The caller makes them absolute and canonical,

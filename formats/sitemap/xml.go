@@ -106,7 +106,7 @@ func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error)
 func fromRoot(br *bufio.Reader) io.Reader {
 	head, _ := br.Peek(headLen)
 	if i := bytes.Index(head, []byte("<?xml")); i > 0 && !bytes.Contains(head[:i], []byte("<urlset")) && !bytes.Contains(head[:i], []byte("<sitemapindex")) {
-		_, _ = br.Discard(i) // cannot fail: Peek has read these bytes
+		_, _ = br.Discard(i) // Discard cannot fail, because Peek has read the same bytes
 	}
 	return br
 }
@@ -181,7 +181,7 @@ scan:
 var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
 
 // root reads a tag before the root element. root skips the HTML elements that programs put around
-// warnings. Other elements are errors.
+// warnings. Any other element before the root is an error.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
 	x.sum.Kind, x.known = roots[string(x.tag.local)]
@@ -291,7 +291,8 @@ func (x *reader) openEntry() bool {
 	return true
 }
 
-// opens reports whether the current element begins an entry. A compound without end tag ends there.
+// opens reports whether the current element begins an entry. A new entry also ends a compound
+// without end tag.
 func (x *reader) opens() bool {
 	switch string(x.tag.local) {
 	case "url", "sitemap":
@@ -304,8 +305,8 @@ func (x *reader) opens() bool {
 	return false
 }
 
-// endsMarkup reports whether the current element never occurs within the markup of a feed's text.
-// A text whose end tag is missing ends before such an element.
+// endsMarkup reports whether the current element never occurs within the markup of a feed's text. A
+// text whose end tag is missing ends before such elements.
 func (x *reader) endsMarkup() bool {
 	switch string(x.tag.local) {
 	case "link":

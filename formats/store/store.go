@@ -4,8 +4,8 @@
 //
 // The input is keys (see package layout) and bodies. The output is objects and their versions. A
 // write is visible whole or not at all, and the result of a conditional write is definite. Package
-// store imports the standard library only. The packages dirstore and s3store implement Bucket, and
-// so do wrappers such as WithRetry.
+// store imports the standard library only. The packages dirstore and s3store implement Bucket.
+// Wrappers such as WithRetry implement Bucket too.
 package store
 
 import (

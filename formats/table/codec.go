@@ -48,9 +48,9 @@ func (c *Codec[T]) Decode(data string, row *T) error {
 	return c.layout.decode(data, unsafe.Pointer(row))
 }
 
-// rowLayout lists the fields of a row struct in order, with embedded structs flattened. Its methods
-// measure, encode and decode rows. Access to a field by offset is several times faster than by
-// reflection. The field's shape and kind give the type at the offset.
+// rowLayout lists the fields of a row struct in order, with embedded structs flattened. The methods
+// of rowLayout measure, encode and decode rows. Access to a field by offset is several times faster
+// than by reflection. The field's shape and kind give the type at the offset.
 type rowLayout struct {
 	fields []rowField
 	size   int // size of the struct itself, in bytes

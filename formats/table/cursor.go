@@ -6,7 +6,7 @@ import (
 )
 
 // Cursor takes the rows of a sequence one at a time. A Cursor reads nothing before the caller asks
-// for the first row. Only one goroutine may use a Cursor. The caller must close it.
+// for the first row. Only one goroutine may use a Cursor. The caller must close the Cursor.
 type Cursor[T any] struct {
 	rows iter.Seq2[T, error]
 	next func() (T, error, bool)
@@ -49,8 +49,8 @@ func (c *Cursor[T]) Next() (*T, error) {
 }
 
 // Find moves to the first row for which compare is not negative. If compare returns 0, Find returns
-// the row, otherwise nil. Next still returns this row, so look-ups of keys in ascending order take
-// one pass.
+// the row, otherwise nil. Next still returns the found row, so look-ups of keys in ascending order
+// take one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()

@@ -11,7 +11,7 @@
 // panic.
 //
 //   - Writer writes a file, Commit creates the object.
-//   - Reader streams the rows of an object, or only those of the row groups in a range.
+//   - Reader streams the rows of an object, or only the rows of the row groups in a range.
 //   - Sorter sorts more rows than fit in memory, Merge merges sorted streams, Cursor takes
 //     rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.

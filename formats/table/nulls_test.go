@@ -9,7 +9,7 @@ import (
 )
 
 // Optional zero values must always become null. Without the writer's cuts, parquet-go would write
-// some of these nulls as zeros.
+// some nulls as zeros.
 func TestZeroIsNullWhereverItStands(t *testing.T) {
 	type inner struct {
 		Status int16 `parquet:"status,optional"`

@@ -65,7 +65,7 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 // Reader streams the rows of one object as values of T, in file order. A Reader does not decode
 // columns that T lacks. Columns that the file lacks are null. A Reader holds one row group of up to
 // 4 MiB, or 1 MiB per column, and a decoded page per column. Only one goroutine may use a Reader.
-// The caller must close it.
+// The caller must close the Reader.
 type Reader[T any] struct {
 	key    string
 	obj    store.Object

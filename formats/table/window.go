@@ -40,8 +40,8 @@ type span struct {
 	buf        []byte
 }
 
-// openWindow reads the end of the object. It checks the magic number and the footer's length,
-// because parquet-go does not check the length.
+// openWindow reads the end of the object. openWindow also checks the magic number and the footer's
+// length, because parquet-go does not check the length.
 func openWindow(obj store.Object) (*window, error) {
 	w := &window{obj: obj, size: obj.Size()}
 	if w.size < 12 {

@@ -55,8 +55,8 @@ func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
 }
 
-// SortedBy records in the file that its rows are in ascending order of these columns. The Writer
-// does not sort rows (see Sorter).
+// SortedBy records in the file that its rows are in ascending order of the given columns. The
+// Writer does not sort rows (see Sorter).
 func SortedBy(columns ...string) WriterOption {
 	return func(o *writerOptions) {
 		o.sorted = o.sorted[:0]

@@ -17,7 +17,7 @@ type Capture struct {
 	Date time.Time
 	URL  string
 	// MIME is the media type that the server sent. Detected is the media type found in the content.
-	// Both are "" if unknown.
+	// An unknown media type is "".
 	MIME, Detected string
 	Status         int // HTTP status of the response, 0 if there is none
 	Digest         Digest

@@ -69,9 +69,9 @@ type Verdict string
 
 // The verdicts on digests.
 const (
-	// Withheld means that the record omits its payload on purpose (WARC-Truncated: unspecified).
-	// Such a record has no digest, or from early crawlbatch versions the digest of the omitted
-	// payload.
+	// Withheld means that the record omits its payload on purpose (WARC-Truncated: unspecified). A
+	// record with a withheld payload has no digest. Early versions of crawlbatch wrote the digest
+	// of the omitted payload.
 	Withheld Verdict = "withheld"
 	// Unchecked means that the digest is missing, that its algorithm is unknown, or that the
 	// payload of a revisit is in another record.

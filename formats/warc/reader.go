@@ -216,8 +216,8 @@ type Entry struct {
 
 // Summary describes a record after it has been read to its end.
 type Summary struct {
-	// Extent is the position of the record. Its length is 0 if the record shares a gzip member with
-	// other records and cannot be read alone.
+	// Extent is the position of the record. The length of Extent is 0 if the record shares a gzip
+	// member with other records and cannot be read alone.
 	Extent
 	// Block and Payload are the verdicts on the digests, if ReaderOptions.Check is set.
 	Block, Payload Verdict

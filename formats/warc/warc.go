@@ -90,8 +90,9 @@ type Field struct {
 	Name, Value string
 }
 
-// Extent is the position of a record in its file, in bytes. In a gzip file, it covers the record's
-// gzip member. In a plain file, it covers the record with the blank lines that end it.
+// Extent is the position of a record in its file, in bytes. In a gzip file, an Extent covers the
+// record's gzip member. In a plain file, an Extent covers the record and the blank lines after the
+// record.
 type Extent struct {
 	Offset int64 `json:"offset"`
 	Length int64 `json:"length"`
@@ -102,11 +103,11 @@ type Record struct {
 	Type Type
 	// ID is the record's URI, "urn:uuid:…" without angle brackets. The Writer sets an empty ID.
 	ID string
-	// Date is the time when the capture began. The Writer writes it in UTC with milliseconds.
+	// Date is the time when the capture began. The Writer writes Date in UTC with milliseconds.
 	Date time.Time
-	// TargetURI is the requested URI. Only warcinfo and metadata records may lack it.
+	// TargetURI is the requested URI. Only warcinfo and metadata records may have no TargetURI.
 	TargetURI string
-	// Block holds the parts of the block. The Writer does not copy them.
+	// Block holds the parts of the block. The Writer does not copy Block.
 	Block [][]byte
 	// PayloadDigest is the digest of the block's entity body, with content codings but without
 	// chunk framing. PayloadDigest is "" if the record has no payload digest.

@@ -22,7 +22,7 @@ import (
 // package urlkey, which therefore refuses a cut text as too long.
 const MaxURL = 64<<10 + 1
 
-// The reasons why a source cannot be planned. The user can correct every such source.
+// The reasons why a source cannot be planned. The user can correct the cause of each error.
 var (
 	// ErrMissing means that no file has the given name or matches the given pattern.
 	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', or - for standard input")

@@ -4,11 +4,11 @@
 // The input is keys and bodies. The output is files under the root, named after their keys. An
 // object is visible whole or not at all, and survives a power cut once its write has returned. Each
 // body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to its name. Swap
-// renames the file under a lock. Both then sync the folders. Locks are flocks. A lock ends with its
-// process, or when its file is removed. A lock excludes only processes of the same machine, so Open
-// refuses network and FUSE file systems. A version is the SHA-256 of the content. Reads never
-// create files: the first write creates the root. Package dirstore imports store, store/localfile
-// and the standard library.
+// renames the file under a lock. Create and Swap then sync the folders. Locks are flocks. A lock
+// ends with its process, or when its file is removed. A lock excludes only processes of the same
+// machine, so Open refuses network and FUSE file systems. A version is the SHA-256 of the content.
+// Reads never create files: the first write creates the root. Package dirstore imports store,
+// store/localfile and the standard library.
 package dirstore
 
 import (

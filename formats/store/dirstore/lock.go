@@ -17,7 +17,7 @@ import (
 )
 
 // lockKey takes the lock that Swap holds while it compares and renames key. Closing the file
-// releases the lock. Only 256 such locks exist, so lock files need no removal. lockKey polls,
+// releases the lock. Only 256 locks for Swap exist, so lock files need no removal. lockKey polls,
 // because a blocking flock ignores ctx and the holder may be a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	h := fnv.New32a()
@@ -45,7 +45,7 @@ func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	}
 }
 
-// lock is a held flock on a file. It implements store.Lock.
+// lock is a held flock on a file. The type lock implements store.Lock.
 type lock struct {
 	file   *os.File
 	is     syscall.Stat_t // identity of the open file

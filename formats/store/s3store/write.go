@@ -236,8 +236,8 @@ func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict
 	}
 }
 
-// source is a body that remembers its own read error. Otherwise the SDK would report the read error
-// as a network error, which settle retries.
+// source is a body that remembers its own read error. The SDK would report the read error as a
+// network error, which settle retries.
 type source struct {
 	r    io.ReaderAt
 	size int64
