@@ -6,9 +6,9 @@
 //
 //	func Run(ctx context.Context, env *Env, in *Input, cfg Config) (*manifest.Result, error)
 //
-// This function is deterministic: the same committed inputs give the same bytes. The same is true
-// of fetch in a reparse (2026-11r1), whose tasks read stored responses. Stages never import one
-// another. Package stages imports only formats packages.
+// Run is deterministic: the same committed inputs give the same bytes. Fetch in a reparse
+// (2026-11r1) is deterministic too, because its tasks read stored responses. Stages never import
+// one another. Package stages imports only formats packages.
 package stages
 
 import (

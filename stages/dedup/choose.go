@@ -19,8 +19,8 @@ type choice struct {
 	total  []uint32 // number of pages and sealed representatives of each component
 	size   []uint32 // number of pages of this round in each component
 	stands []uint32 // representative of each component
-	// speaks[class] is the speaker of the class: its page that is named in Via. Pages of another
-	// class name it if this class is next on their way to the representative.
+	// speaks[class] is the speaker of the class: its page that is named in Via. Via of a page in
+	// another class names the speaker of the next class on the way to the representative.
 	speaks []uint32
 	parent []uint32 // next class of each class on the way to the representative
 }
@@ -65,8 +65,8 @@ func (ch *choice) clustered(page uint32) bool {
 	return ch.size[r] > 0 && ch.total[r] > 1
 }
 
-// represents reports whether a page of this round becomes a sealed representative. Such a page is
-// neither a duplicate nor alike to a sealed representative.
+// represents reports whether a page of this round becomes a sealed representative. A page becomes
+// one if it is neither a duplicate nor alike to a sealed representative.
 func (ch *choice) represents(page uint32) bool {
 	r := ch.c.root[ch.c.class[page]]
 	return ch.total[r] == 1 || ch.stands[r] == page

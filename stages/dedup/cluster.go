@@ -69,8 +69,8 @@ func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 		order[i] = uint32(i)
 	}
 	// Pages with equal digests have equal texts, so also equal words and fingerprints. This code
-	// compares words and fingerprints nevertheless, because a damaged file could break this rule
-	// and put pages that are not alike into one class.
+	// compares words and fingerprints nevertheless, because a damaged file could put pages that are
+	// not alike into one class.
 	slices.SortFunc(order, func(a, b uint32) int {
 		return cmp.Or(bytes.Compare(p.digest[a][:], p.digest[b][:]), cmp.Compare(p.fingerprint[a], p.fingerprint[b]), cmp.Compare(a, b))
 	})

@@ -94,8 +94,8 @@ type numbered struct {
 	row
 }
 
-// writeBucket writes the bucket's two parts. One has a row for each of the bucket's pages in a
-// cluster, the other has the bucket's new representatives.
+// writeBucket writes the bucket's two parts. The part of duplicates has a row for each of the
+// bucket's pages in a cluster. The part of representatives has the bucket's new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
 	duplicates, err := stages.NewWriter[schema.Duplicate](env, stages.FileDuplicates, stages.ByURL)
 	if err != nil {

@@ -9,8 +9,8 @@
 //
 // # What a cluster is
 //
-// Two pages are alike if both have text and the digests of their texts are equal (exact). They are
-// also alike if both have at least MinWords words and their fingerprints differ in at most
+// Two pages are alike if both have text and the digests of their texts are equal (exact). Two pages
+// are also alike if both have at least MinWords words and their fingerprints differ in at most
 // MaxDistance bits (near). A sealed representative is a page of a sealed round that is neither a
 // duplicate nor alike to an earlier representative. A sealed representative never changes. Pages
 // that are alike are connected. A cluster is a connected component of the round's pages and the
@@ -20,8 +20,8 @@
 // # The representative
 //
 // If a cluster has sealed representatives, its representative is one of those of the oldest round.
-// If not, its representative is one of its pages. Among several candidates, the order of preference
-// is
+// The representative of a cluster without sealed representatives is one of its pages. Among several
+// candidates, the order of preference is
 //
 //  1. a page whose canonical_url does not name another page,
 //  2. the page with the shortest URL, in bytes,

@@ -13,8 +13,8 @@ import (
 // error ends the attempt.
 
 // A checkpoint with fewer than worthwhile URLs per minute of the interval is postponed, for at most
-// stretch intervals. A checkpoint writes about ten objects, and in a slow crawl these would cost
-// more than the data. Intervals shorter than patientFrom are never stretched.
+// stretch intervals. A checkpoint writes about ten objects, and in a slow crawl these objects would
+// cost more than the data. Intervals shorter than patientFrom are never stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10
@@ -78,7 +78,7 @@ func (a *attempt) reloads(ctx context.Context) error {
 				return nil
 			}
 			if p.Number <= int(a.revision.Load()) && p.Number > 0 {
-				continue // the attempt already has these settings or newer ones
+				continue // the attempt already has settings of this or a later revision
 			}
 			if err := p.Config.Validate(); err != nil {
 				a.env.Log.Error("the new politeness is not taken", "error", err)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt stops a task after some hops of a chain of
-// redirects. The next attempt neither requests nor records these hops again.
+// redirects. The next attempt neither requests nor records the finished hops again.
 func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string

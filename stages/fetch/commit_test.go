@@ -165,7 +165,8 @@ func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 
-// Each attempt requests the killing URL once. At this request the process loses its store.
+// Each attempt requests the killing URL once. When the process requests this URL, it loses its
+// store.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -40,8 +40,8 @@
 // # Packages
 //
 // lease holds the partition. partition indexes its URLs. polite paces hosts. robotscache and robots
-// decide which requests are allowed. request sends them (with wire and guard), and response
+// decide which requests are allowed. request sends requests (with wire and guard), and response
 // interprets how they ended. segments records the outcomes. status describes the task to people.
-// This package leads each URL through them. reparse does the same work from stored responses
-// (records).
+// Package fetch leads each URL through these packages. reparse processes stored responses (records)
+// in place of fetched ones.
 package fetch

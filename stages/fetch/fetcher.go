@@ -273,8 +273,8 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	return true
 }
 
-// stepRobots does the next step of a robots task. This always uses up the grant, so stepRobots
-// returns true.
+// stepRobots does the next step of a robots task. A step of a robots task always uses up the grant,
+// so stepRobots returns true.
 func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *robotsTask) bool {
 	if f.begin(ctx, g, manifest.Trying{Origin: rt.entry.Root}) {
 		f.askRobots(flight, g, rt)
@@ -295,7 +295,7 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
 	// If a URL has too many spellings, some of them are unknown, so the URL is denied. The planner
-	// refuses such URLs too.
+	// refuses URLs with too many spellings too.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
@@ -384,8 +384,8 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	return new(int), 0, 0
 }
 
-// retry decides whether an item is tried again after a failure of the given class. If so, retry
-// adds the item to the grant's result. The text why describes the failure for people.
+// retry decides whether an item is tried again after a failure of the given class. To try the item
+// again, retry adds it to the grant's result. The text why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {

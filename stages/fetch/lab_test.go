@@ -33,8 +33,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// lab is a store with a plan of one partition, and a web that serves the partition's URLs. Both run
-// in a synctest bubble with a virtual clock. Connections are pipes.
+// lab is a store with a plan of one partition, and a web that serves the partition's URLs. The lab
+// runs in a synctest bubble with a virtual clock. Connections are pipes.
 type lab struct {
 	t       *testing.T
 	bucket  store.Bucket

@@ -125,8 +125,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// TestARunWhoseLockIsRemovedGoesOn has only one run. This run takes the lock again, and swaps the
-// checkpoint before its next request.
+// TestARunWhoseLockIsRemovedGoesOn has only one run. The run takes the removed lock again, and
+// swaps the checkpoint before its next request.
 func TestARunWhoseLockIsRemovedGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

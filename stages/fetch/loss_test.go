@@ -123,8 +123,8 @@ func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 
 // TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. A state must be
 // refused if two or more segments are missing in it, or if the only missing segment was cut after a
-// later swap. Other states look like those of an attempt that died between an upload and its swap,
-// so they are accepted.
+// later swap. Other states look like the states of an attempt that died between an upload and its
+// swap, so they are accepted.
 func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	for name, killed := range map[string]bool{"killed": true, "released": false} {
 		t.Run(name, func(t *testing.T) {

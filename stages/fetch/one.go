@@ -21,7 +21,7 @@ import (
 // Limits for fetching one URL while a person waits for the result.
 const (
 	onePause     = 2 * time.Second  // pause before a retry
-	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further such response in a row
+	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further 429 or 503 in a row
 	oneRetries   = 2                // largest number of retries of one class
 	onePatience  = 15 * time.Second // longest Retry-After after which the URL is tried again
 	oneTellEvery = time.Second
@@ -40,8 +40,8 @@ func hasty(cfg Config) Config {
 
 // One fetches one URL as a map task would, with robots.txt, redirects and short retries, but
 // without a store. The captures name no file, and env.Bucket is not used. One requests rawURL in
-// its canonical form. robots.txt must allow rawURL and this form. One calls tell for each wait. The
-// error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
+// its canonical form. robots.txt must allow rawURL and its canonical form. One calls tell for each
+// wait. The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }

@@ -225,7 +225,8 @@ func (d *delayed) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// Hijack is called by faults on the wire. Such a fault may continue after its client has left.
+// Hijack is called by faults on the wire. Faults on the wire may continue after their client has
+// left.
 func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	d.hijacked()
 	return http.NewResponseController(d.ResponseWriter).Hijack()

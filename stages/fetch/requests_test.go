@@ -38,7 +38,7 @@ func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
 				}
 				hours, pages := time.Since(began).Hours(), float64(len(list))
 				n := counted.Counts()
-				// A task ends with a checkpoint, however little it contains.
+				// The last checkpoint of a task is made even if it lists only a few URLs.
 				const last = 12
 				allowed := 2000*pages/1e6 + 150*hours + last
 				t.Logf("%.0f pages in %.2f h: %d PUT (%.0f allowed), %d GET, %d LIST", pages, hours, n.Puts, allowed, n.Gets, n.Lists)

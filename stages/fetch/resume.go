@@ -152,9 +152,9 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims claims the URLs to which recorded redirects led within their domain. Some of these URLs
+// claims claims the URLs to which recorded redirects led within their domain. Some claimed URLs
 // were never requested, because robots.txt denied them or the chain was too long. If another chain
-// leads to such a URL, the chain ends there, and the frontier decides about the URL.
+// leads to a claimed URL, the chain ends there, and the frontier decides about the URL.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
 		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {

@@ -190,7 +190,7 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 }
 
 // finishFailed ends the URLs of a host whose robots.txt could not be fetched. It uses one grant for
-// all of them, because they need no request.
+// all these URLs, because they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {
@@ -212,7 +212,8 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 }
 
 // unreachable returns the outcome of URLs whose robots.txt could not be fetched. If not even a
-// connection to their own host could be made (own), the class of that failure is the outcome.
+// connection to the URLs' own host could be made (own), the class of the failed connection is the
+// outcome.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable

@@ -26,7 +26,7 @@ const (
 	// begins.
 	maxStalled = 3
 	// maxSerial is the number of grants after which serial mode ends if there is no suspect. The
-	// URLs of these grants then count as harmless.
+	// URLs of the grants in serial mode then count as harmless.
 	maxSerial = 1000
 )
 

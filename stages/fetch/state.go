@@ -55,7 +55,7 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 // once, and readers refuse a checkpoint that is too long. JSON may need six bytes for one.
 const maxChains = 4 << 20
 
-// forget drops the redirect chains beyond maxChains. The next attempt begins these chains again.
+// forget drops the redirect chains beyond maxChains. The next attempt begins dropped chains again.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
@@ -114,7 +114,7 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 }
 
 // restoreOriginRetries restores the robots tasks that waited for another try, except quarantined
-// ones. It blocks the hosts of these tasks again.
+// ones. It blocks the hosts of the restored tasks again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
 	quarantined := quarantine(d)

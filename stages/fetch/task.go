@@ -30,8 +30,8 @@ type Input struct {
 	// be nil.
 	Reload <-chan Revision
 	// Before holds the results of those fetch tasks of the previous round that may know hosts of
-	// the partition. They say how long these hosts must still wait. Of their files, the task reads
-	// only the working files robots, which hold the rules of robots.txt.
+	// the partition. The results say how long the hosts must still wait. Of the results' files, the
+	// task reads only the working files robots, which hold the rules of robots.txt.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading

@@ -114,7 +114,7 @@ func misbehave() http.HandlerFunc {
 }
 
 func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
-	// One processor gives one slot for documents. If the parser fails, the task must not wait for a
+	// One processor gives one slot for documents. A task whose parser fails must not wait for a
 	// second slot.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type want struct {
@@ -627,7 +627,7 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 	})
 }
 
-// TestARequestIsNotWrittenTwiceInARow has the server close kept connections. A request on such a
+// TestARequestIsNotWrittenTwiceInARow has the server close kept connections. A request on a closed
 // connection is lost, and its retry must wait for the host's delay.
 func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 	bubble(t, func(t *testing.T) {

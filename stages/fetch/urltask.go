@@ -41,7 +41,7 @@ type urlTask struct {
 	due  time.Time          // time of the task's next try; zero means as soon as its host is due
 	kept *manifest.URLRetry // state of the task in a checkpoint; nil if it has none
 
-	fetch    schema.Fetch // row of the URL so far
+	fetch    schema.Fetch // row of fetches for the planned URL, filled step by step
 	requests []schema.Request
 	captures []segments.Capture
 	links    []schema.Link // rows of links for the redirects
@@ -103,7 +103,7 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 }
 
 // keepRecorded does the work of keep for a URL task whose requests are all recorded. Checkpoints
-// hold the state of such a task, and the next attempt continues from it.
+// hold the state of a recorded task, and the next attempt continues from this state.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,

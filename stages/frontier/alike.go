@@ -109,7 +109,7 @@ func (a alike) trap(k *urlkey.Key) string {
 }
 
 // pattern returns a URL's host, and its path and query with numbers, identifiers and parameter
-// values replaced. These parts vary between pages of one kind.
+// values replaced. Numbers, identifiers and values vary between pages of one kind.
 func pattern(url string) (host, p string) {
 	_, rest, _ := strings.Cut(url, "://")
 	end := strings.IndexAny(rest, "/?")
@@ -149,8 +149,8 @@ func pattern(url string) (host, p string) {
 	return host, b.String()
 }
 
-// identifier reports whether a path segment looks like the ID of a session or an object.
-// Such an ID is hexadecimal or a UUID, and has at least one digit.
+// identifier reports whether a path segment looks like the ID of a session or an object. An ID is
+// hexadecimal or a UUID, and has at least one digit.
 func identifier(s string) bool {
 	return len(s) >= idLength && strings.Trim(strings.ToLower(s), "0123456789"+idLetters) == "" && strings.ContainsAny(s, "0123456789")
 }

@@ -34,7 +34,7 @@ type Config struct {
 	MaxRepeats  int // greatest number of repetitions in a row of one to three segments; a URL with more counts as a trap
 	// SimilarPages is the number of pages with nearly the same text from which URLs that differ
 	// only in numbers, identifiers and values count as a trap. The pages are those of one host in
-	// the round. 0 means that such URLs never count as a trap.
+	// the round. If SimilarPages is 0, URLs never count as a trap for this reason.
 	SimilarPages int
 
 	Interval    time.Duration // time until a URL that was fetched once is due again

@@ -121,8 +121,8 @@ func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 }
 
 // reconsider updates a known URL that was not requested in this round. If the URL waits, new links
-// may change its depth and priority. If the URL was fetched, a sitemap may announce a change. In
-// both cases it may have new spellings.
+// may change its depth and priority. If the URL was fetched, a sitemap may announce a change. A URL
+// that waits or was fetched may also have new spellings.
 func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	p := g.prior
 	grown := !slices.Equal(g.spellings, p.Spellings)

@@ -15,15 +15,15 @@
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. The URL is
 // then due at the time of that change, but at least a minimum interval after its last fetch. False
-// announcements increase this minimum. They do not change the interval learned from the URL's own
-// changes.
+// announcements increase the minimum interval. Announcements do not change the interval learned
+// from the URL's own changes.
 //
 // A URL's row keeps every spelling of the URL that links of its own domain (rank), sources (the
 // plan and its refusals) or earlier rounds give, because robots.txt has to allow each spelling. New
 // spellings cause a new row. A row with five spellings means that there are more than four. A URL
-// with such a row is never due again. A URL that is skipped, or that no followed link names, gets a
-// row only if it has spellings. This row has the state skipped, and the stage decides about the URL
-// again when a link next names it.
+// with too many spellings is never due again. A URL that is skipped, or that no followed link
+// names, gets a row only if it has spellings. The row of such a URL has the state skipped, and the
+// stage decides about the URL again when a link next names it.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
@@ -31,8 +31,8 @@
 //
 // A trap is a URL that is too long, that has too many segments, or whose segments repeat. A URL is
 // also a trap if it differs only in numbers, identifiers and values from at least 50 URLs of the
-// round whose pages nearly all have the same text. Only in this last case the content of pages
-// decides about a URL. The row's detail says why a URL is a trap.
+// round whose pages nearly all have the same text. Only the rule of nearly the same text depends on
+// the content of pages. The row's detail says why a URL is a trap.
 //
 // The stage promises that every target of a link of a followed kind ends in urls or in skips. URLs
 // are compared in full, so no URL is lost through a hash collision. The same inputs give the same

@@ -81,8 +81,8 @@ type group struct {
 	spellings schema.Spellings // spellings from all inputs, including the plan
 }
 
-// add adds an item. Of several prior states, the last counts, because they come from the oldest to
-// the newest. Of several responses, the first counts, and likewise of several redirects.
+// add adds an item. Of several prior states, the last counts, because states come from the oldest
+// to the newest. Of several responses, the first counts, and likewise of several redirects.
 func (g *group) add(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:

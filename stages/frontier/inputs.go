@@ -132,7 +132,7 @@ func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take 
 }
 
 // open opens all inputs of the bucket. Prior states are the first inputs, from the oldest to the
-// newest. For equal URLs the merge keeps this order.
+// newest. For equal URLs the merge keeps the order of the inputs.
 func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: in.Task.Partition}
 	for _, add := range []func(context.Context) error{

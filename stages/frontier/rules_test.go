@@ -90,7 +90,7 @@ func TestIntervalsStayInBounds(t *testing.T) {
 }
 
 // The next crawl sends conditional requests for stored content and refers to the content's record.
-// It does so only if the record is complete and stored under the URL itself.
+// The record must be complete and stored under the URL itself.
 func TestContentIsRememberedWhereItLies(t *testing.T) {
 	known := schema.URLRecord{
 		Fetches: 1, LastFetched: at - 1, NextDue: at, ContentDigest: "D", ETag: "e", LastModified: "m",

@@ -111,9 +111,9 @@ func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 
 // announced brings the next fetch forward to lastmod, if lastmod is after the last fetch. lastmod
 // is the time of a change according to a sitemap or feed of the host. Two fetches are at least
-// MinInterval apart. This minimum doubles with each false alarm since the last change, because many
-// sitemaps always state the current time. The learned interval does not change. announced reports
-// whether the due time has moved.
+// MinInterval apart. The least interval doubles with each false alarm since the last change,
+// because many sitemaps always state the current time. The learned interval does not change.
+// announced reports whether the due time has moved.
 func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	if r.State != schema.StateFetched || r.LastFetched == 0 || lastmod <= r.LastFetched {
 		return false

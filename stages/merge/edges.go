@@ -72,9 +72,9 @@ func (e *edges) begin(l *schema.Link, origins *origins) error {
 	return nil
 }
 
-// add adds a link of the source. If links of its kind are not followed, only its spelling counts,
-// because another link may lead to the same target. A target without a key cannot be planned or
-// joined, so add only counts it. (Every canonical URL has a key.)
+// add adds a link of the source. If links of the kind of l are not followed, only the spelling in l
+// counts, because another link may lead to the same target. A target without a key cannot be
+// planned or joined, so add only counts it. (Every canonical URL has a key.)
 func (e *edges) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil

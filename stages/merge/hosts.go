@@ -15,8 +15,9 @@ import (
 )
 
 // hosts makes a row for each host of the partition's domains. A robots.txt may redirect to hosts of
-// other domains. Requests to such hosts are ignored, because other partitions have their rows.
-// hosts takes fetches first, then captures of robots.txt, then requests by host and start.
+// other domains. Requests to hosts of other domains are ignored, because other partitions have the
+// rows of such hosts. hosts takes fetches first, then captures of robots.txt, then requests by host
+// and start.
 type hosts struct {
 	byName  map[string]*hostState
 	domains map[string]bool

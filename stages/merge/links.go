@@ -23,7 +23,7 @@ func compareLinks(a, b *linkRow) int {
 		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// readLinks reads the links into a sorter. They were recorded document by document. The redirects
+// readLinks reads the links into a sorter. Links were recorded document by document. The redirects
 // that led to a document come before the document's links.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) {
 	s, err := table.NewSorter(m.env.Scratch, compareLinks, sortMemory)

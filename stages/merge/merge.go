@@ -43,8 +43,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		m.followed[k] = true
 	}
 	// Links are read first, because they show through which URLs redirects went. The fetches give
-	// the depths of these URLs. Links are written last, because the pages decide which links are
-	// kept.
+	// the depths of the URLs in such chains. Links are written last, because the pages decide which
+	// links are kept.
 	links, err := m.readLinks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)

@@ -23,7 +23,8 @@ type document struct {
 	links  int // index of page among the documents with links; -1 if it has no links
 }
 
-// see adds the URL's next document. This document becomes page if it ranks before page.
+// see adds the URL's next document. The new document becomes page if it ranks before the present
+// page.
 func (d *document) see(p *schema.WorkingPage) {
 	links := -1
 	if p.Outlinks > 0 { // a document without outlinks has no rows of links

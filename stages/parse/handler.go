@@ -11,9 +11,9 @@ import (
 // handler reads documents of some media types into rows.
 //
 // To support a new format, such as PDF, write a function that reads it and add a line to handlers.
-// Parse then calls the function for the documents to which package sniff gives these types. The
-// fetch stage calls Parser.Wants and stores such documents. If the format needs its own Kind, add a
-// constant.
+// Parse then calls the function for the documents to which package sniff gives the handler's types.
+// The fetch stage calls Parser.Wants and stores these documents. If the format needs its own Kind,
+// add a constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
@@ -61,7 +61,7 @@ type registry struct {
 }
 
 // newRegistry registers the handlers. It also registers the media ranges that the config says to
-// store or to skip. These override the handlers.
+// store or to skip. The ranges of the config override the handlers.
 func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	r := &registry{}
 	named := map[string]bool{}
@@ -112,8 +112,9 @@ func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 	return sniff.IsSitemap(mediaType, prefix)
 }
 
-// Refuses reports whether the Content-Type field alone excludes the document from being stored.
-// This is so if sniffing cannot change the type and no document of that type is wanted.
+// Refuses reports whether the Content-Type field alone excludes the document from being stored. The
+// field excludes the document if sniffing cannot change the type and no document of the type is
+// wanted.
 func (p *Parser) Refuses(contentType string) bool {
 	t := mediatype.Essence(contentType)
 	return t != "" && !sniff.Sniffed(t) && !p.Wants(t, nil)

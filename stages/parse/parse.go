@@ -46,8 +46,8 @@ type Config struct {
 	// Agent is the crawler's product token. Directives that name it, in meta elements or
 	// X-Robots-Tag fields, count like directives for all robots. Default: none.
 	Agent string
-	// MaxLinks bounds the number of kept links of a page. Further links are only counted. Default
-	// 10,000.
+	// MaxLinks bounds the number of kept links of a page. Links beyond MaxLinks are only counted.
+	// Default 10,000.
 	MaxLinks int
 	// MaxText bounds the kept text of a page, in bytes. Default 1 MiB.
 	MaxText int

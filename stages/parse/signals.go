@@ -22,10 +22,10 @@ const (
 	doubtGain  = 0.15
 )
 
-// language decides the language of the text in s.normal. The words are then counted in this
-// language. The declared language counts (see text.Language), with one exception: the text has
-// hardly any function words of the declared language but has those of the detected language. Such
-// texts occur because sites copy templates together with their lang attribute.
+// language decides the language of the text in s.normal. The words are then counted in the language
+// of the text. The declared language counts (see text.Language), with one exception: the text has
+// hardly any function words of the declared language but has those of the detected language. A
+// wrong language is declared if a site copies templates together with their lang attribute.
 func (s *state) language(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)

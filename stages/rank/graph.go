@@ -71,8 +71,8 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	return g, nil
 }
 
-// sortNames renumbers the hosts in the order of their names. After that, the numbers, and so the
-// order of every sum, depend only on the graph.
+// sortNames renumbers the hosts in the order of their names. With this order, the numbers of hosts,
+// and so the order of every sum, depend only on the graph.
 func (g *graph) sortNames(from, to []int32) {
 	order := make([]int32, len(g.names))
 	for i := range order {

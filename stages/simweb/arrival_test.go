@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A server without CPU time reads requests late. The log must still state when they arrived.
+// A server without CPU time reads requests late. The log must still state when the requests
+// arrived.
 func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	web, log := newWeb(t, nil), NewLog(nil)
 	server := NewServer(web, log)

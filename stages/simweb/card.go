@@ -9,8 +9,8 @@ import (
 )
 
 // Half of the graph's pages have more metadata, like the pages of real sites: a preview card (Open
-// Graph, Twitter), JSON-LD, dates, an icon, the generator. Of these, only the link to the icon
-// affects package truth.
+// Graph, Twitter), JSON-LD, dates, an icon, the generator. Of all metadata, only the link to the
+// icon affects package truth.
 
 // born is when the oldest page of the web was published.
 var born = time.Date(2019, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -70,7 +70,7 @@ func (a *author) card(path string, k key) {
 }
 
 // announce sets header fields of pages on half of the hosts. It sets the modification date. On some
-// of these hosts it also sets the content signals.
+// hosts it also sets the content signals.
 func (w *Web) announce(host int, path string, h http.Header) {
 	k := w.hostKey(host).named("announce")
 	page, ok := w.pageOf(host, path)

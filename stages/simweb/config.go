@@ -48,8 +48,8 @@ type Config struct {
 	LargeBody  int           // size of the large document in bytes
 
 	// PrivateSuffix, if not empty, gives some hosts names directly below this suffix, so that each
-	// such host is its own domain, as with github.io. Hosts with such names may really exist. A
-	// crawl of this web must therefore use a connect-to rule that covers all hosts.
+	// such host is its own domain, as with github.io. Hosts below PrivateSuffix may really exist. A
+	// crawl of a web with PrivateSuffix must therefore use a connect-to rule that covers all hosts.
 	PrivateSuffix string
 }
 

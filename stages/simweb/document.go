@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Document is an HTML page: its bytes and their meaning. The generator writes both in the same
-// pass.
+// Document is an HTML page: its bytes and their meaning. The generator writes bytes and meaning in
+// the same pass.
 type Document struct {
 	Title, Description, Keywords, Author string
 

@@ -58,7 +58,7 @@ func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// base returns the page from which a copy takes its text. This is an ordinary page of this or
+// base returns the page from which a copy takes its text. The base is an ordinary page of this or
 // another host, or the home page if 16 random choices find no ordinary page.
 func (w *Web) base(host, page int) (int, int) {
 	k := w.pageKey(host, page).named("base")
@@ -124,7 +124,7 @@ func (w *Web) path(host, page int) string {
 	return "/caf%C3%A9/" + slug() + ".html"
 }
 
-// pageOf returns the page with the given path. ok is false if the host has no such page.
+// pageOf returns the page with the given path. ok is false if the host has no page with the path.
 func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 	if path == "/" {
 		return 0, true

@@ -54,8 +54,8 @@ func (w *Web) domainOf(i int) int {
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// private reports whether the name of host i is below the private suffix. This is true of one in
-// five hosts that are alone in their domain.
+// private reports whether the name of host i is below the private suffix. One in five hosts that
+// are alone in their domain are private.
 func (w *Web) private(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false

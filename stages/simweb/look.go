@@ -36,7 +36,7 @@ func hopPath(name string, num, hop int) string {
 	return faultPath(name, num) + "/" + strconv.Itoa(hop)
 }
 
-// isTrack reports whether sites use a parameter to track their readers. The web ignores such
+// isTrack reports whether sites use a parameter to track their readers. The web ignores tracking
 // parameters.
 func isTrack(param string) bool {
 	name, _, _ := strings.Cut(param, "=")
@@ -127,8 +127,8 @@ func statusPage(status int) Response {
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// static returns the file at path if the file is not a page, such as a sitemap. If there is no such
-// file, it returns nil.
+// static returns the file at path if the file is not a page, such as a sitemap. If path names no
+// such file, static returns nil.
 func (w *Web) static(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":

@@ -19,8 +19,8 @@ func Fingerprint(text []byte) uint64 {
 	return h.Of(string(text))
 }
 
-// lastParagraph writes the last paragraph of the main part. Near copies have some other words in
-// this paragraph.
+// lastParagraph writes the last paragraph of the main part. Near copies differ in some words of
+// their last paragraph.
 func (a *author) lastParagraph(src source, k key, n int, accents bool) {
 	d := a.doc
 	words := make([]key, n)
@@ -55,7 +55,7 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 
 // editSizes are the numbers of words that an edit changes, in the order in which they are tried. A
 // word is in three of many shingles, so a change of a word usually flips only bits with an almost
-// even vote. A text without such bits needs a larger edit.
+// even vote. A text without almost even votes needs a larger edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
 // triesPerSize bounds the number of tries with random words for each size of edit.
@@ -66,9 +66,9 @@ const triesPerSize = 150
 // a few tries. If no words fit, edit returns the words unchanged.
 //
 // texts holds two copies of the text before the paragraph, each body bytes long. Different steps
-// change different words, so that the ends of a chain drift apart. In short texts this may move the
-// fingerprint too far. In this case edit changes the last words again, because fewer shingles
-// contain them.
+// change different words, so that the ends of a chain drift apart. In short texts, different words
+// may move the fingerprint too far. If so, edit changes the last words again, because fewer
+// shingles contain them.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

@@ -32,7 +32,7 @@ func (a *author) pageAnchor(k key, host, page int) string {
 	return anchor
 }
 
-// tracks are parameters with which sites track their readers. Crawlers remove such parameters.
+// tracks are parameters with which sites track their readers. Crawlers remove tracking parameters.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
 // anchor writes an a element. k chooses the form of the element's reference.

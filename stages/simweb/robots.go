@@ -27,8 +27,8 @@ var robotsBlock = [...]RobotsProfile{
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is a product token. RobotsOdd hosts deny every URL to BannedAgent. They have the same
-// rules for all other agents.
+// BannedAgent is a product token. RobotsOdd hosts deny every URL to BannedAgent. RobotsOdd hosts
+// have the same rules for all other agents.
 const BannedAgent = "simweb-banned"
 
 // robotsMoved is the path at which RobotsMoved hosts keep their rules.

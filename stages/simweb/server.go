@@ -18,7 +18,7 @@ import (
 
 // Server serves a Web over HTTP/1.1 and selects the host by the Host header. It can also play
 // faults that net/http cannot produce. Some faults fail only at the first request, so the Server
-// remembers the URLs of such requests.
+// remembers the URLs that were requested.
 type Server struct {
 	web *Web
 	log *Log // nil if requests are not logged
@@ -133,8 +133,8 @@ func (w *Web) ETag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// send sends a response as net/http does, but without a Date. So the same request always gets the
-// same bytes.
+// send sends a response as net/http does, but without a Date. Without a Date, the same request
+// always gets the same bytes.
 func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()
 	h["Date"] = nil

@@ -112,7 +112,7 @@ func (a *author) words(k key, n int, accents bool) {
 	}
 }
 
-// list writes the links of the main part. They lead to the children in the tree and to random
+// list writes the links of the main part. The links lead to the children in the tree and to random
 // pages.
 func (a *author) list(src source, k key) {
 	w, d := a.w, a.doc
@@ -156,8 +156,8 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		a.anchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
-	// This is a nofollow link. It never names a page with a twin, because every link to such a page
-	// needs a second link to the twin.
+	// This is a nofollow link. A nofollow link never names a page with a twin, because every link
+	// to such a page needs a second link to the twin.
 	h := to.at(1).below(w.cfg.Hosts)
 	p := to.at(2).below(w.Pages(h))
 	if w.role(h, p) == roleFault {

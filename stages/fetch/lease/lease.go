@@ -2,7 +2,7 @@
 // by swapping in a checkpoint with the next epoch, and renews its right by further swaps. The lease
 // tells whether a request may still be written.
 //
-// The attempt that swapped the checkpoint last holds the partition, and the files that this
+// The attempt that swapped the checkpoint last holds the partition, and only the files that this
 // checkpoint lists count. The lease starts when the last acknowledged swap is sent. The holder
 // measures the lease by its own clock, so clocks of different machines are never compared. Package
 // lease imports packages stages, segments and formats.
@@ -107,7 +107,7 @@ func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) erro
 
 // send swaps the unsettled checkpoint in. If the store does not answer, the checkpoint stays
 // unsettled. The lease is counted from the first time that this checkpoint was sent, because the
-// store may have made that swap. The caller holds swapping.
+// store may have made the first swap. The caller holds swapping.
 func (l *Lease) send(ctx context.Context) error {
 	next := l.unsettled
 	version, err := manifest.Swap(ctx, l.bucket, l.key, next, l.stored)
@@ -217,8 +217,9 @@ func disagreement(from, to time.Time) time.Duration {
 }
 
 // reclaim takes the store's lock again if somebody removed the lock's file. If another process has
-// the lock now, the checkpoint tells whether that process has taken the partition. Until then this
-// attempt continues to swap, but has no right to fetch. The caller holds swapping.
+// the lock now, the checkpoint tells whether that process has taken the partition. Until the next
+// swap this attempt continues to renew the lease, but has no right to fetch. The caller holds
+// swapping.
 func (l *Lease) reclaim() error {
 	gone := l.held()
 	if gone == nil || gone.Stands() {

@@ -14,8 +14,8 @@ import (
 )
 
 // TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved renews the lease, but the store's answer
-// is lost, before or after the store makes the change. The task then makes its last swap. If this
-// swap is acknowledged, the store must have it.
+// is lost, before or after the store makes the change. The task then makes its last swap. If the
+// last swap is acknowledged, the store must have its checkpoint.
 func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
 		t.Run(name, func(t *testing.T) {

@@ -58,8 +58,8 @@ func (s *Scheduler) arm(a *address) {
 	}
 }
 
-// wake makes the first host that waits for the address ready. When this host gets its grant, the
-// address's timer is set again for the other hosts.
+// wake makes the first host that waits for the address ready. When that host gets its grant, the
+// timer of the address is set again for the other waiting hosts.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {
 		s.makeReady(heap.Pop(&a.parked).(*host))

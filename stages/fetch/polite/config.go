@@ -22,11 +22,12 @@ type Config struct {
 	// (response time − delay). The response time is the last response time or the moving mean,
 	// whichever is shorter. The delay counts as at least 1s. With SlowFactor 2, a host that takes
 	// 5s at a delay of 2s gets a request every 8s. A host that responds within its delay keeps that
-	// delay. SlowFactor 0 turns this off. Default 2.
+	// delay. SlowFactor 0 never lengthens a delay. Default 2.
 	SlowFactor float64
 	// RobotsTTL is how long a robots.txt is valid before it is fetched again. Default 24h.
 	RobotsTTL time.Duration
-	// Classes maps a kind of site to its delay. By default, ecommerce has 5s and news 3s.
+	// Classes maps a kind of site to its delay. By default, the class ecommerce has 5s and the
+	// class news 3s.
 	Classes map[string]time.Duration
 	// Domains holds the settings of single domains or hosts, by name. The longest matching name
 	// applies.

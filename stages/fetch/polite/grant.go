@@ -118,8 +118,9 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	return p, nil
 }
 
-// Sent reports when the announced request (Written) was actually sent. The host's delay starts at
-// this time, because a busy machine may write late, and the server must still see the whole gap.
+// Sent reports when the announced request (Written) was actually sent. The host's delay starts when
+// the request was sent, because a busy machine may write late, and the server must still see the
+// whole gap.
 func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
 	s.mu.Lock()

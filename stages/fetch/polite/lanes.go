@@ -26,15 +26,15 @@ func BandOf(priority int32) Band {
 // its share, the other bands get the rest.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
-// Two more lanes follow the lanes of the bands. They hold hosts of any band and have their own
-// shares.
+// Two more lanes follow the lanes of the bands. These lanes hold hosts of any band and have their
+// own shares.
 const (
 	// longest holds each host that alone needs at least as long as all remaining items need in all
-	// slots. Such hosts decide when the task ends, so they do not wait for other hosts. There are
-	// at most as many of them as slots.
+	// slots. The hosts in this lane decide when the task ends, so they do not wait for other hosts.
+	// The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
-	// doubtful holds hosts whose last request got no response. Each such host may block a slot for
-	// a whole time-out, so together they get at most 1/doubtfulPart of the slots.
+	// doubtful holds hosts whose last request got no response. Each host in this lane may block a
+	// slot for a whole time-out, so together these hosts get at most 1/doubtfulPart of the slots.
 	doubtful
 	lanes
 

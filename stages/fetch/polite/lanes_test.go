@@ -344,8 +344,8 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	}
 }
 
-// A round that sent nothing must not end at once. If it did, the next round would start at once and
-// do the same.
+// A round that sent nothing must not end at once. If the round ended at once, the next round would
+// start at once and send nothing either.
 func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(time.Second, 1))

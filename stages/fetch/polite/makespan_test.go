@@ -41,12 +41,12 @@ type load struct {
 	delay   time.Duration
 	service float64                // mean time of a request, in seconds
 	bandOf  func(host, k int) Band // band of row k of a host; nil if all rows have one band
-	// dead, if set, reports whether a host never answers. A request to such a host takes 10 s.
+	// dead, if set, reports whether a host never answers. A request to a dead host takes 10 s.
 	dead func(host int) bool
 }
 
 // makespan returns when the last host that answers is done, and the lower bound max(longest host,
-// total work ÷ slots) of the hosts that answer. Both are in seconds.
+// total work ÷ slots) of the hosts that answer. took and bound are in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service
@@ -165,7 +165,7 @@ func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	took, bound := makespan(t, with)
 	t.Logf("%.0fs, without dead hosts %.0fs, lower bound %.0fs", took, alone, bound)
 	// The first request to each dead host takes 10 s, so the 100 dead hosts take 40 slots for 25 s.
-	// No scheduler can avoid this cost.
+	// No scheduler can avoid the cost of these first requests.
 	if took > 1.03*alone {
 		t.Errorf("took %.0fs beside dead hosts, %.0fs without", took, alone)
 	}

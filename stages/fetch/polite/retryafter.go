@@ -8,8 +8,8 @@ import (
 )
 
 // ParseRetryAfter parses a Retry-After header (RFC 9110, section 10.2.3), which holds seconds or a
-// date. It returns the time from now, at most a day, or 0 for a past date. It returns false for any
-// other value.
+// date. It returns the time from now, at most a day, or 0 for a past date. It returns false if the
+// value is neither seconds nor a date.
 func ParseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.TrimSpace(value)
 	if n, err := strconv.ParseUint(value, 10, 63); err == nil {

@@ -28,7 +28,7 @@ type Options struct {
 	// added. It doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
 	// Slots is how many grants the caller may have at a time. Hosts whose last request got no
-	// response share an eighth of these grants, at least one. Zero means no bound.
+	// response share an eighth of the grants, at least one. Zero means no bound.
 	Slots int
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // Snapshot returns the clocks of hosts that must wait, were slowed down or failed, sorted by name.
-// Checkpoints store these clocks. Their times are relative to now, because the clocks of two
-// machines may differ.
+// Checkpoints store the clocks. Their times are relative to now, because the clocks of two machines
+// may differ.
 func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -29,8 +29,8 @@ const (
 	batchBytes   = 32 << 20
 	// maxRange bounds a range with several records, in bytes.
 	maxRange = 8 << 20
-	// maxGap bounds the bytes between two records that one range request reads. Most of these bytes
-	// are request records.
+	// maxGap bounds the bytes between two records that one range request reads. Most bytes between
+	// two records are request records.
 	maxGap = 64 << 10
 	// rangesAtATime bounds concurrent range requests.
 	rangesAtATime = 8

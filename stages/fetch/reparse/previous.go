@@ -46,7 +46,7 @@ func missing(dataset, url string) error {
 }
 
 // capture returns the row of the WARC record that a row of fetches points to. It copies the
-// captures before this row, which belong to responses without a page.
+// captures before the returned one, because they belong to responses without a page.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()

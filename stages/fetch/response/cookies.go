@@ -19,8 +19,8 @@ const (
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
-	// MaxCookieBytes bounds the Set-Cookie fields of a redirect chain, in bytes. These fields take
-	// memory and room in checkpoints until the chain ends.
+	// MaxCookieBytes bounds the Set-Cookie fields of a redirect chain, in bytes. Set-Cookie fields
+	// take memory and room in checkpoints until the chain ends.
 	MaxCookieBytes = 8 << 10
 )
 
@@ -100,7 +100,8 @@ func (c *Cookies) Field(rawURL string) string {
 }
 
 // cookieURL returns the parts of a canonical URL on which cookies depend: scheme, host and
-// unchanged path. It does not use url.Parse, because url.Parse rejects some of these paths.
+// unchanged path. It does not use url.Parse, because url.Parse rejects the paths of some canonical
+// URLs.
 func cookieURL(raw string) *url.URL {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	host, path := rest, ""

@@ -51,7 +51,8 @@ func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, 
 	return 0
 }
 
-// Replay returns the limits for reading a stored response. They are the same as for its fetch.
+// Replay returns the limits for reading a stored response. The limits are the same as for the fetch
+// of the response.
 func (l Limits) Replay(p document.Parser) wire.Limits {
 	return wire.Limits{MaxBody: l.MaxBody, Allow: func(x *wire.Exchange, prefix []byte) int64 {
 		if len(prefix) == 0 {
@@ -65,8 +66,8 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 // can be reused only after the body was read.
 const smallBody = 4 << 10
 
-// RefusedByName reports whether to skip the body of a 2xx response. This is so if the parser
-// refuses its Content-Type whatever the bytes are, and the body is larger than smallBody.
+// RefusedByName reports whether to skip the body of a 2xx response. The body is skipped if the
+// parser refuses its Content-Type whatever the bytes are, and the body is larger than smallBody.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

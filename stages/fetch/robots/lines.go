@@ -7,7 +7,7 @@ import (
 
 const (
 	// MaxBytes bounds the part of a robots.txt that is parsed, in bytes. The rest is ignored. RFC
-	// 9309, section 2.5, asks for at least this number.
+	// 9309, section 2.5, demands at least 500 KiB.
 	MaxBytes = 500 << 10
 
 	// maxLine bounds the octets of a line. The rest of the line is ignored. Google's parser has the

@@ -26,7 +26,7 @@ func compiled(text string) pattern {
 
 // match reports whether the pattern matches a prefix of path, or the whole path if anchored. Each
 // part between stars matches at its first occurrence, because a later match would leave less of
-// path for the remaining parts. So one pass is enough for any number of stars.
+// path for the remaining parts. For this reason, one pass is enough for any number of stars.
 func (p pattern) match(path string) bool {
 	text := p.text
 	if p.anchored {
@@ -60,8 +60,8 @@ func (p pattern) match(path string) bool {
 }
 
 // directory returns the pattern for the directory of an index page (".../index.html"), or a pattern
-// without text. In Google's parser, an Allow rule for an index page also allows its directory. RFC
-// 9309 does not say so.
+// without text. In Google's parser, an Allow rule for an index page also allows its directory. In
+// RFC 9309, the rule allows only the index page.
 func (p pattern) directory() pattern {
 	slash := strings.LastIndexByte(p.text, '/')
 	if slash < 0 || !strings.HasPrefix(p.text[slash:], "/index.htm") {

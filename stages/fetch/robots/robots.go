@@ -32,7 +32,7 @@ func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line. The agents before and after such a line share the
+// delay is a Crawl-delay or Request-rate line. The agents before and after a delay line share the
 // rules that follow, because the line does not end a list of User-agent lines. The delay applies to
 // the agents named since the previous delay lines.
 type delay struct {
@@ -41,8 +41,8 @@ type delay struct {
 	from, to int  // range of the group's agents to which the delay applies
 }
 
-// addDelay adds a delay for the agents named since the last delay line. If there are no such
-// agents, the delay applies to the agents of the last delay line.
+// addDelay adds a delay for the agents named since the last delay line. If no agent was named since
+// then, the delay applies to the agents of the last delay line.
 func (g *group) addDelay(seconds float64, rate bool) {
 	d := delay{seconds: seconds, rate: rate, to: len(g.agents)}
 	if n := len(g.delays); n > 0 {
@@ -167,7 +167,8 @@ func ProductToken(userAgent string) string {
 }
 
 // CheckAgent refuses a User-Agent whose product (the part before "/" or a space) is not a product
-// token of RFC 9309. With such a product, the rules for another crawler would apply.
+// token of RFC 9309. If the product is not a product token, the rules for another crawler would
+// apply.
 func CheckAgent(userAgent string) error {
 	product := userAgent
 	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {
@@ -214,8 +215,8 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// For returns the rules for a crawler. They are the rules of all groups that name its whole product
-// token, in upper or lower case. If there are none, they are the rules of all groups for "*". The
+// For returns the rules for a crawler. If groups name the crawler's whole product token, in upper
+// or lower case, their rules apply. If no group does, the rules of all groups for "*" apply. The
 // Group does not keep the File in memory.
 func (f *File) For(productToken string) *Group {
 	g := new(Group)

@@ -7,7 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/directives"
 )
 
-// maxSignalLines bounds the Content-Signal lines of a Group. Further lines are ignored.
+// maxSignalLines bounds the Content-Signal lines of a Group. Further Content-Signal lines are
+// ignored.
 const maxSignalLines = 1000
 
 // signalLine is a Content-Signal line. It applies to the agents named before it. It applies to the

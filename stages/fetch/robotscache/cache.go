@@ -1,5 +1,5 @@
-// Package robotscache holds what a fetch task knows of robots.txt files. It has one entry for each
-// origin (scheme, name and port), with its rules, or why they could not be fetched.
+// Package robotscache holds what a fetch task knows of robots.txt files. A Cache has one entry for
+// each origin (scheme, name and port), with the origin's rules, or why they could not be fetched.
 //
 // In: parsed files and failures, and the rows that earlier attempts recorded. Out: the rules that
 // apply to a URL, and rows for the next attempt. While an origin's robots.txt is being requested,
@@ -75,7 +75,7 @@ const (
 	Failed // the robots.txt could not be fetched
 )
 
-// Rules are the rules that apply to an origin, with their evidence. They are immutable.
+// Rules are the rules that apply to an origin, with their evidence. Rules are immutable.
 type Rules struct {
 	*robots.Group
 	Digest string // digest of the file; "" if there is no file

@@ -2,18 +2,20 @@
 // segments in scratch space, uploads them, and lists them in a checkpoint.
 //
 // In: records of URLs, requests and robots.txt files, and their exchanges. Out: tables and WARC
-// files in the store. They become part of the task once a checkpoint lists their segment. A cut
-// ends the current segment between two records, so no record is split between segments. Package
-// segments imports packages stages, formats, wire and response.
+// files in the store. Tables and WARC files become part of the task once a checkpoint lists their
+// segment. A cut ends the current segment between two records, so no record is split between
+// segments. Package segments imports packages stages, formats, wire and response.
 //
 // # Where payloads are stored
 //
 // Each response is one WARC record, and its row of captures names that record. The record is a
-// revisit with only the head if its payload is already stored. This is so in two cases:
+// revisit with only the head if its payload is already stored. A payload is already stored in two
+// cases:
 //
 //   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A request is
-//     conditional only if the plan locates that content and the content is at most 180 days old. So
-//     no row refers to a much older archive, and archives may be deleted after a year.
+//     conditional only if the plan locates that content and the content is at most 180 days old.
+//     Because of this limit, no row refers to a much older archive, and archives may be deleted
+//     after a year.
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //
@@ -53,9 +55,9 @@ type Record struct {
 	Text     *schema.Text
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
-	// OnRecorded, if set, runs under the log's lock after the rows are appended. So a cut includes
-	// either both the rows and the state that OnRecorded changes, or neither. OnRecorded must not
-	// call the log.
+	// OnRecorded, if set, runs under the log's lock after the rows are appended. Because of the
+	// lock, a cut includes either both the rows and the state that OnRecorded changes, or neither.
+	// OnRecorded must not call the log.
 	OnRecorded func()
 }
 
@@ -206,8 +208,8 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur
-	// WARC records without rows belong to unfinished redirect chains. They stay in the segment,
-	// because their rows follow later in the same segment.
+	// WARC records without rows belong to unfinished redirect chains. Such records stay in the
+	// segment, because their rows follow later in the same segment.
 	if g == nil || g.empty() {
 		l.mu.Unlock()
 		return nil, nil

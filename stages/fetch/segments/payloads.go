@@ -15,8 +15,8 @@ const (
 	// minPayload is the shortest payload, in bytes, that a task stores only once for all its
 	// URLs. A revisit record itself takes a few hundred bytes.
 	minPayload = 1 << 10
-	// maxPayloads bounds the number of payloads that a task remembers by digest. They take a few
-	// MiB.
+	// maxPayloads bounds the number of payloads that a task remembers by digest. All remembered
+	// payloads take a few MiB.
 	maxPayloads = 1 << 14
 	// maxPayloadURL bounds the URLs of remembered payloads, in bytes.
 	maxPayloadURL = 512
@@ -68,9 +68,9 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether a response may be a revisit or the target of revisits. Such a response
-// has a head and a complete payload that may be stored. A robots.txt is not referable, because each
-// robots.txt is stored whole, as evidence.
+// referable reports whether a response may be a revisit or the target of revisits. A referable
+// response has a head and a complete payload that may be stored. A robots.txt is not referable,
+// because each robots.txt is stored whole, as evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }

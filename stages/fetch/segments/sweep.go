@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Sweep deletes the files of a task that the task's result does not list. No stage reads these
-// files. An attempt that lost its lease may still write more of them later.
+// Sweep deletes the files of a task that the task's result does not list. No stage reads files that
+// are not listed. An attempt that lost its lease may still write more files later.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
 	SweepBelow(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
@@ -39,8 +39,8 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 	return epoch, number, err == nil
 }
 
-// InOrderWritten compares keys of one partition by the order in which their files were written.
-// This order differs from the order of the keys, because keys contain unpadded epochs.
+// InOrderWritten compares keys of one partition by the order in which their files were written. The
+// order of writing differs from the order of the keys, because keys contain unpadded epochs.
 func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)

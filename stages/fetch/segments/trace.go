@@ -81,8 +81,8 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 
 // PutBack looks for objects which prove that c is not the partition's last checkpoint, because an
 // older checkpoint was put back. It returns the proof, or "" if there is none. An attempt that died
-// leaves at most one segment whose files follow its last checkpoint. Such files prove nothing.
-// PutBack costs LISTs, and reads of unlisted files of the last epoch.
+// leaves at most one segment whose files follow its last checkpoint. The files of that segment
+// prove nothing. PutBack costs LISTs, and reads of unlisted files of the last epoch.
 //
 // The caller makes sure that no attempt swaps the checkpoint during PutBack, or calls PutBack again
 // if an attempt did.
@@ -140,7 +140,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 }
 
 // Witness returns the key of an object that proves that a partition has had a checkpoint, or "" if
-// there is none. Attempts create such objects only after the first checkpoint.
+// there is none. Attempts create witnesses only after the first checkpoint.
 func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (key string, err error) {
 	taken := layout.Taken(t.Crawl, t.Round, t.Partition)
 	if there, err := manifest.Exists(ctx, b, taken); err != nil || there {

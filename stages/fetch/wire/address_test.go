@@ -44,7 +44,8 @@ func TestAddressFamiliesAlternate(t *testing.T) {
 }
 
 // If a host's first address does not answer, the client also tries the next address after a quarter
-// of a second. If the first address refuses the connection, the client does so at once.
+// of a second. If the first address refuses the connection, the client tries the next address at
+// once.
 func TestNextAddressIsTriedBeforeTheFirstGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent bool

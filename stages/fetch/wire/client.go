@@ -33,8 +33,8 @@ const (
 // Config configures a Client. The zero value of a field means the default in its
 // comment.
 type Config struct {
-	UserAgent string   // value of the field User-Agent; "" means no such field
-	Timeouts  Timeouts // default 10s, 15s, 30s
+	UserAgent string   // value of the field User-Agent; "" omits the field
+	Timeouts  Timeouts // time limits of an exchange; default 10s, 15s, 30s
 
 	MaxBody int64 // limit in bytes of a payload, and of a decoded body; default 5 MiB
 
@@ -61,8 +61,8 @@ type Config struct {
 	// Memory bounds the bytes that the payloads and bodies of all unreleased exchanges hold
 	// together. The default is 64 MiB. The first 256 KiB of each exchange do not count, and one
 	// exchange at a time may exceed the bound. An exchange that gets no memory stops reading and
-	// waits. If its time limit passes during this wait, it ends with ErrAborted. While other
-	// exchanges wait, a body slower than 32 KiB/s is cut (TruncTime).
+	// waits. An exchange whose time limit passes while it waits for memory ends with ErrAborted.
+	// While other exchanges wait, a body slower than 32 KiB/s is cut (TruncTime).
 	Memory int64
 	Now    func() time.Time // default time.Now
 }

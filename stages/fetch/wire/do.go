@@ -116,8 +116,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 		e.x.BytesIn += r.BytesRead()
 		r.Release()
 	}()
-	// A server may respond and close before it has read a request that it does not want. So the
-	// client reads the response even if the write failed.
+	// A server may respond and close before it has read a request that it does not want. Therefore
+	// the client reads the response even if the write failed.
 	rerr := r.Await()
 	if rerr != nil {
 		if k.Reused && ctx.Err() == nil && !http1.IsTimeout(rerr) {
@@ -302,7 +302,7 @@ func (e *exchanger) fail(kind error, phase Phase, err error) error {
 	return &Error{Kind: kind, Phase: phase, Host: e.target.Origin(), Addr: e.x.Addr, Err: err}
 }
 
-// idleTime returns how long the connection may be kept. This is one second less than the server
+// idleTime returns how long the connection may be kept. The time is one second less than the server
 // says, but not longer than configured.
 func (e *exchanger) idleTime() time.Duration {
 	d := idleTimeout

@@ -26,9 +26,10 @@ var ErrNoRoom = errors.New("no memory for the body within the time limit, others
 
 // memory is the memory that all exchanges of a client share. It covers the part of their responses
 // beyond http1.OwnMemory. Each exchange takes memory as its body grows. An exchange that finds no
-// memory waits in a queue and stops reading, so TCP slows the peer down. If all exchanges hold
-// memory and want more, they would deadlock. So the first in the queue may overdraw: it gets all
-// the memory that it wants, even beyond the total. Only one exchange at a time may overdraw.
+// memory waits in a queue and stops reading, so TCP slows the peer down. If all exchanges held
+// memory and waited for more, they would deadlock. Therefore the first in the queue may overdraw:
+// it gets all the memory that it wants, even beyond the total. Only one exchange at a time may
+// overdraw.
 type memory struct {
 	mu        sync.Mutex
 	free      int64  // memory that no share holds, in bytes
@@ -161,7 +162,7 @@ func (m *memory) cutSlow(w *claim) {
 	}
 }
 
-// endWait ends s's time in the queue. This time does not count as slowness of the peer.
+// endWait ends s's time in the queue. Time in the queue does not count as slowness of the peer.
 func (s *share) endWait() {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

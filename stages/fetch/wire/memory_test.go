@@ -81,8 +81,8 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 	}
 }
 
-// Many bodies have begun and together need more memory than there is. They are completed one after
-// the other.
+// Many bodies have begun and together need more memory than there is. The bodies are completed one
+// after the other.
 func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {

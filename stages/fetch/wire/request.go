@@ -16,9 +16,9 @@ type Request struct {
 	// URL is an absolute http or https URL in WHATWG serialisation. Its credentials and fragment
 	// are neither sent nor stored. Bytes that a request line cannot have are percent-encoded.
 	URL string
-	// The fields in Header follow Host, User-Agent, Accept and Accept-Encoding, in this order. If
-	// Header has one of these four, the default value is omitted. Control characters in values
-	// become spaces.
+	// The fields in Header follow Host, User-Agent, Accept and Accept-Encoding, in this order. A
+	// field in Header replaces the default of the same name. Control characters in values become
+	// spaces.
 	Header http1.Header
 	// Timeout bounds the whole exchange if it is shorter than Config.Timeouts.Total. 0 means that
 	// only the client's limit applies.
@@ -35,7 +35,7 @@ type Request struct {
 	OnWrite func(Write) error
 
 	// OnWritten, if not nil, is called with the time at which the operating system had taken the
-	// request's last byte. On a busy machine this may be long after Write.At.
+	// request's last byte. On a busy machine this time may be long after Write.At.
 	OnWritten func(time.Time)
 	// OnHead, if not nil, is called after the final head and before the body. If it
 	// returns false, the body is not read and Filtered is set.

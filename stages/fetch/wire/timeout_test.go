@@ -140,8 +140,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 	}
 }
 
-// The caller's context can end an exchange in any phase. The error of such an end differs from the
-// error of a slow server.
+// The caller's context can end an exchange in any phase. The error of an exchange that the caller
+// ended differs from the error of a slow server.
 func TestContextAborts(t *testing.T) {
 	for name, handle := range map[string]func(net.Conn, *bufio.Reader){
 		"before the first byte": hold(""),

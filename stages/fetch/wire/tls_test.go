@@ -111,8 +111,8 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 	}
 }
 
-// readHello reads a ClientHello from the connection. Without this read, closing the connection
-// would send an RST.
+// readHello reads a ClientHello from the connection. Closing the connection with an unread
+// ClientHello would send an RST.
 func readHello(r *bufio.Reader) {
 	var header [5]byte
 	if _, err := io.ReadFull(r, header[:]); err == nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // maxDecoded bounds a decoded body, in bytes of UTF-8. The rest is dropped. A page's stored text is
-// much shorter than this bound.
+// much shorter than maxDecoded.
 const maxDecoded = 64 << 20
 
 // Decode returns body as UTF-8, and the name of its character set in the spelling of Common Crawl's
@@ -146,7 +146,7 @@ func (u *undecoded) contradicts(name string) bool {
 			return seen != name
 		}
 		return bytes.Count(head, []byte{0})*zeroShare < len(head)
-	case "x-user-defined", "replacement": // these labels are never declared by mistake
+	case "x-user-defined", "replacement": // x-user-defined and replacement are never declared by mistake
 		return false
 	}
 	if !u.utf8() {
@@ -164,8 +164,8 @@ const proof = 16
 // digits and markup.
 const zeroShare = 64
 
-// fromFirst returns at most guessed bytes of the body. They begin just before the first byte that
-// is not ASCII.
+// fromFirst returns at most guessed bytes of the body. The returned bytes begin just before the
+// first byte that is not ASCII.
 func (u *undecoded) fromFirst() []byte {
 	i := 0
 	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {

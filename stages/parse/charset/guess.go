@@ -133,7 +133,7 @@ type pairCount struct{ pairs, frequent, single, kana, bad int }
 
 // count counts the characters of a text in the encoding. Bytes below 0x40 are never part of a pair,
 // except in the rarest characters of GB 18030. If count takes the wrong byte as the first of a
-// pair, it recovers at such a byte.
+// pair, it recovers at the next byte below 0x40.
 func (e *paired) count(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]

@@ -67,8 +67,8 @@ func (m *meta) ldDates() {
 }
 
 // dateOfPath returns the date in a URL's path, in the form 2026-11-21. The date may be a folder
-// /2026/11/21/ in which the page lies, or the beginning 2026-11-21- of a name. The URL of such a
-// folder itself has no date.
+// /2026/11/21/ in which the page lies, or the beginning 2026-11-21- of a name. The URL of a folder
+// /2026/11/21/ itself has no date.
 func dateOfPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

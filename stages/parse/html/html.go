@@ -151,7 +151,8 @@ func (h *Reader) run(doc []byte) {
 	}
 }
 
-// endEmpty ends the element of a start tag that ends in "/>". Such an element has no content.
+// endEmpty ends the element of a start tag that ends in "/>". An element that ends in "/>" has no
+// content.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
 		return // this is a void element, or an HTML element within svg, for which the slash has no meaning

@@ -3,7 +3,7 @@ package html
 import "crawlbatch.io/crawlbatch/formats/schema"
 
 // class is the priority of a link. If a page has more links than may be kept, the least important
-// links are dropped. So ten thousand images cannot displace the canonical URL.
+// links are dropped. For example, ten thousand images cannot displace the canonical URL.
 type class uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
@@ -45,8 +45,8 @@ func (c class) most(max int) int {
 }
 
 // allowed returns how many links of each class are kept. If there are at most max links, all are
-// kept. If there are more, max is filled in this order: canonical and refresh links, declared links
-// up to a tenth of max, hyperlinks, the other declared links, embedded links.
+// kept. If there are more links than max, max is filled in this order: canonical and refresh links,
+// declared links up to a tenth of max, hyperlinks, the other declared links, embedded links.
 func allowed(met [classes]int, max int) (n [classes]int) {
 	give := func(c class, most int) {
 		g := min(met[c]-n[c], most, max)

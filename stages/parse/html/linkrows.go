@@ -22,8 +22,8 @@ type resolver struct {
 // URL in the reference's spelling, or "" if both are the same.
 type spelt struct{ url, spelling string }
 
-// baseURL returns the base URL of references. This is the URL of the base element if it is an http
-// URL, else the URL of the document.
+// baseURL returns the base URL of references. The base URL is the URL of the base element if that
+// is an http URL, else the URL of the document.
 func (l *linkList) baseURL(docURL string) string {
 	if l.base == (span{}) {
 		return docURL
@@ -58,8 +58,8 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
 	return t
 }
 
-// rows returns at most l.max links as rows. It counts the other links in l.over. all is the text of
-// the outline. bad is the number of links without a canonical target.
+// rows returns at most l.max links as rows. It counts the links beyond l.max in l.over. all is the
+// text of the outline. bad is the number of links without a canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad

@@ -226,8 +226,8 @@ func (l *linkList) addVariants(t *lexer.Attrs, in part) {
 	}
 }
 
-// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). URLs in such an attribute
-// contain no white space and do not end in a comma.
+// addSrcset adds the images of a srcset attribute (HTML, 4.8.4.2.1). URLs in a srcset contain no
+// white space and do not end in a comma.
 func (l *linkList) addSrcset(set []byte, in part) {
 	for len(set) > 0 {
 		set = bytes.TrimLeft(set, " \t\n\f\r,")

@@ -26,7 +26,7 @@ const (
 
 // Data holds the statements of the scripts about the page, in page order. It keeps objects at the
 // top, in a list or in a @graph. It also keeps the subject of the page (mainEntity,
-// mainEntityOfPage) and the place of the page (breadcrumb). Objects within these objects
+// mainEntityOfPage) and the place of the page (breadcrumb). Objects within kept objects
 // (publishers, images, comments, items of lists) do not describe the page and are skipped.
 type Data struct {
 	nodes []node
@@ -42,7 +42,7 @@ type node struct {
 	published, changed string // datePublished and dateModified, unchanged
 	created            string // dateCreated, else uploadDate
 	authors            []author
-	creators           []author // used if the node has no author
+	creators           []author // names of creators, which are used if the node has no author
 	crumbs             []crumb
 }
 

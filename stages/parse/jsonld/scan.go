@@ -213,8 +213,8 @@ func (z *scanner) str(colon bool) []byte {
 	}
 }
 
-// ends reports whether the token at i can follow a string. This tells the closing quote from
-// unescaped quotes within the string. colon says that the string may be a key.
+// ends reports whether the token at i can follow a string. By this test, str tells the closing
+// quote from unescaped quotes within the string. colon says that the string may be a key.
 func (z *scanner) ends(i int, colon bool) bool {
 	i, lines := z.blank(i)
 	if i >= len(z.src) {
@@ -288,7 +288,8 @@ func (z *scanner) skip() {
 }
 
 // text reads a text of at most max bytes and folds its white space. The text is a string, the first
-// string of a list, or the @value or name of an object. For any other value, text returns "".
+// string of a list, or the @value or name of an object. If the value is not a text, text returns
+// "".
 func (z *scanner) text(max int) (s string) {
 	take := func() {
 		if z.quoted() && s == "" {

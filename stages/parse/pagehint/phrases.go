@@ -130,8 +130,8 @@ func beginsLine(lines []string, i int) bool {
 	return false
 }
 
-// mayBegin reports whether a sentence may begin after a text. This is so if the text is empty, ends
-// in a domain name, or does not end in a letter, number or comma.
+// mayBegin reports whether a sentence may begin after a text. A sentence may begin if the text is
+// empty, ends in a domain name, or does not end in a letter, number or comma.
 func mayBegin(before string) bool {
 	before = strings.TrimRight(before, " ")
 	r, _ := utf8.DecodeLastRuneInString(before)
@@ -168,8 +168,8 @@ func isDomainName(s string) bool {
 	return true
 }
 
-// errorReport is the end of the titles of Tomcat's error pages. The beginning of these titles is
-// the same as that of Tomcat's default page.
+// errorReport is the end of the titles of Tomcat's error pages. The titles of Tomcat's error pages
+// begin like the title of Tomcat's default page.
 const errorReport = "error report"
 
 func isDefaultPage(title string) bool {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// dress surrounds an article with the typical parts of a real news page. On average such a page has
+// dress surrounds an article with the typical parts of a real news page. On average a news page has
 // 186 kB, of which 38 scripts take 72 kB and text takes 15 kB. It has 1,370 tags of 44 bytes, 150
 // links and 23 images.
 func dress(page []byte, seed int) []byte {

@@ -62,8 +62,9 @@ func Repository(tb testing.TB, path ...string) string {
 	return ""
 }
 
-// Shared returns a path of the test data beside the repository. If there are no such data, ok is
-// false and the log says so. The test then uses the repository's own data.
+// Shared returns a path of the test data beside the repository. If there are no test data beside
+// the repository, ok is false and the log says that they are missing. The test then uses the
+// repository's own data.
 func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 	tb.Helper()
 	dir = Repository(tb, append([]string{"..", "shared", "data"}, path...)...)
@@ -160,9 +161,9 @@ func Pages(tb testing.TB) (pages []Page, real bool) {
 	return append(Own(tb), pages...), pages != nil
 }
 
-// Documents returns the documents for measurements, in the form of fetched documents. They are the
-// real pages. If there are no real pages, they are the articles, surrounded by the typical parts of
-// a real page.
+// Documents returns the documents for measurements, in the form of fetched documents. The documents
+// are the real pages. If there are no real pages, the documents are the articles, surrounded by the
+// typical parts of a real page.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)

@@ -68,8 +68,8 @@ var signatures = []signature{
 }
 
 // signed returns the type of the format whose signature a document has, or "" if there is none. A
-// text may begin like an ASCII signature ("BMW …"). So the document must also have a byte that
-// never occurs in text, unless the format itself is text.
+// text may begin like an ASCII signature ("BMW …"). Therefore the document must also have a byte
+// that never occurs in text, unless the format itself is text.
 func signed(p []byte) string {
 	for i := range signatures {
 		s := &signatures[i]

@@ -20,9 +20,9 @@ import (
 // recognises binary formats declared as text and pages declared as pictures. It knows more formats
 // than the standard. It treats application/octet-stream as unknown.
 //
-// Type ignores the field X-Content-Type-Options: nosniff. That field protects browsers against
-// running scripts, but crawlbatch runs no scripts. The declared type is stored as well, and many
-// servers send the field with every response.
+// Type ignores the field X-Content-Type-Options: nosniff. The field nosniff protects browsers
+// against running scripts, but crawlbatch runs no scripts. The declared type is stored as well, and
+// many servers send the field with every response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
 		prefix = prefix[:document.SniffLen]
@@ -151,7 +151,7 @@ func binaryData(p []byte) bool {
 }
 
 // scriptable lists the tags, in lower case, with which HTML without a declared type may begin
-// (7.1). Such HTML may also begin with a comment.
+// (7.1). HTML without a declared type may also begin with a comment.
 var scriptable = []string{"!doctype html", "html", "head", "script", "iframe", "h1", "div", "font", "table", "a", "style", "title", "b", "body", "br", "p"}
 
 // looksLikeHTML reports whether a document begins as HTML does (7.1).
@@ -186,8 +186,8 @@ func rootType(p []byte) string {
 
 // lateSitemap reports whether a sitemap begins after a warning. A warning consists of text and the
 // few elements with which programs format warnings. Pages about sitemaps have examples of sitemaps.
-// So the sitemap must have a declaration, a namespace or an entry, and no other element or Markdown
-// fence may precede it.
+// Therefore the sitemap must have a declaration, a namespace or an entry, and no other element or
+// Markdown fence may precede it.
 func lateSitemap(p []byte) bool {
 	at := rootAt(p, "<urlset")
 	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {

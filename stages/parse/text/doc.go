@@ -57,8 +57,8 @@
 //     Cyrl in languages without a list of stop words), except numbers, stop words of the
 //     text's language (words/stopwords.txt) and eleven of English. In French, Italian and Catalan,
 //     elided articles are cut off, so l’eau gives eau;
-//   - pairs of such words with a single space between them in one line (so not across the
-//     end of a sentence or a block) that occur at least twice, joined by a space;
+//   - pairs of words that may be terms, with a single space between them in one line (so not across
+//     the end of a sentence or a block) that occur at least twice, joined by a space;
 //   - pairs of adjacent Han code points that occur at least twice, except those that
 //     Chinese or Japanese writes in every sentence, joined;
 //   - runs of 3 to 16 letters and marks in scripts without spaces that occur at least

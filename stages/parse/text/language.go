@@ -43,10 +43,10 @@ func Declared(tag string) string {
 // Detect guesses the language of a text. It returns "" if the text is too short or its language is
 // unclear. Equal texts give equal guesses.
 //
-// If only one language uses the script, the script decides. If not, the words that occur in nearly
-// every sentence decide (scorer). If there are too few such words, or the scorer does not know the
-// language, the frequencies of three-letter sequences decide (package whatlanggo), although they
-// confuse similar languages.
+// If only one language uses the script, the script decides. If several languages use the script,
+// the words that occur in nearly every sentence decide (scorer). If the text has too few of these
+// words, or the scorer does not know the language, the frequencies of three-letter sequences decide
+// (package whatlanggo), although they confuse similar languages.
 func Detect(s string) string {
 	s = middle(s)
 	if len(s) < leastText {
@@ -79,8 +79,8 @@ func Detect(s string) string {
 	return best
 }
 
-// If a language has surePoints, words and letters alone decide. If it has leastPoints, they decide
-// only if the other method does not contradict them.
+// If a language has surePoints, words and letters alone decide. If a language has leastPoints,
+// words and letters decide only if the other method does not contradict them.
 const (
 	surePoints  = 3 * wordPoints
 	leastPoints = wordPoints

@@ -44,7 +44,7 @@ var elisions = map[string]string{
 	"ita": "l un d c s dell nell all dall sull quell quest dov com",
 }
 
-// unspacedLanguages are written without spaces. Words of these languages are found only if zero
-// width spaces separate them. (Chinese and Japanese do not belong to them, because each code point
-// of Han and Hiragana is a word.)
+// unspacedLanguages are written without spaces. Words of unspaced languages are found only if zero
+// width spaces separate the words. (Chinese and Japanese are not in the list, because each code
+// point of Han and Hiragana is a word.)
 var unspacedLanguages = map[string]bool{"khm": true, "tha": true, "lao": true, "mya": true}

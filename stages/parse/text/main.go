@@ -18,13 +18,14 @@ const notContent = Hidden | Control | Caption
 // Main returns the main content of the page, with one block per line. It tries these steps in
 // order:
 //
-//  1. All visible text of the only main element, or of the only article if there is no main
-//     element. Everything outside that element must be in nav, header, footer and aside elements,
-//     and no element in it may be named as clutter.
-//  2. The element with the greatest value. The value is the number of bytes of prose in the element
-//     (paragraphs that are not mostly links) less the cost of its other blocks. Elements named as
-//     navigation, comments, sharing … do not count, unless they have most of the prose. The content
-//     is the blocks that are not mostly links, without the headline and captions.
+//  1. The content is all visible text of the only main element, or of the only article if there is
+//     no main element. Everything outside that element must be in nav, header, footer and aside
+//     elements, and no element in it may be named as clutter.
+//  2. The content is taken from the element with the greatest value. The value is the number of
+//     bytes of prose in the element (paragraphs that are not mostly links) less the cost of its
+//     other blocks. Elements named as navigation, comments, sharing … do not count, unless they
+//     have most of the prose. The content is the blocks that are not mostly links, without the
+//     headline and captions.
 //  3. All blocks that are not mostly links, if the page has no prose.
 func (o *Outline) Main() string {
 	if len(o.blocks) == 0 {
@@ -248,8 +249,8 @@ func (o *Outline) top(root int32) int32 {
 	return best
 }
 
-// region returns the outermost element with the hint and the greatest value. If this value is less
-// than least, it returns -1.
+// region returns the outermost element with the hint and the greatest value. If that element's
+// value is less than least, region returns -1.
 func (o *Outline) region(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

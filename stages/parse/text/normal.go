@@ -93,7 +93,7 @@ func alone(r rune) bool {
 // lower does the same as unicode.ToLower, but is faster for most texts.
 func lower(r rune) rune {
 	switch {
-	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // letters in these ranges have no case
+	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // the letters of these scripts have no case
 		return r
 	case r >= 0x0430 && r <= 0x045F, r >= 0xDF && r <= 0xFF, r >= 0x03B1 && r <= 0x03CE, r >= 0x0300 && r < 0x0370:
 		return r

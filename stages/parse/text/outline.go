@@ -50,7 +50,7 @@ type Elem struct {
 	Atom   atom.Atom
 	Hint   Hint
 
-	// The method Main computes these fields.
+	// The method Main computes last, good and value.
 	last    int32 // index of the last descendant of the element
 	good    int32 // number of bytes of prose within the element
 	value   int32 // number of bytes of prose without dropped elements, less the cost of clutter
@@ -119,7 +119,7 @@ func (o *Outline) Hint() Hint { return o.elems[o.cur].Hint }
 // SetLink sets whether the next text is within a link.
 func (o *Outline) SetLink(in bool) { o.inLink = in }
 
-// Len returns the number of bytes of text so far. This is the position of the next text.
+// Len returns the number of bytes of text so far. The next text begins at position Len.
 func (o *Outline) Len() int { return len(o.buf) }
 
 // Break ends the open block. The next block is in an element with the given tag.
@@ -275,7 +275,8 @@ func (o *Outline) Heading() string {
 // Cut reports whether text was dropped because the text exceeded its bound.
 func (o *Outline) Cut() bool { return o.cut }
 
-// All returns all text, including hidden text. The positions that Len returns refer to this text.
+// All returns all text, including hidden text. The positions that Len returns refer to the text
+// that All returns.
 func (o *Outline) All() string { return string(o.buf) }
 
 // joined prepares out for the next block. out holds lines that end in line feeds.

@@ -48,7 +48,7 @@ func newScorer() *scorer {
 	for w, votes := range t.words {
 		points := wordPoints / len(votes)
 		if utf8.RuneCountInString(w) == 1 {
-			points /= 2 // texts of other languages have these letters too, in lists and formulas
+			points /= 2 // texts of other languages have single letters too, in lists and formulas
 		}
 		for i := range votes {
 			votes[i].points = points
@@ -98,7 +98,7 @@ func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 			continue
 		}
 		if n+utf8.UTFMax > len(word) {
-			n = len(word) // such a word is longer than all words in the tables
+			n = len(word) // a word that does not fit is longer than all words in the tables
 			continue
 		}
 		n += utf8.EncodeRune(word[n:], r)

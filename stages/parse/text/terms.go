@@ -290,7 +290,7 @@ func (t *Terms) Words() int32 { return t.words }
 
 // StopRatio returns the share of stop words among the words of letters and ideographs. Only the
 // first maxWords words count. StopRatio returns false if the language has no list or the text has
-// no such words.
+// no words of letters or ideographs.
 func (t *Terms) StopRatio() (float64, bool) {
 	if t.stop == nil || t.stop.byRun || t.looked == 0 {
 		return 0, false

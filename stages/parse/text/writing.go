@@ -51,7 +51,7 @@ func writtenIn(s string) (language string) {
 	}
 	switch {
 	case best == "bod" && (strings.Contains(s, "ཨིན") || strings.Contains(s, "འབད")):
-		return "dzo" // these words mean "is" and "do" in Dzongkha
+		return "dzo" // the words for "is" and "do" in Dzongkha occur
 	case slices.Contains(writings[:4], best):
 		return ""
 	}

@@ -50,8 +50,8 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// must returns v. The functions that return err fail only on bad options. Here the options are
-// constants.
+// must returns v. The functions that return err fail only on bad options. All callers of must use
+// constant options.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())

@@ -38,7 +38,7 @@ const (
 )
 
 // Fault is one way in which a server misbehaves, and the result that a correct crawler records. On
-// every host a fault has the URLs /fault/NAME/N for N up to 2^24. Each of these URLs has its own
+// every host a fault has the URLs /fault/NAME/N for N up to 2^24. Each URL of a fault has its own
 // page.
 type Fault struct {
 	Name  string

@@ -29,8 +29,8 @@ func once(name string, code int, about string) Fault {
 	return f
 }
 
-// softNotFound replaces the page with a page that says "not found". Its text is long enough that
-// such pages are duplicates of one another.
+// softNotFound replaces the page with a page that says "not found". The text of the new page is
+// long enough that all such pages are duplicates of one another.
 func softNotFound(r *Response) {
 	const (
 		heading = "Page not found"

@@ -86,8 +86,8 @@ func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok boo
 }
 
 // components returns for each page the lowest index in its connected component. The first n pages
-// are representatives of earlier rounds. They are not compared with each other, because sealed
-// rounds do not change.
+// are representatives of earlier rounds. Representatives are not compared with each other, because
+// sealed rounds do not change.
 func (c *crawl) components(all []earlier, n int) []int {
 	parent := make([]int, len(all))
 	for i := range parent {

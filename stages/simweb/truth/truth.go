@@ -9,24 +9,24 @@
 //
 //   - A planned URL is robots_unreachable if its host's robots.txt responds with 5xx, and
 //     robots_denied if a rule denies it. 4xx means that there are no rules.
-//   - The crawl follows at most maxRedirects redirects, within the domain. It checks each hop in
-//     this order. A Location that names no http or https URL is a protocol_error. A URL already in
-//     the chain is redirect_limit. Another domain, or a target that is planned in this round, is
-//     redirected. One hop too many is redirect_limit. Then the robots.txt of the target's host
-//     decides.
-//     robots.txt of the target's host decides.
+//   - The crawl follows at most maxRedirects redirects, within the domain. The crawl checks each
+//     hop in this order. A Location that names no http or https URL is a protocol_error. A URL
+//     already in the chain is redirect_limit. Another domain, or a target that is planned in this
+//     round, is redirected. One hop too many is redirect_limit. After these checks, the robots.txt
+//     of the target's host decides. robots.txt of the target's host decides.
 //   - final_url is the URL of the last response, and http_status is the status of that response.
-//     Both are empty if there was no response. If a URL is denied before its first request, it has
-//     neither. If it is denied at a later hop, it has those of the hop before.
+//     final_url and http_status are empty if there was no response. If a URL is denied before its
+//     first request, its final_url and http_status are empty. If a URL is denied at a later hop, it
+//     has the final_url and http_status of the hop before.
 //   - pages.url is the final URL; pages.depth is the depth of the planned URL.
 //   - Links are recorded in document order, but only http and https links. A meta robots nofollow
 //     makes all links of a page nofollow.
 //   - The next round plans every target of a followed kind that at least one link of the round
-//     names without nofollow. These targets include the targets of redirected URLs, and redirect
-//     hops that were denied or gave no response. They exclude URLs that were planned before, and
-//     final URLs. The depth of a target is one more than the lowest depth of the pages with such
-//     links. Any other target is skipped with the first reason that applies: nofollow (all links to
-//     the target have it), out_of_scope, depth.
+//     names without nofollow. Planned targets include the targets of redirected URLs, and redirect
+//     hops that were denied or gave no response. Planned targets exclude URLs that were planned
+//     before, and final URLs. The depth of a target is one more than the lowest depth of the pages
+//     with such a link to it. Any other target is skipped with the first reason that applies:
+//     nofollow (all links to the target have it), out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
 //     equal, or if both texts have at least minWords words and their Hamming distance is
@@ -113,8 +113,9 @@ type Page struct {
 	Depth           int32
 	ETag            string
 
-	// TextKnown marks that the fields below are certain. If it is false, these fields are empty and
-	// the page's links are not listed, because both depend on how a crawler repairs the page.
+	// TextKnown marks that the fields below are certain. If TextKnown is false, the fields below
+	// are empty and the page's links are not listed, because text and links depend on how a crawler
+	// repairs the page.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
 	Language                             string // language in ISO-639-3

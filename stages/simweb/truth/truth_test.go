@@ -42,9 +42,9 @@ func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 func unreadable() (names []string) {
 	for _, f := range faults.All {
 		switch f.Name {
-		case "reset", "close": // net/http sees these as faults too
+		case "reset", "close": // net/http also fails on these faults
 			continue
-		case "http-1.0", "early-hints", "chunked", "gzip": // net/http does not see these as faults
+		case "http-1.0", "early-hints", "chunked", "gzip": // net/http reads these faults without an error
 			continue
 		case "deep", "gzip-bomb", "charset-wrong", "redirect-invalid":
 			names = append(names, f.Name)
@@ -68,7 +68,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	cfg := Default()
 	cfg.MaxDepth = 2
 	cfg.Seeds = slices.Collect(w.Seeds())
-	for _, f := range faults.Of(faults.Quick | faults.Retried) { // no link may lead to some faults
+	for _, f := range faults.Of(faults.Quick | faults.Retried) { // some faults may have no link in the graph
 		if !slices.Contains(unreadable(), f.Name) {
 			cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, f.Name, 900))
 		}

@@ -152,7 +152,7 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 
 // Prefix returns the beginning of r's body, decoded as far as possible. The prefix has at least
 // http1.PrefixLen bytes if the payload has that many. If pooled is true, the caller returns the
-// slice to package buffers. If not, the slice is part of the payload.
+// slice to package buffers. If pooled is false, the slice is part of the payload.
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	codings, _ := list(r.Header)
 	b = r.Payload
@@ -205,8 +205,8 @@ type layerVerdict struct {
 func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
 	out := output{limit: limit}
 	defer func() {
-		// A body that makes a decoder panic must not end the task. Such a decoder is not returned
-		// to its pool.
+		// A body that makes a decoder panic must not end the task. A decoder that panicked is not
+		// returned to its pool.
 		if recover() != nil {
 			b, v = out.b, layerVerdict{state: stateCorrupt}
 		}
@@ -291,8 +291,8 @@ func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 // magic number allow no other test.
 func looksPlain(b []byte) bool { return http1.IsText(b[:min(len(b), 256)]) }
 
-// gzipLength returns the decoded length in bytes that the end of a gzip stream states. If this
-// length is not plausible, gzipLength returns an estimate.
+// gzipLength returns the decoded length in bytes that the end of a gzip stream states. If the
+// stated length is not plausible, gzipLength returns an estimate.
 func gzipLength(in []byte) int64 {
 	guess := 4 * int64(len(in))
 	if len(in) < 18 {

@@ -71,8 +71,8 @@ func (c *Conn) Limit(t time.Time) {
 // Interrupt makes the current reads and writes on c fail, until the next Limit.
 func (c *Conn) Interrupt() { c.Limit(past) }
 
-// Absolute reports whether request lines need the whole URL. This is so if a proxy forwards the
-// requests.
+// Absolute reports whether request lines need the whole URL. Request lines need the whole URL if a
+// proxy forwards the requests.
 func (c *Conn) Absolute() bool { return c.forward != nil }
 
 // WriteRequest writes a request head. It adds the proxy's credentials, so callers never see them.
@@ -88,15 +88,15 @@ func (c *Conn) WriteRequest(head []byte) (int, error) {
 }
 
 // alive reports whether an idle connection can serve a request. A connection that the peer has
-// closed cannot. A connection on which the peer has sent bytes cannot either, because those bytes
+// closed cannot. A connection with unread bytes from the peer cannot either, because such bytes
 // would count as the response to the next request. alive does not wait.
 func (c *Conn) alive() bool {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
 		return quiet(c.Conn)
 	}
-	// TLS may have read more from the socket than it has returned. If so, it returns buffered
-	// records even after the deadline, and the connection cannot be used.
+	// TLS may have read more from the socket than it has returned. A TLS connection with buffered
+	// records returns them even after the deadline, and cannot be used.
 	t.SetReadDeadline(past)
 	var b [1]byte
 	n, err := t.Read(b[:])

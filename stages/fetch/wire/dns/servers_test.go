@@ -159,8 +159,8 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	}
 }
 
-// A server answers that a name has no IPv6 address, and fails to answer the query for IPv4. This
-// does not mean that the name does not exist, so the resolver queries the next server.
+// A server answers that a name has no IPv6 address, and fails to answer the query for IPv4. The
+// name may still have an IPv4 address, so the resolver queries the next server.
 func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

@@ -14,7 +14,7 @@ const maxChunkLine = 4 << 10
 
 // readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a bare LF, spaces
 // around sizes, and data without a line break after it. If the body does not begin with a chunk
-// size, readChunks reads it as plain data. Such data has length bytes, or reaches to the
+// size, readChunks reads it as plain data. Plain data has length bytes, or reaches to the
 // connection's end if length is -1.
 func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 	r := m.r

@@ -10,8 +10,8 @@ import (
 const (
 	// maxFields bounds the number of header fields that are kept.
 	maxFields = 1024
-	// maxFolded bounds a value that has continuation lines, in bytes. Further lines are
-	// dropped, because joining them takes quadratic time.
+	// maxFolded bounds a value that has continuation lines, in bytes. Further continuation lines
+	// are dropped, because joining them takes quadratic time.
 	maxFolded = 8 << 10
 )
 

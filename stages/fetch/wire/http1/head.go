@@ -10,7 +10,7 @@ import (
 
 const (
 	// maxSlop bounds the stray bytes that are skipped before a status line. Some servers send a
-	// longer body than they announce. Browsers skip such bytes too.
+	// longer body than they announce. Browsers skip stray bytes too.
 	maxSlop = 4
 	// maxInterim bounds the number of 1xx responses before the final response.
 	maxInterim = 8
@@ -93,8 +93,8 @@ func (m *Reader) readOneHead(budget int) error {
 	return m.parseHead(string(r.RawHead), kind)
 }
 
-// readHeadLine appends one line to the raw head. It reports whether this was the last line. A line
-// is the last if it is empty or the connection ended in it.
+// readHeadLine appends one line to the raw head. It reports whether the appended line was the last.
+// A line is the last if it is empty or the connection ended in it.
 func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	r := m.r
 	start := len(r.RawHead)
@@ -142,8 +142,8 @@ func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
 	}
-	// A TLS alert or a banner may be shorter than this. In that case peek waits for the
-	// connection's end or the time limit.
+	// A TLS alert or a banner may be shorter than the bytes that peek wants. If fewer bytes arrive,
+	// peek waits for the connection's end or the time limit.
 	b, err := m.peek(maxSlop + len("HTTP/"))
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -214,7 +214,7 @@ func otherProtocol(b []byte) string {
 }
 
 // knownField reports whether a name is that of a known header field. Text that has a colon by
-// chance has no such name.
+// chance does not begin with a known name.
 func knownField(name string) bool {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "status", "server", "date", "location", "content-type", "content-length", "content-encoding",
@@ -225,8 +225,8 @@ func knownField(name string) bool {
 	return strings.HasPrefix(name, "x-") && !strings.ContainsAny(name, " \t")
 }
 
-// IsText reports whether b may be the beginning of a text document. If so, b is not empty and has
-// no control characters except those that text may contain.
+// IsText reports whether b may be the beginning of a text document. A text document is not empty
+// and has no control characters except those that text may contain.
 func IsText(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != 0x1b || c == 0x7f {

@@ -29,7 +29,7 @@ type Reader struct {
 	// payload have been read. Its result tells whether to read the rest of the payload.
 	OnPrefix func() bool
 	// Grow, if not nil, is called before payload and framing together take more than OwnMemory.
-	// bytes is the memory that they will take. An error ends the body.
+	// bytes is the memory that payload and framing will take. An error ends the body.
 	Grow func(bytes int64) error
 	// Wait, if not nil, is called before reads and limits how long they may wait. The limit is d,
 	// or the rest of the exchange if the rest is shorter or d is 0.
@@ -63,15 +63,15 @@ func (m *Reader) BytesRead() int64 { return m.n }
 // Unread reports whether bytes after the end of the response have been read.
 func (m *Reader) Unread() bool { return m.buffered() > 0 }
 
-// Definite reports whether the framing determined the end of the body. If not, the connection's
-// end, a limit or silence did.
+// Definite reports whether the framing determined the end of the body. If Definite returns false,
+// the connection's end, a limit or silence ended the body.
 func (m *Reader) Definite() bool { return m.definite }
 
 // Release returns the read buffer to its pool. The Response keeps its buffers.
 func (m *Reader) Release() { m.release() }
 
-// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). This is so
-// if both peers know where this exchange ended and neither sent "close".
+// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). It may if
+// both peers know where the exchange ended and neither sent "close".
 func (m *Reader) Persistent() bool {
 	if !m.definite || m.Unread() || m.err != nil {
 		return false

@@ -4,9 +4,9 @@ package http1
 type Request struct {
 	Method    string
 	Target    Target
-	UserAgent string // value of the field User-Agent; "" means no such field
-	// The fields in Header follow Host, User-Agent, Accept and Accept-Encoding. If Header has one
-	// of these four, the default value is omitted. Control characters in values become spaces.
+	UserAgent string // value of the field User-Agent; "" omits the field
+	// The fields in Header follow Host, User-Agent, Accept and Accept-Encoding. A field in Header
+	// replaces the default of the same name. Control characters in values become spaces.
 	Header   Header
 	Absolute bool // whether the request line has the whole URL, as proxies require
 }

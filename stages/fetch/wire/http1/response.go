@@ -55,8 +55,8 @@ type framing struct {
 	spans []span
 }
 
-// span holds the end of a piece of framing and the end of the chunk data after it. Both fit into 32
-// bits.
+// span holds the end of a piece of framing and the end of the chunk data after it. 32 bits suffice
+// for both offsets.
 type span struct{ framing, payload uint32 }
 
 // maxFraming bounds the chunk-size lines, extensions and trailers of a body, in bytes. A chunk with
