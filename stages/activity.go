@@ -10,8 +10,8 @@ type Activity struct {
 	Delayed  int   // number of hosts that wait only for their usual delay
 	Waits    []Wait
 	More     int // number of waits that Waits leaves out
-	// Remaining is a lower bound of the time that the task still takes. It includes the known
-	// waits. Zero means unknown.
+	// Remaining is a lower bound of the time that the task still takes. Remaining includes the
+	// known waits. Zero means unknown.
 	Remaining time.Duration
 	// Closes is when the fetch window closes. URLs without an outcome are then deferred. Zero means
 	// unknown.

@@ -90,7 +90,8 @@ type Clock interface {
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// SystemClock is the machine's clock. Under testing/synctest it is the clock of the bubble.
+// SystemClock is the machine's clock. Under testing/synctest, SystemClock is the clock of the
+// bubble.
 type SystemClock struct{}
 
 // Now returns the current time.

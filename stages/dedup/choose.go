@@ -65,8 +65,9 @@ func (ch *choice) clustered(page uint32) bool {
 	return ch.size[r] > 0 && ch.total[r] > 1
 }
 
-// represents reports whether a page of this round becomes a sealed representative. A page becomes
-// one if it is neither a duplicate nor alike to a sealed representative.
+// represents reports whether a page of this round becomes a sealed representative. A page of this
+// round becomes a sealed representative if it is neither a duplicate nor alike to a sealed
+// representative.
 func (ch *choice) represents(page uint32) bool {
 	r := ch.c.root[ch.c.class[page]]
 	return ch.total[r] == 1 || ch.stands[r] == page

@@ -68,9 +68,9 @@ func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 	for i := range order {
 		order[i] = uint32(i)
 	}
-	// Pages with equal digests have equal texts, so also equal words and fingerprints. This code
-	// compares words and fingerprints nevertheless, because a damaged file could put pages that are
-	// not alike into one class.
+	// Pages with equal digests have equal texts, so also equal words and fingerprints. The
+	// comparison includes words and fingerprints nevertheless, because a damaged file could put
+	// pages that are not alike into one class.
 	slices.SortFunc(order, func(a, b uint32) int {
 		return cmp.Or(bytes.Compare(p.digest[a][:], p.digest[b][:]), cmp.Compare(p.fingerprint[a], p.fingerprint[b]), cmp.Compare(a, b))
 	})
@@ -119,7 +119,8 @@ func (c *clusters) find(i uint32) uint32 {
 	return i
 }
 
-// join connects two classes. It appends the pair to tree if the classes were not connected.
+// join connects two classes. It appends the edge between a and b to tree if a and b were not
+// connected.
 func (c *clusters) join(a, b uint32) {
 	ra, rb := c.find(a), c.find(b)
 	if ra == rb {

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config holds the settings of dedup. The results depend only on them and the inputs.
+// Config holds the settings of dedup. The results of dedup depend only on its Config and inputs.
 type Config struct {
 	// MaxDistance is the largest number of bits (0 to 7, of 64) in which the fingerprints of near
 	// duplicates differ.

@@ -421,8 +421,8 @@ func byTheBook(t testing.TB, w world, cfg Config) ([]schema.Duplicate, []schema.
 
 func byURL(a, b schema.Representative) int { return strings.Compare(a.URL, b.URL) }
 
-// checkVia checks that Via leads from each row's page to its representative. It then clears Via,
-// because the rows of byTheBook have none.
+// checkVia checks that Via leads from each row's page to its representative. checkVia then clears
+// Via, because the rows of byTheBook have none.
 func checkVia(t testing.TB, w world, cfg Config, rows []schema.Duplicate) {
 	t.Helper()
 	now := map[string]schema.Page{}

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// A URL with a private address is refused in every notation of the address. Some notations do not
-// make a valid URL.
+// A URL with a private address is refused in every notation of the address. Some notations of an
+// address do not make a valid URL.
 func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 	canon, err := urlkey.New(nil)
 	if err != nil {

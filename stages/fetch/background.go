@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
-// This file holds the background work of an attempt. Each part runs until its context ends. An
-// error ends the attempt.
+// This file holds the background work of an attempt. Each part of the background work runs until
+// its context ends. An error ends the attempt.
 
 // A checkpoint with fewer than worthwhile URLs per minute of the interval is postponed, for at most
 // stretch intervals. A checkpoint writes about ten objects, and in a slow crawl these objects would

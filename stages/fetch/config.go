@@ -17,7 +17,8 @@ type Config struct {
 	Slots    int           // number of concurrent fetches; default 200
 	Timeouts wire.Timeouts // time limits of a request; default: connect 10s, first byte 15s, total 30s
 	// RobotsTimeout bounds a request for robots.txt, because all URLs of the host wait for it. The
-	// default is 15s. If it is 0 or above Timeouts.Total, Timeouts.Total applies.
+	// default of RobotsTimeout is 15s. If RobotsTimeout is 0 or above Timeouts.Total,
+	// Timeouts.Total applies.
 	RobotsTimeout time.Duration
 	response.Limits
 	MaxRedirects int // largest number of redirects that are followed for a URL; default 5

@@ -166,8 +166,9 @@ func (f *fetcher) fail(err error) {
 	}
 }
 
-// loop serves grants until no URL is left or ctx ends. It then waits for the requests in flight.
-// Each request gets its context from flights. loop returns nil once every URL has its outcome.
+// loop serves grants until no URL is left or ctx ends. Before it returns, loop waits for the
+// requests in flight. Each request gets its context from flights. loop returns nil once every URL
+// has its outcome.
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -170,7 +170,8 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outcomes returns the row of every planned URL. It fails the test if a URL has none or several.
+// outcomes returns the row of every planned URL. outcomes fails the test if a URL has no row or
+// several rows.
 func (l *lab) outcomes(r *manifest.Result) map[string]schema.Fetch {
 	l.t.Helper()
 	out := map[string]schema.Fetch{}

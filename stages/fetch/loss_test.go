@@ -205,8 +205,8 @@ func (m mute) Create(ctx context.Context, key string, body io.ReaderAt, size int
 }
 
 // TestNoCrashIsTakenForALoss kills an attempt at each of its writes in turn, before or after the
-// write takes effect. It kills a second attempt soon after this attempt begins. The third attempt
-// must not be refused.
+// write takes effect. It kills a second attempt soon after the second attempt begins. The third
+// attempt must not be refused.
 func TestNoCrashIsTakenForALoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -26,9 +26,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// mixture is a synthetic web of 1,000 hosts. Their settings differ in every way that config,
-// robots.txt, DNS and host behaviour allow. mixture computes the expected pace without the code
-// under test.
+// mixture is a synthetic web of 1,000 hosts. The settings of the hosts differ in every way that
+// config, robots.txt, DNS and host behaviour allow. mixture computes the expected pace without the
+// code under test.
 type mixture struct {
 	web     *simweb.Web
 	server  *simweb.Server

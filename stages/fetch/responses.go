@@ -85,8 +85,8 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 }
 
 // afterAbort returns the earliest time at which an aborted request is repeated. The zero time means
-// as soon as its host is due. If there was no memory for the response, the time is later, because
-// memory may still be short.
+// as soon as its host is due. If there was no memory for the response, the time is later than now,
+// because memory may still be short.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}

@@ -101,8 +101,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failing is a bucket that cannot open objects whose keys contain a given text. Before each failure
-// it calls the function before.
+// failing is a bucket that cannot open objects whose keys contain a given text. Before each
+// failure, failing calls the function before.
 type failing struct {
 	store.Bucket
 	at     string
@@ -280,7 +280,7 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 }
 
 // TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt that is
-// unavailable at the first request. Each later request for it kills the attempt.
+// unavailable at the first request. Each later request for this robots.txt kills the attempt.
 func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -189,8 +189,8 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	f.record(&b)
 }
 
-// finishFailed ends the URLs of a host whose robots.txt could not be fetched. It uses one grant for
-// all these URLs, because they need no request.
+// finishFailed ends the URLs of a host whose robots.txt could not be fetched. One grant suffices
+// for all URLs of the host, because they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {

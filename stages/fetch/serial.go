@@ -18,8 +18,8 @@ import (
 // A URL can kill each process that works on it, through a bug or through its need of memory, and so
 // end every attempt. Therefore, after several attempts that recorded nothing, the next attempts run
 // in serial mode: the checkpoint names each URL before the attempt tries it. A URL at which several
-// attempts died is quarantined: its outcome is internal_error. One death is not enough, because the
-// machine may have caused it.
+// attempts died is quarantined: its outcome is internal_error. One death at a URL is not enough,
+// because the machine may have caused the death.
 
 const (
 	// maxStalled is the number of attempts in a row without a record after which serial mode
@@ -51,7 +51,7 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 }
 
 // serialMode allows one grant at a time. The checkpoint names the URL or robots.txt that the grant
-// requests. If the attempt dies, this URL or robots.txt becomes a suspect.
+// requests. If the attempt dies, the named URL or robots.txt becomes a suspect.
 type serialMode struct {
 	on        atomic.Bool
 	suspected bool // whether serial mode ends once no suspect is left; otherwise it ends after maxSerial grants

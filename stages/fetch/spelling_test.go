@@ -180,7 +180,7 @@ func knownRows(t *testing.T, count int) []schema.PlannedURL {
 }
 
 // TestARedirectToAKnownURLIsJudgedInItsSpellings redirects to URLs that the round does not plan.
-// Their spellings are known from earlier rounds.
+// The spellings of these URLs are known from earlier rounds.
 func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	for _, c := range []struct {
 		name, to string

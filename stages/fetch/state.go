@@ -77,7 +77,8 @@ func forget(waiting []manifest.URLRetry) {
 }
 
 // takeHosts restores the clocks of planned hosts from the previous round. If the store serves
-// several machines, their clocks may differ. The hosts then wait longer by twice maxSkew.
+// several machines, the clocks of the machines may differ. The hosts then wait longer by twice
+// maxSkew.
 func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))

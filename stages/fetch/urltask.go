@@ -33,8 +33,8 @@ type urlTask struct {
 	tries   int32         // number of requests sent for the URL in key
 	why     string        // last failure, in words for people
 	rules   *robots.Group // rules that allowed the current request
-	// detected is the media type of the current response. It is empty before the response's first
-	// bytes arrive. The exchange's goroutine sets detected before send returns.
+	// detected is the media type of the current response. detected is empty before the response's
+	// first bytes arrive. The exchange's goroutine sets detected before send returns.
 	detected string
 
 	// The fetcher's mutex guards due and kept.
@@ -48,7 +48,8 @@ type urlTask struct {
 }
 
 // spellings returns the known spellings of the URL to request next: those in the plan, and the
-// spelling in the redirect that led to the URL. The canonical form is not among them.
+// spelling in the redirect that led to the URL. The canonical form is not among the returned
+// spellings.
 func (u *urlTask) spellings() []string {
 	all := []string(u.known)
 	if u.key.URL == u.planned.URL {

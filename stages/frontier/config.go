@@ -23,7 +23,8 @@ type Scope interface {
 	Allows(url string) (ok bool, why string)
 }
 
-// Config holds the settings of frontier. The results depend only on them and the inputs.
+// Config holds the settings of frontier. The results of frontier depend only on its Config and
+// inputs.
 type Config struct {
 	Follow   Follow
 	Scope    Scope // decides which URLs are in scope; nil means all
@@ -33,8 +34,8 @@ type Config struct {
 	MaxSegments int // greatest number of path segments; a URL with more counts as a trap
 	MaxRepeats  int // greatest number of repetitions in a row of one to three segments; a URL with more counts as a trap
 	// SimilarPages is the number of pages with nearly the same text from which URLs that differ
-	// only in numbers, identifiers and values count as a trap. The pages are those of one host in
-	// the round. If SimilarPages is 0, URLs never count as a trap for this reason.
+	// only in numbers, identifiers and values count as a trap. The counted pages are those of one
+	// host in the round. If SimilarPages is 0, URLs never count as a trap for this reason.
 	SimilarPages int
 
 	Interval    time.Duration // time until a URL that was fetched once is due again

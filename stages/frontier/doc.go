@@ -1,5 +1,5 @@
-// Package frontier decides about every URL that a round has met. It decides about the URL's state,
-// about the time when the URL is due again, or about the reason why the URL is not planned.
+// Package frontier decides about every URL that a round has met. For each URL it decides the state,
+// the time when the URL is due again, or the reason why the URL is not planned.
 //
 // A task works on one reduce bucket, which holds whole domains. In: the states that the sealed
 // rounds left, the outcomes and redirects of this round, the targets to which its pages link
@@ -22,8 +22,8 @@
 // plan and its refusals) or earlier rounds give, because robots.txt has to allow each spelling. New
 // spellings cause a new row. A row with five spellings means that there are more than four. A URL
 // with too many spellings is never due again. A URL that is skipped, or that no followed link
-// names, gets a row only if it has spellings. The row of such a URL has the state skipped, and the
-// stage decides about the URL again when a link next names it.
+// names, gets a row only if it has spellings. The row of a skipped URL has the state skipped, and
+// the stage decides about the URL again when a link next names it.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and

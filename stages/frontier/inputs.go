@@ -22,8 +22,8 @@ type item struct {
 	row       any
 }
 
-// plannedSpelling holds the columns that the frontier reads from a plan. The other columns come
-// from fetches.
+// plannedSpelling holds the columns that the frontier reads from a plan. The frontier takes all
+// other columns from fetches.
 type plannedSpelling struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`

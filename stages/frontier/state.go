@@ -98,7 +98,7 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 }
 
 // revisit returns the learned interval between two fetches of a URL. A row that was written before
-// this column existed has no interval, so its due time gives the interval.
+// the column interval existed has no interval. The due time of the row then gives the interval.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:

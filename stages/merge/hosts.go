@@ -37,8 +37,8 @@ type hostState struct {
 	suspended   bool
 }
 
-// robotsDigest chooses one robots.txt of a host. It prefers https to http, then the lesser digest,
-// so the order of downloads does not matter.
+// robotsDigest chooses one robots.txt of a host. A robots.txt of https is preferred to one of http,
+// then the lesser digest, so the order of downloads does not matter.
 type robotsDigest struct {
 	digest string
 	secure bool

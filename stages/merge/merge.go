@@ -17,7 +17,7 @@ import (
 // work at a time.
 const sortMemory = 48 << 20
 
-// Config holds the settings of merge. The results depend only on them and the inputs.
+// Config holds the settings of merge. The results of merge depend only on its Config and inputs.
 type Config struct {
 	Followed []schema.LinkKind // kinds of links that become edges, because the targets of such links may be planned
 }
@@ -43,8 +43,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		m.followed[k] = true
 	}
 	// Links are read first, because they show through which URLs redirects went. The fetches give
-	// the depths of the URLs in such chains. Links are written last, because the pages decide which
-	// links are kept.
+	// the depths of the URLs in redirect chains. Links are written last, because the pages decide
+	// which links are kept.
 	links, err := m.readLinks(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("links: %w", err)

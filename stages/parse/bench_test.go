@@ -52,7 +52,7 @@ func cpu(tb testing.TB) time.Duration {
 }
 
 // treeOf and tokensOf do the work that the stage is compared with. treeOf builds x/net/html's tree
-// of a page. tokensOf runs its tokenizer alone.
+// of a page. tokensOf runs x/net/html's tokenizer alone.
 func treeOf(tb testing.TB, d *document.Document) {
 	if _, err := xhtml.Parse(bytes.NewReader(d.Body)); err != nil {
 		tb.Fatal(err)
@@ -156,7 +156,7 @@ func BenchmarkParseParts(b *testing.B) {
 // BenchmarkParseQuality reports quality, not time. On real pages it reports the F1 of the main
 // content, which should be 0.96. On the corpus of many languages it reports two shares: of detected
 // languages (of whole pages, and of pieces of 100 to 200 characters), and of detected undeclared
-// charsets. It compares them with the results of whatlanggo and x/net/html/charset.
+// charsets. It compares the shares with those of whatlanggo and x/net/html/charset.
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {
 		articles := parsetest.Real(b)

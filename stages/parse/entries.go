@@ -98,8 +98,8 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows makes the links of a sitemap or a feed. Unlike the references of a page, these
-// references do not repeat, and no element around them matters.
+// entryRows makes the links of a sitemap or a feed. Unlike the references of a page, the references
+// of a sitemap or feed do not repeat, and no element around them matters.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
@@ -110,8 +110,8 @@ type entryRows struct {
 	xmlBase, baseURL string    // last xml:base and its URL, which most entries share
 }
 
-// entryLen is the typical length of a sitemap entry, in bytes. It serves to estimate the number of
-// rows.
+// entryLen is the typical length of a sitemap entry, in bytes. entryLen serves to estimate the
+// number of rows.
 const entryLen = 150
 
 func newEntryRows(j *job) *entryRows {

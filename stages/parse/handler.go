@@ -18,11 +18,11 @@ type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// wants reports whether to store a document that begins with prefix. It is called only if the
-	// config does not decide. The prefix has at most document.SniffLen bytes. With a nil prefix,
-	// wants reports whether any document of these types may be stored.
+	// wants reports whether to store a document that begins with prefix. wants is called only if
+	// the config does not decide. The prefix has at most document.SniffLen bytes. With a nil
+	// prefix, wants reports whether any document of these types may be stored.
 	wants func(prefix []byte) bool
-	// read reads a document into its result. It never fails, because it passes documents that it
+	// read reads a document into its result. read never fails, because it passes documents that it
 	// cannot read to readOther. It is safe for concurrent use.
 	read func(*job)
 }
@@ -35,7 +35,7 @@ func handlers() []handler {
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
 		// The parser does not read documents of other types, or texts that are written for
-		// programs. It only records their type.
+		// programs. The parser only records the type of such documents.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// treeMeta holds values from x/net/html's tree of a page. Tests compare it with the columns that
-// depend on one attribute of one element.
+// treeMeta holds values from x/net/html's tree of a page. Tests compare a treeMeta with the columns
+// that depend on one attribute of one element.
 type treeMeta struct {
 	metas             map[string]string // content of the first meta element, by name or property
 	base              string

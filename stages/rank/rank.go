@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Config holds the settings of rank. The results depend only on them and the inputs.
+// Config holds the settings of rank. The results of rank depend only on its Config and inputs.
 type Config struct {
 	Followed []schema.LinkKind // kinds of links whose targets may be planned
 }

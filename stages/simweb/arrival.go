@@ -28,8 +28,8 @@ func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // arrived returns when the last bytes of a request's head reached this machine. If the kernel did
-// not record this time, it returns the current time. The bytes that arrived last belong to this
-// request, because no client of simweb pipelines requests.
+// not record the arrival, arrived returns the current time. The bytes that arrived last belong to
+// this request, because no client of simweb pipelines requests.
 func arrived(r *http.Request) time.Time {
 	if a, ok := r.Context().Value(arrivalKey{}).(arrivals); ok {
 		if at := a.Arrived(); !at.IsZero() {

@@ -38,7 +38,7 @@ type Config struct {
 	Faults faults.Class
 	// Without names faults that pages never have.
 	Without []string
-	// Robots gives hosts different robots.txt files. If it is false, every host allows
+	// Robots gives hosts different robots.txt files. If Robots is false, every host allows
 	// everything.
 	Robots bool
 

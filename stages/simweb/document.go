@@ -66,7 +66,7 @@ type author struct {
 }
 
 // document generates the document of a page for path. variant distinguishes documents of the same
-// page. It is "" for the page of the graph.
+// page. variant is "" for the page of the graph.
 func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -89,8 +89,8 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 
 func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
 
-// titleOf returns the title of a page of the graph. Links to this page have its first words as
-// their text.
+// titleOf returns the title of a page of the graph. The text of a link to a page is the beginning
+// of the page's title.
 func (w *Web) titleOf(host, page, words int) string {
 	return title(w.pageKey(host, page).named("title"), words)
 }

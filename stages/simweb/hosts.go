@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Web is a synthetic web. It is immutable and stores no pages. Any number of goroutines may use a
-// Web.
+// Web is a synthetic web. A Web is immutable and stores no pages. Any number of goroutines may use
+// a Web.
 type Web struct {
 	cfg    Config
 	root   key

@@ -67,8 +67,8 @@ const triesPerSize = 150
 //
 // texts holds two copies of the text before the paragraph, each body bytes long. Different steps
 // change different words, so that the ends of a chain drift apart. In short texts, different words
-// may move the fingerprint too far. If so, edit changes the last words again, because fewer
-// shingles contain them.
+// may move the fingerprint too far. If the fingerprint moves too far, edit changes the last words
+// again, because fewer shingles contain them.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

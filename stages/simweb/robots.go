@@ -21,7 +21,8 @@ const (
 	RobotsUnreachable                      // no file; the response is always 503
 )
 
-// robotsBlock lists the profiles of consecutive hosts. The seed chooses their order.
+// robotsBlock lists the profiles of consecutive hosts. The seed of the web chooses the order of the
+// profiles.
 var robotsBlock = [...]RobotsProfile{
 	RobotsAllow, RobotsRules, RobotsNone, RobotsDelay, RobotsRules, RobotsAllow, RobotsMoved, RobotsNone, RobotsAllow, RobotsOdd,
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,

@@ -30,11 +30,12 @@ var ErrAddressBlocked = errors.New("address blocked")
 // Setting is the config key that allows private networks.
 const Setting = "fetch.allow_private_networks"
 
-// azureWire is a public address at which Azure serves instance metadata and credentials.
-// IANA's registries do not list it.
+// azureWire is a public address at which Azure serves instance metadata and credentials. IANA's
+// registries do not list azureWire.
 var azureWire = netip.MustParsePrefix("168.63.129.16/32")
 
-// Guard holds the rules for addresses. It is immutable, so any number of goroutines may use it.
+// Guard holds the rules for addresses. A Guard is immutable, so any number of goroutines may use
+// it.
 type Guard struct {
 	addresses *ssrf.Guardian // nil if every address may be dialled
 }

@@ -19,7 +19,7 @@ var badPorts = []uint16{
 // ErrPort means that the port is a bad port. It wraps ErrAddressBlocked.
 var ErrPort = fmt.Errorf("%w: port of another protocol", ErrAddressBlocked)
 
-// CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows them. Targets of
+// CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows bad ports. Targets of
 // fetch.connect_to are not checked.
 func CheckPort(port uint16) error {
 	if _, bad := slices.BinarySearch(badPorts, port); bad {

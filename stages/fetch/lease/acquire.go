@@ -127,8 +127,8 @@ func (l *Lease) take(ctx context.Context) error {
 }
 
 // wait returns once the partition may be taken. A partition may be taken if its checkpoint is
-// absent or released, or if the store's lock on it is free. It may also be taken if the checkpoint
-// has not changed for 1.1 times the holder's lease, by this attempt's own clock.
+// absent or released, or if the store's lock on it is free. The partition may also be taken if the
+// checkpoint has not changed for 1.1 times the holder's lease, by this attempt's own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}

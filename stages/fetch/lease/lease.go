@@ -66,7 +66,7 @@ func (l *Lease) Close() {
 	}
 }
 
-// Checkpoint returns the last acknowledged checkpoint. The caller must not change it.
+// Checkpoint returns the last acknowledged checkpoint. The caller must not change the checkpoint.
 func (l *Lease) Checkpoint() manifest.Checkpoint {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config is the politeness section of a crawl's config. Scheduler.Reload replaces it while
+// Config is the politeness section of a crawl's config. Scheduler.Reload replaces the Config while
 // a task runs.
 type Config struct {
 	// Delay is the least time between the writes of two requests to a host. Default 2s.
@@ -61,7 +61,7 @@ const (
 	maxSlowFactor = 10
 )
 
-// Validate checks the config. An error names the field, its value and the allowed values.
+// Validate checks the config. The error names the field, its value and the allowed values.
 func (c Config) Validate() error {
 	if err := checkDelay("delay", c.Delay); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package polite decides when a request may be sent, and to which host.
-// It paces hosts and IP addresses, obeys Retry-After, suspends hosts that fail,
-// and picks the host that gets the next free slot.
+// Package polite decides when a request may be sent, and to which host. Its Scheduler paces hosts
+// and IP addresses, obeys Retry-After, suspends hosts that fail, and picks the host that gets the
+// next free slot.
 //
 // In: hosts with their planned rows in order of priority, the politeness config, and for every
 // request when it was written and how it ended. Out: grants. Each grant allows one request to one

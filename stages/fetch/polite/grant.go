@@ -157,7 +157,8 @@ type Result struct {
 	RetryAfter time.Duration // the response's Retry-After, for RateLimited; 0 if the header is missing
 	// Hold is how long the host gets no request, whatever its delay.
 	Hold time.Duration
-	// Requeue, if not nil, is the item's retry or next hop. It goes into the host's queue.
+	// Requeue, if not nil, is the item's retry or next hop. Done puts this item into the host's
+	// queue.
 	Requeue *Item
 }
 

@@ -137,7 +137,7 @@ type banded struct {
 
 func (b *banded) Band() Band { return b.bands[len(b.bands)-len(b.list)] }
 
-// zipfLoad is the load of BenchmarkMakespan. Tests use a fifth of it.
+// zipfLoad is the load of BenchmarkMakespan. Tests use a fifth of this load.
 func zipfLoad(hosts, urls, slots int) load {
 	return load{sizes: zipfSizes(hosts, urls, 750), slots: slots, delay: 2 * time.Second, service: 1.5}
 }

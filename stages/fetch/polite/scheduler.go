@@ -25,7 +25,7 @@ type Options struct {
 	Log     *slog.Logger // logs which hosts are suspended and resumed; nil means no log
 	Seed    uint64       // seed of the random part of pauses
 	// LimitedPause is the pause of a host after its first 429 or 503, before a random part is
-	// added. It doubles with each further 429 or 503 in a row. Zero means 30s.
+	// added. The pause doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
 	// Slots is how many grants the caller may have at a time. Hosts whose last request got no
 	// response share an eighth of the grants, at least one. Zero means no bound.
@@ -199,8 +199,8 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 // idle is how long Next sleeps when only a call of Done can add work. Done ends the sleep.
 const idle = time.Hour
 
-// pick returns a grant if a host is due at now. Otherwise it returns how long to wait, and whether
-// more grants can follow.
+// pick returns a grant if a host is due at now. If no host is due, pick returns how long to wait,
+// and whether more grants can follow.
 func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool) {
 	for len(s.timed) > 0 && !s.timed[0].at.After(now) {
 		w := heap.Pop(&s.timed).(*waiter)

@@ -9,8 +9,8 @@ import (
 )
 
 // Snapshot returns the clocks of hosts that must wait, were slowed down or failed, sorted by name.
-// Checkpoints store the clocks. Their times are relative to now, because the clocks of two machines
-// may differ.
+// Checkpoints store the clocks. The times in the clocks are relative to now, because the clocks of
+// two machines may differ.
 func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,10 +61,10 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 	return c
 }
 
-// Restore applies the clocks that an earlier attempt stored. The caller calls Restore after it has
-// added all planned hosts. waited is the time since Snapshot. A stored delay above the configured
-// delay stays until Reload. If fresh is set, the config is newer than the clocks, and Restore
-// ignores stored delays.
+// Restore applies the clocks that an earlier attempt stored. The caller first adds all planned
+// hosts and then calls Restore. waited is the time since Snapshot. A stored delay above the
+// configured delay stays until Reload. If fresh is set, the config is newer than the clocks, and
+// Restore ignores stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -44,9 +44,9 @@ type Standing struct {
 	Delayed  int    // number of hosts with a short wait
 	Waits    []Wait // other waiting hosts, the longest Rest first
 	More     int    // number of waiting hosts that Waits leaves out
-	// Rest is a lower bound of the remaining time. It is the Rest of the slowest host, or the time
-	// that all items take with all slots busy, whichever is longer. Rest does not exceed the end of
-	// the window.
+	// Rest is a lower bound of the remaining time. This bound is the Rest of the slowest host, or
+	// the time that all items take with all slots busy, whichever is longer. Rest does not exceed
+	// the end of the window.
 	Rest    time.Duration
 	Slowest Wait      // host with the longest Rest, even if it does not wait; its Host is "" if no host is left
 	Closes  time.Time // end of the window; zero if unknown

@@ -13,7 +13,7 @@ import (
 // ErrDamaged means that the bytes at a record's place are not a whole record.
 var ErrDamaged = errors.New("the record is damaged")
 
-// Record is a decoded record. It is valid until its Decoder decodes another record.
+// Record is a decoded record. A Record is valid until its Decoder decodes another record.
 type Record struct {
 	Type   warc.Type
 	URL    string // value of the field WARC-Target-URI

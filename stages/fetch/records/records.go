@@ -58,7 +58,8 @@ type Raw struct {
 	Err   error // why there are no bytes; nil if there are
 }
 
-// Archive reads records of WARC files. It is for one goroutine. The caller closes it.
+// Archive reads records of WARC files. An Archive is for one goroutine. The caller closes the
+// Archive.
 type Archive struct {
 	bucket store.Bucket
 	limit  int64

@@ -68,7 +68,7 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
 }
 
-// links returns the links that a page had. It copies the redirects that precede them.
+// links returns the links that a page had. It copies the redirects that precede the links.
 func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil

@@ -2,7 +2,7 @@
 // describes each as a row.
 //
 // A request uses a grant for its host. Before the connect, Sender checks that the address is due.
-// Right before the write, it checks host, address and lease again.
+// Right before the write, Sender checks host, address and lease again.
 package request
 
 import (
@@ -30,7 +30,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// These errors say why a request was not written or not repeated. None of them ends a URL.
+// These errors say why a request was not written or not repeated. None of these errors ends a URL.
 var (
 	errLapsed        = errors.New("the task's right to fetch has lapsed")
 	errStale         = errors.New("the kept connection was closed by the server as the request was sent")
@@ -52,7 +52,7 @@ type Ask struct {
 	Allow      func(x *wire.Exchange, prefix []byte) int64
 }
 
-// Sender makes requests. Several goroutines may use it at a time.
+// Sender makes requests. Several goroutines may use a Sender at a time.
 type Sender struct {
 	Client        *wire.Client
 	Clock         stages.Clock
@@ -109,7 +109,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // stays if the request is never written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // these values stay in the row if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -171,8 +171,8 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 }
 
 // meet looks up a host whose address is not known yet, and reports whether the address is due. If
-// it is not, meet ends the grant, so that hosts with one address wait without a slot or a
-// connection. looked is how long the look-up took.
+// the address is not due, meet ends the grant, so that hosts with one address wait without a slot
+// or a connection. looked is how long the look-up took.
 func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true

@@ -58,8 +58,8 @@ func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlke
 	return urlkey.Key{}, "", ErrNoLocation
 }
 
-// locationText returns a Location as valid UTF-8. If it is not valid, each octet outside ASCII is
-// percent-encoded, as browsers do.
+// locationText returns a Location as valid UTF-8. If the Location is not valid UTF-8, each octet
+// outside ASCII is percent-encoded, as browsers do.
 func locationText(loc string) string {
 	if utf8.ValidString(loc) {
 		return loc

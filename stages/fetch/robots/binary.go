@@ -46,7 +46,8 @@ type packedRule struct {
 
 type packedSignals struct{ Path, Signals string }
 
-// AppendBinary appends an encoding of the group. Only the same version of crawlbatch can decode it.
+// AppendBinary appends an encoding of the group. Only the same version of crawlbatch can decode the
+// encoding.
 func (g *Group) AppendBinary(b []byte) ([]byte, error) {
 	p := packed{Delay: g.delay, Rate: g.rate, HasDelay: g.hasDelay, HasRate: g.hasRate}
 	for i := range g.rules {

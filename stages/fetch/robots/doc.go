@@ -13,12 +13,12 @@
 //   - /robots.txt itself is always allowed (RFC 9309, section 2.2.2);
 //   - a failed download never means "allowed" (section 2.3.1.4).
 //
-// Crawlers canonicalize URLs, but sites do not canonicalize the URLs in their rules. So a
+// Crawlers canonicalize URLs, but sites do not canonicalize the URLs in their rules. Therefore a
 // comparison of raw octets alone would allow URLs that the site means to deny. The reading Every
 // therefore makes two comparisons: of raw octets, as Google does, and of normalised escapes on both
-// sides, as RFC 9309 does. Each comparison uses its own longest match. In a comparison of octets or
-// escapes, a different order of parameters makes a different path. Every therefore also checks the
-// spellings in which sources wrote the URL.
+// sides, as RFC 9309 does. Each comparison that Every makes uses its own longest match. In a
+// comparison of octets or escapes, a different order of parameters makes a different path. Every
+// therefore also checks the spellings in which sources wrote the URL.
 //
 // Package robots finds the longest match itself. temoto/robotstxt parses only the values of
 // Crawl-delay and Sitemap, from cleaned text, because that library rejects a whole file that has

@@ -98,8 +98,8 @@ func FuzzUnmarshalGroup(f *testing.F) {
 	})
 }
 
-// BenchmarkHostileFiles parses files of MaxBytes that are slow to parse. Their times should differ
-// only by a small factor from each other.
+// BenchmarkHostileFiles parses files of MaxBytes that are slow to parse. The times of the files
+// should differ only by a small factor.
 func BenchmarkHostileFiles(b *testing.B) {
 	path := "http://h/" + strings.Repeat("a", 2000)
 	fill := func(s string) []byte { return []byte(strings.Repeat(s, MaxBytes/len(s))) }

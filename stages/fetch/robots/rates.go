@@ -34,8 +34,8 @@ func parseSeconds(value string) (float64, bool) {
 }
 
 // parseRate parses a Request-rate, which an old extended standard defines: documents "/" time, such
-// as 1/5 or 30/1m. The default unit is a second. Hours of the day may follow. parseRate ignores
-// them, so the rate applies all day. It returns the seconds for each document.
+// as 1/5 or 30/1m. The default unit is a second. Hours of the day may follow. parseRate ignores the
+// hours, so the rate applies all day. It returns the seconds for each document.
 func parseRate(value string) (float64, bool) {
 	documents, rest, ok := strings.Cut(value, "/")
 	if !ok {

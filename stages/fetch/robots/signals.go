@@ -11,8 +11,8 @@ import (
 // ignored.
 const maxSignalLines = 1000
 
-// signalLine is a Content-Signal line. It applies to the agents named before it. It applies to the
-// path before its signals, or to the whole host if it has no path.
+// signalLine is a Content-Signal line. The line applies to the agents named before the line. It
+// applies to the path before the signals, or to the whole host if the line has no path.
 type signalLine struct {
 	path    pattern // path of the line; without text, every URL matches
 	signals directives.Signals

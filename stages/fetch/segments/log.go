@@ -14,8 +14,8 @@
 //
 //   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A request is
 //     conditional only if the plan locates that content and the content is at most 180 days old.
-//     Because of this limit, no row refers to a much older archive, and archives may be deleted
-//     after a year.
+//     Because of the limit of 180 days, no row refers to a much older archive, and archives may be
+//     deleted after a year.
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //
@@ -76,8 +76,8 @@ type Sink interface {
 	Emit(r *Record) error
 }
 
-// maxWARC bounds a WARC file, in bytes. It is far below the limit of INT32 offsets, because the
-// last record may add many MiB.
+// maxWARC bounds a WARC file, in bytes. The bound is far below the limit of INT32 offsets, because
+// the last record may add many MiB.
 const maxWARC = 1 << 30
 
 // Options are the arguments of NewLog.
@@ -208,8 +208,8 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur
-	// WARC records without rows belong to unfinished redirect chains. Such records stay in the
-	// segment, because their rows follow later in the same segment.
+	// WARC records without rows belong to unfinished redirect chains. WARC records without rows
+	// stay in the segment, because their rows follow later in the same segment.
 	if g == nil || g.empty() {
 		l.mu.Unlock()
 		return nil, nil

@@ -93,7 +93,7 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	}
 }
 
-// Client makes requests. Any number of goroutines may use it. It is closed once.
+// Client makes requests. Any number of goroutines may use it. The owner closes a Client once.
 type Client struct {
 	cfg    Config
 	dialer *dial.Dialer

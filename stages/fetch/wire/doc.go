@@ -14,13 +14,13 @@
 //     each. The ratio of decoding and the memory of all exchanges (Memory) are bounded too.
 //     Timeouts bound every wait.
 //   - Do always returns an Exchange that is not nil. Even after an error the Exchange holds all
-//     known facts (address, timings, bytes). The caller releases it once.
+//     known facts (address, timings, bytes). The caller releases the Exchange once.
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from
 //     the web never cause a panic.
-//   - The client accepts the responses that browsers accept. It salvages responses that net/http
-//     drops (two Content-Lengths, "ICY 200 OK", no status line, header lines without a colon, NUL
-//     in the head, chunk lines ending in a bare LF, …) and reports the fault in Warnings.
-//     ErrProtocol says why a response is unusable.
+//   - The client accepts the responses that browsers accept. The client salvages responses that
+//     net/http drops (two Content-Lengths, "ICY 200 OK", no status line, header lines without a
+//     colon, NUL in the head, chunk lines ending in a bare LF, …) and reports the fault in
+//     Warnings. ErrProtocol says why a response is unusable.
 //   - Every address that is dialled, or sent to the proxy in CONNECT, has passed the guard
 //     after DNS, except targets named by ConnectTo and the configured proxy. With
 //     ProxyFilters, the proxy looks up hosts of plain http again, and the guard does not
@@ -32,5 +32,6 @@
 //
 // wire makes the exchange. It uses dial (connections), coding (content codings), http1 (the syntax
 // of requests and responses), dns (look-ups) and buffers (pooled memory). Package wire imports
-// these packages, package guard and the standard library. It must not import other stages.
+// dial, coding, http1, dns, buffers, guard and the standard library. Package wire must not import
+// other stages.
 package wire

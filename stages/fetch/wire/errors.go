@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// These errors are the kinds of failure. errors.Is(err, ErrX) tells them apart. *Error holds the
-// details and the cause.
+// These errors are the kinds of failure. errors.Is(err, ErrX) tells the kinds apart. *Error holds
+// the details and the cause.
 var (
 	// ErrDNS means that the name has no address, or that no name server answered.
 	ErrDNS = errors.New("dns error")

@@ -20,16 +20,16 @@ const (
 	maxUnblamedWait = time.Second
 )
 
-// ErrNoRoom is an ErrAborted. It means that the exchange waited for memory until its time limit,
-// because other exchanges held the memory.
+// ErrNoRoom is an ErrAborted. ErrNoRoom means that the exchange waited for memory until its time
+// limit, because other exchanges held the memory.
 var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
-// memory is the memory that all exchanges of a client share. It covers the part of their responses
-// beyond http1.OwnMemory. Each exchange takes memory as its body grows. An exchange that finds no
-// memory waits in a queue and stops reading, so TCP slows the peer down. If all exchanges held
-// memory and waited for more, they would deadlock. Therefore the first in the queue may overdraw:
-// it gets all the memory that it wants, even beyond the total. Only one exchange at a time may
-// overdraw.
+// memory is the memory that all exchanges of a client share. The part of each response beyond
+// http1.OwnMemory comes from this memory. Each exchange takes memory as its body grows. An exchange
+// that finds no memory waits in a queue and stops reading, so TCP slows the peer down. If all
+// exchanges held memory and waited for more, they would deadlock. To prevent a deadlock, the first
+// exchange in the queue may overdraw: it gets all the memory that it wants, even beyond the total.
+// Only one exchange at a time may overdraw.
 type memory struct {
 	mu        sync.Mutex
 	free      int64  // memory that no share holds, in bytes

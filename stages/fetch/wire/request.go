@@ -27,9 +27,9 @@ type Request struct {
 	// that only the client's limit applies.
 	MaxBody int64
 
-	// OnWrite, if not nil, is called right before the first byte of the request is written. It is
-	// called again only if a kept connection ended without a response and the request goes out on a
-	// new connection (Write.Retry). OnWrite should return at once, because Write.At becomes
+	// OnWrite, if not nil, is called right before the first byte of the request is written. OnWrite
+	// is called again only if a kept connection ended without a response and the request goes out
+	// on a new connection (Write.Retry). OnWrite should return at once, because Write.At becomes
 	// Exchange.Start and the connected server may time out. If OnWrite returns an error, the
 	// request is not written, and Do returns an ErrAborted that wraps this error.
 	OnWrite func(Write) error
@@ -37,14 +37,14 @@ type Request struct {
 	// OnWritten, if not nil, is called with the time at which the operating system had taken the
 	// request's last byte. On a busy machine this time may be long after Write.At.
 	OnWritten func(time.Time)
-	// OnHead, if not nil, is called after the final head and before the body. If it
-	// returns false, the body is not read and Filtered is set.
+	// OnHead, if not nil, is called after the final head and before the body. If OnHead returns
+	// false, the body is not read and Filtered is set.
 	OnHead func(x *Exchange) bool
 	// OnPrefix, if not nil, is called once with up to http1.PrefixLen bytes of the body's
-	// beginning, decoded as far as possible. If it returns false, the rest of the body is not read
-	// and Filtered is set. The slice prefix is valid during the call.
+	// beginning, decoded as far as possible. If OnPrefix returns false, the rest of the body is not
+	// read and Filtered is set. The slice prefix is valid during the call.
 	OnPrefix func(x *Exchange, prefix []byte) bool
-	// Allow, if not nil, is called with the body's prefix after OnPrefix returned true. It may
+	// Allow, if not nil, is called with the body's prefix after OnPrefix returned true. Allow may
 	// raise MaxBody for this response.
 	Allow Allowance
 }

@@ -44,9 +44,9 @@ func (c class) most(max int) int {
 	return max
 }
 
-// allowed returns how many links of each class are kept. If there are at most max links, all are
-// kept. If there are more links than max, max is filled in this order: canonical and refresh links,
-// declared links up to a tenth of max, hyperlinks, the other declared links, embedded links.
+// allowed returns how many links of each class are kept. If there are at most max links, all links
+// are kept. If there are more links than max, max is filled in this order: canonical and refresh
+// links, declared links up to a tenth of max, hyperlinks, the other declared links, embedded links.
 func allowed(met [classes]int, max int) (n [classes]int) {
 	give := func(c class, most int) {
 		g := min(met[c]-n[c], most, max)

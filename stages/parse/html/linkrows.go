@@ -35,8 +35,8 @@ func (l *linkList) baseURL(docURL string) string {
 	return b
 }
 
-// target resolves a reference. It returns the zero value if the reference is malformed or has
-// another scheme. A reference in the header is relative to the document itself.
+// target resolves a reference. It returns the zero value if the reference is malformed or has a
+// scheme other than http and https. A reference in the header is relative to the document itself.
 func (r *resolver) target(ref []byte, header bool) spelt {
 	if header && r.doc != r.base {
 		return spell(r.canon, string(ref), r.doc)

@@ -93,7 +93,8 @@ func (l *Data) value(z *scanner, depth int, nested bool) {
 	}
 }
 
-// node reads the object at the scanner's position. It appends nested nodes after this node.
+// node reads the object at the scanner's position. It appends nested nodes after the node that
+// contains them.
 func (l *Data) node(z *scanner, depth int, nested bool) {
 	at := len(l.nodes)
 	l.nodes = append(l.nodes, node{})

@@ -19,9 +19,9 @@ const (
 	EndTag
 )
 
-// Lexer cuts an HTML document into tokens (HTML, 13.2.5). A fuzz test checks that it finds the same
-// tokens as x/net/html's tokenizer. Lexer costs much less, because texts and values are ranges of
-// the document and only known attributes are kept. It never changes the document.
+// Lexer cuts an HTML document into tokens (HTML, 13.2.5). A fuzz test checks that Lexer finds the
+// same tokens as x/net/html's tokenizer. Lexer costs much less, because texts and values are ranges
+// of the document and only known attributes are kept. Lexer never changes the document.
 type Lexer struct {
 	Src   []byte // the document in UTF-8
 	pos   int

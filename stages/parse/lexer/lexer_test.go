@@ -18,8 +18,8 @@ func even(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(s)
 }
 
-// lexed lists the lexer's tokens. It joins adjacent texts and omits unused attributes, and so does
-// theirs, which lists the tokens of x/net/html.
+// lexed lists the lexer's tokens. theirs lists the tokens of x/net/html. Both functions join
+// adjacent texts and omit unused attributes.
 func lexed(doc []byte) (out []string) {
 	z := Lexer{Src: doc}
 	for {

@@ -12,7 +12,7 @@ import (
 )
 
 // These bounds apply to a page that may have a hint: the number of words of the main text, and the
-// number of bytes of all visible text. Pages beyond them have content.
+// number of bytes of all visible text. A page beyond these bounds has content.
 const (
 	fewWords   = 120
 	veryFew    = 40

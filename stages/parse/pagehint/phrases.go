@@ -25,8 +25,8 @@ var (
 	defaultPrefixes    = listOf("default_prefixes")
 	wallTitles         = setOf("wall_titles")
 	constructionTitles = setOf("construction_titles")
-	// parkingServices holds registered domains that exist only for parking. Their scripts and
-	// frames show offers and advertisements on unused domains.
+	// parkingServices holds registered domains that exist only for parking. Scripts and frames of
+	// such domains show offers and advertisements on unused domains.
 	parkingServices = setOf("parking_services")
 )
 

@@ -76,7 +76,7 @@ func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 }
 
 // CorpusDir returns the folder of the repository's own pages in many languages and charsets. The
-// README in that folder describes them.
+// README in that folder describes the pages.
 func CorpusDir(tb testing.TB) string { return Repository(tb, "testdata", "pages") }
 
 // Corpus loads the repository's own pages, in the order of the manifest.

@@ -16,9 +16,9 @@ import (
 // ("" if it is missing) and the first bytes, as WHATWG MIME Sniffing does (section 7). The declared
 // type counts unless it is missing, unknown, or a server default.
 //
-// Unlike the standard, Type tells feeds, sitemaps and XHTML apart by their root element. It
-// recognises binary formats declared as text and pages declared as pictures. It knows more formats
-// than the standard. It treats application/octet-stream as unknown.
+// Unlike the standard, Type tells feeds, sitemaps and XHTML apart by their root element. Type
+// recognises binary formats declared as text and pages declared as pictures. Type knows more
+// formats than the standard. Type treats application/octet-stream as unknown.
 //
 // Type ignores the field X-Content-Type-Options: nosniff. The field nosniff protects browsers
 // against running scripts, but crawlbatch runs no scripts. The declared type is stored as well, and

@@ -1,5 +1,5 @@
 // Package text collects the text of a document as an outline of blocks and elements, and chooses
-// the main content. It computes the normal form of the main content and its digest, words, terms,
+// the main content. For the main content, it computes the normal form, digest, words, terms,
 // language and signals of quality.
 //
 // In: text and element names in document order. Out: lines of text, counts and a language. Equal
@@ -13,7 +13,7 @@
 // # The normal form
 //
 // Equal contents have the same normal form, even if they are typed, composed or broken into lines
-// differently. Make it by these steps, in this order:
+// differently. The following steps, in this order, give the normal form:
 //
 //  1. Decode as UTF-8; a byte that is not UTF-8 is U+FFFD. Compose by Normalization Form C (UAX
 //     #15), in the Stream-Safe Text Format where more than 30 non-starters follow one another.
@@ -36,8 +36,9 @@
 //     marks (M), U+200C and U+200D after them, is a word. Han, Hiragana, Katakana and the
 //     scripts below never share a run with others.
 //   - Between two letters, the characters ' U+2019 and U+00B7 continue the word (don’t,
-//     col·lecció). So do . and , between two ASCII digits (3,000.5). A full stop between letters
-//     separates words, because many pages forget the space after it; so does the low line.
+//     col·lecció). The characters . and , continue a word between two ASCII digits (3,000.5). A
+//     full stop between letters separates words, because many pages forget the space after it; so
+//     does the low line.
 //   - Each code point of Han and Hiragana is a word, as in UAX #29 without a dictionary. A Chinese
 //     word has about 1.6 of them, a Japanese word about 2. A run of Katakana is a word.
 //   - Thai, Lao, Khmer, Myanmar, Tai Le, New Tai Lue, Tai Tham and Tai Viet are written without
@@ -45,9 +46,9 @@
 //     a word has about four of them.
 //
 // word_count is the number of words. scripts and script_words count the words by script (UAX #24,
-// with names from ISO 15924). A word has the script of its first code point that is neither Common nor
-// Inherited. The script is Zyyy if the word has no such code point (numbers), and Zzzz if the table
-// in properties.go lacks the script.
+// with names from ISO 15924). A word has the script of its first code point that is neither Common
+// nor Inherited. The script of a word of only Common and Inherited code points (numbers) is Zyyy. A
+// script that is not in the table of properties.go becomes Zzzz.
 //
 // # Terms
 //

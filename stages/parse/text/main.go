@@ -2,7 +2,7 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// These are the parameters of the choice of main content, in percent. If one of them changes by a
+// These are the parameters of the choice of main content, in percent. If a parameter changes by a
 // quarter, F1 on real pages changes by less than 0.01.
 const (
 	clutterShare = 40 // an element named as clutter is content only if it has this share of the page's prose
@@ -15,8 +15,8 @@ const (
 // notContent marks elements that are never main content.
 const notContent = Hidden | Control | Caption
 
-// Main returns the main content of the page, with one block per line. It tries these steps in
-// order:
+// Main returns the main content of the page, with one block per line. Main tries the following
+// steps in order:
 //
 //  1. The content is all visible text of the only main element, or of the only article if there is
 //     no main element. Everything outside that element must be in nav, header, footer and aside

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Normal is a text in its normal form, which the package comment defines. It reuses its memory for
-// the next text. The zero value is ready for use.
+// Normal is a text in its normal form, which the package comment defines. A Normal reuses its
+// memory for the next text. The zero value is ready for use.
 type Normal struct {
 	Bytes []byte
 	lines []int32 // offset in Bytes at which each line begins, except the first line

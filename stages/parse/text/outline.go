@@ -61,9 +61,9 @@ type Elem struct {
 // the element around it.
 const maxElems = 1 << 18
 
-// Outline is the text of a document as blocks in a small tree of elements. The caller builds it in
-// document order with Open, Close, Text and Break. The zero value is ready for use. Reset empties
-// the outline and keeps its memory. An Outline is not safe for concurrent use.
+// Outline is the text of a document as blocks in a small tree of elements. The caller builds the
+// Outline in document order with Open, Close, Text and Break. The zero value is ready for use.
+// Reset empties the outline and keeps its memory. An Outline is not safe for concurrent use.
 type Outline struct {
 	buf     []byte // text with folded white space and a line feed after each block
 	blocks  []Block

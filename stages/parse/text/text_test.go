@@ -51,8 +51,8 @@ func TestHintsOfNames(t *testing.T) {
 }
 
 // outline builds an outline from a script: "<name.class" opens an element and ">" closes the
-// element. All other words of the script are blocks, with underscores in place of spaces. A * at
-// its beginning makes a block a link, and a # makes it a heading.
+// element. All other words of the script are blocks, with underscores in place of spaces. A block
+// that begins with * is a link, and a block that begins with # is a heading.
 func outline(script string) *Outline {
 	var o Outline
 	o.Reset(1 << 20)

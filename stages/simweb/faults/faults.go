@@ -91,7 +91,7 @@ type Text struct{ Title, Main string }
 // ends. The connection is closed after the script.
 type script func(ctx context.Context, conn net.Conn, r Response, pause time.Duration)
 
-// All is the table of all faults. Callers must not change it.
+// All is the table of all faults. Callers must not change the table.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
 // Planned names the fault that redirects to a page which a second link always names. The target is

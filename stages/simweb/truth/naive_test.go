@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// naive is a short crawler over net/http, net/url and x/net/html. It shares no code with Truth.
-// Tests compare the results of both.
+// naive is a short crawler over net/http, net/url and x/net/html. naive shares no code with Truth.
+// Tests compare the results of naive and Truth.
 type naive struct {
 	t      *testing.T
 	client *http.Client

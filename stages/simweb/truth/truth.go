@@ -1,7 +1,7 @@
 // Package truth computes the correct result of a crawl of a synthetic web.
 //
 // In: a simweb.Web and a Config. Out: a Truth, which has the rows of every round by the rules
-// below. The package computes them from the knowledge of the generator. It fetches and parses
+// below. Package truth computes the rows from the knowledge of the generator. It fetches and parses
 // nothing and uses no code of the crawler's stages. CheckLog finds requests in a server's log that
 // no polite crawler sends.
 //

@@ -26,8 +26,8 @@ func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now
 func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)), c.Step.Load()) }
 
 // WithWall returns t with its wall reading moved by some seconds and the same monotonic reading.
-// Package time has no function for this. A time.Time with both readings holds the wall seconds
-// above 30 bits of nanoseconds.
+// Package time has no function that changes only the wall reading. A time.Time with both readings
+// holds the wall seconds above 30 bits of nanoseconds.
 func WithWall(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
 	return t

@@ -33,8 +33,8 @@ const (
 const (
 	// maxCodings bounds how many codings of one body are undone.
 	maxCodings = 5
-	// maxRatio bounds the ratio of decoded to encoded bytes. It applies only to bodies that decode
-	// to more than freeRatio bytes.
+	// maxRatio bounds the ratio of decoded to encoded bytes. maxRatio applies only to bodies that
+	// decode to more than freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
 	// minBody is the least number of bytes that Likely returns for an encoded body.
@@ -43,8 +43,8 @@ const (
 
 // Decoded is a body with its codings undone.
 type Decoded struct {
-	// Body is the decoded body. It shares memory with the payload if there were no codings. Body is
-	// valid until Release.
+	// Body is the decoded body. Body shares memory with the payload if there were no codings. Body
+	// is valid until Release.
 	Body []byte
 	// Codings lists the undone codings. The outermost comes first: "gzip", "br", …
 	Codings []string
@@ -90,8 +90,8 @@ func list(h http1.Header) (codings []string, odd string) {
 }
 
 // Decode undoes the codings of r's payload into d and releases d's previous content. The body may
-// have maxBody bytes. Decode reports whether it cut the body. If it did, the caller may call Decode
-// again with a larger limit.
+// have maxBody bytes. Decode reports whether it cut the body. If Decode cut the body, the caller
+// may call it again with a larger limit.
 func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}

@@ -113,8 +113,8 @@ type Location struct {
 	tunnels []string         // authorities for CONNECT, in the order to try
 }
 
-// Locate applies connect-to rules, then DNS, the guard and the proxy. If it fails, the
-// Location still has the Route and the time for DNS.
+// Locate applies connect-to rules, then DNS, the guard and the proxy. If Locate fails, the Location
+// still has the Route and the time for DNS.
 func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	l := Location{Route: RouteDirect}
 	host, port, named := t.Host, t.Port, false

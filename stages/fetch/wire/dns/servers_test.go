@@ -77,7 +77,8 @@ func TestAnotherNameServerIsAskedWhenOneFails(t *testing.T) {
 	}
 }
 
-// In this test a name appears and disappears. Each answer is valid for its own TTL.
+// In this test a name appears and disappears. Each answer about the name is valid for the answer's
+// own TTL.
 func TestFlappingNamesAreAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := gives(Answer{Addrs: []netip.Addr{someAddr}, TTL: time.Minute}, nil)

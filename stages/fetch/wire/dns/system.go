@@ -13,8 +13,8 @@ import (
 
 // SystemResolver queries the system's configured name servers and its hosts file. It does not try
 // search domains, because a crawler's names are absolute and must not resolve to a cluster's
-// services. The TTL comes from the answer's records. If there are no records, it comes from the
-// zone's SOA (RFC 2308, 5).
+// services. The TTL comes from the answer's records. If there are no records, the TTL comes from
+// the zone's SOA (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
 
 // newSystemResolver returns a resolver that sends every query to server. If server is empty, the
@@ -84,7 +84,8 @@ func (t *udpTap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tcpTap records DNS messages from a stream. Each message follows its length, in two bytes.
+// tcpTap records DNS messages from a stream. In the stream, two bytes with the length precede each
+// message.
 type tcpTap struct {
 	net.Conn
 	ttl  *ttlRecorder

@@ -107,7 +107,7 @@ func (m *Reader) chunked() bool {
 }
 
 // contentLength returns the largest and the smallest Content-Length, or -1 if there is none.
-// invalid tells whether it ignored an invalid field. A length that ends within documentMark counts
+// invalid tells whether an invalid field was ignored. A length that ends within documentMark counts
 // as invalid, because such a body looks like a head that breaks off.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1

@@ -16,7 +16,7 @@ const (
 	OwnMemory = 256 << 10
 )
 
-// Reader reads one response. The caller sets its fields before the first read.
+// Reader reads one response. The caller sets the fields of the Reader before the first read.
 type Reader struct {
 	Method    string    // method of the request; a response to HEAD has no body
 	HTTPS     bool      // whether a head that breaks off is an error; over TLS it may be an attack
@@ -70,8 +70,8 @@ func (m *Reader) Definite() bool { return m.definite }
 // Release returns the read buffer to its pool. The Response keeps its buffers.
 func (m *Reader) Release() { m.release() }
 
-// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). It may if
-// both peers know where the exchange ended and neither sent "close".
+// Persistent reports whether the connection may serve another exchange (RFC 9112, 9.3). A
+// connection is persistent if both peers know where the exchange ended and neither sent "close".
 func (m *Reader) Persistent() bool {
 	if !m.definite || m.Unread() || m.err != nil {
 		return false

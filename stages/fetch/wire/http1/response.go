@@ -7,8 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
 )
 
-// Truncation is the reason why bytes are missing, as a value of WARC-Truncated (WARC 1.1, 5.13). It
-// is empty if no bytes are missing.
+// Truncation is the reason why bytes are missing, as a value of WARC-Truncated (WARC 1.1, 5.13). A
+// Truncation is empty if no bytes are missing.
 type Truncation string
 
 // The reasons of a truncation. Complete means that no bytes are missing.
@@ -23,9 +23,8 @@ const (
 // Response is one response as received. The byte slices are valid until Release. Strings, Header
 // and Warnings stay valid after Release.
 type Response struct {
-	// RawHead is the final response's head as received, including its empty line. It is
-	// empty if the response had no head at all (HTTP/0.9). Interim (1xx) responses are not
-	// kept.
+	// RawHead is the final response's head as received, including its empty line. RawHead is empty
+	// if the response had no head at all (HTTP/0.9). Interim (1xx) responses are not kept.
 	RawHead []byte
 
 	Protocol   string // protocol in the server's spelling, such as "HTTP/1.1"; "HTTP/0.9" if there was no status line

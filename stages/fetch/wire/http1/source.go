@@ -75,8 +75,8 @@ func (s *source) read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// peek returns n bytes (at most sourceSize) without consuming them. If it returns fewer, it also
-// returns the error that ended the stream.
+// peek returns n bytes (at most sourceSize) without consuming them. If peek returns fewer bytes, it
+// also returns the error that ended the stream.
 func (s *source) peek(n int) ([]byte, error) {
 	for s.buffered() < n {
 		if err := s.fill(); err != nil {
