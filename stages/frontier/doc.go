@@ -13,10 +13,10 @@
 //	  ▲               │ next_due has come
 //	  └── deferred ◄──┘ planned, but the window closed first
 //
-// A sitemap or feed of the URL's own host can announce that a fetched URL has changed. The URL is
-// then due at the time of that change, but at least a minimum interval after its last fetch. False
-// announcements increase the minimum interval. Announcements do not change the interval learned
-// from the URL's own changes.
+// A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
+// URL is due at the time of the announced change, but at least a minimum interval after its last
+// fetch. False announcements increase the minimum interval. Announcements do not change the
+// interval learned from the URL's own changes.
 //
 // A URL's row keeps every spelling of the URL that links of its own domain (rank), sources (the
 // plan and its refusals) or earlier rounds give, because robots.txt has to allow each spelling. New

@@ -257,7 +257,7 @@ func (i *inputs) addRefused(ctx context.Context) error {
 // that sources use. A plan is sorted by host, so its rows are sorted again by SURT.
 func (i *inputs) addSpellings(ctx context.Context) error {
 	if i.env.Format == 1 {
-		return nil // plans of the older format have no such column
+		return nil // plans of older formats have no column of spellings
 	}
 	var keys []string
 	for _, p := range i.in.Plan.Partitions {

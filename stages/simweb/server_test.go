@@ -116,7 +116,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 				patience = 100 * time.Millisecond
 			}
 			if strings.HasPrefix(f.Name, "drip") {
-				patience = 0 // for scripted faults, see wellFormed
+				patience = 0 // 0 stands for rawRead, which reads for a fixed time
 			}
 			path := faultPath(f.Name, 77)
 			var got []byte

@@ -270,7 +270,7 @@ type Group struct {
 type Verdict struct {
 	Allowed  bool
 	Rule     string // line that decided, such as "Disallow: /a"; "" if no line matches
-	Line     int    // number of that line in the file, from 1; 0 if no line matches
+	Line     int    // number of the deciding line in the file, from 1; 0 if no line matches
 	Spelling string // denied spelling of the URL; "" if the URL itself is denied
 }
 

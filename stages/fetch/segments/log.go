@@ -13,9 +13,9 @@
 // cases:
 //
 //   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A request is
-//     conditional only if the plan locates that content and the content is at most 180 days old.
-//     Because of the limit of 180 days, no row refers to a much older archive, and archives may be
-//     deleted after a year.
+//     conditional only if the plan locates the earlier content and this content is at most 180 days
+//     old. Because of the limit of 180 days, no row refers to a much older archive, and archives
+//     may be deleted after a year.
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //

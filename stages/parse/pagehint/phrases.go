@@ -50,7 +50,8 @@ func setOf(name string) map[string]bool {
 var separators = strings.NewReplacer(" - ", "\n", " – ", "\n", " — ", "\n", " | ", "\n", "|", "\n", " :: ", "\n", " · ", "\n",
 	" • ", "\n", " » ", "\n", " « ", "\n", " / ", "\n", ": ", "\n", "：", "\n", "｜", "\n", " ‹ ", "\n", " › ", "\n", " ~ ", "\n", "_", "\n")
 
-// exclamations are words that may come before or after the words of a title, separated by dashes.
+// exclamations are signs that may stand before or after the words of a title. dashes may also stand
+// between a prefix and the rest of a title.
 const (
 	exclamations = " .!?…()[]\"'«»“”‚„。！？:,;1"
 	dashes       = "-–—|"

@@ -113,7 +113,7 @@ func normalHost(h string) (string, error) {
 	}
 	if isNumber(name[strings.LastIndexByte(name, '.')+1:]) {
 		u, err := url.Parse("http://" + h + "/")
-		if err != nil || strings.ContainsAny(h, "+-") { // strconv accepts -1 as a number
+		if err != nil || strings.ContainsAny(h, "+-") { // package url accepts -1 as a number
 			return "", errors.New("ends in a number and is not an IPv4 address")
 		}
 		return u.Hostname(), nil
