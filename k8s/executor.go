@@ -65,7 +65,7 @@ type watched struct {
 	ended     bool
 	started   bool // at least one pod of the Job has run
 	suspended bool
-	before    map[int]bool // indexes that failed for good before the Job's adoption; another Job repeats these tasks
+	before    map[int]bool // indexes that failed for good before the Job's adoption, to be repeated by another Job
 	failed    []int        // partitions that failed for good
 	counted   int32        // number of pod failures in the Job's status at the last read of failed pods
 	refused   string       // identity of the newest event about a pod that could not be created

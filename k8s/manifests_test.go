@@ -193,7 +193,7 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 		t.Errorf("the CronJob's pods are %s", got)
 	}
 	// A politeness file in the manifests would override every crawl's config. Only the example has
-	// a politeness file, which the user sees there.
+	// a politeness file, because a user reads and edits the example.
 	for folder, want := range map[string][]string{
 		"manifests": {"crawlbatch-env crawlbatch.env", "crawlbatch-config crawlbatch.yaml"},
 		"example":   {"crawlbatch-env ", "crawlbatch-config crawlbatch.yaml", k.PolitenessConfigMap + " " + PolitenessFile},

@@ -20,7 +20,7 @@ import (
 // The limits of one pass over the pods of a stage, which may have thousands of pods.
 const (
 	podPage       = 500              // number of pods in the answer of one call
-	labelsAPass   = 60               // number of pods labelled in one pass; later passes label the other pods
+	labelsAPass   = 60               // largest number of pods labelled in one pass; later passes label the remaining pods
 	reportedAPass = 20               // number of failed pods reported in one pass
 	failuresEvery = 30 * time.Second // time between passes over failed pods
 	endingFor     = time.Minute      // time from the end of its grace period until a pod that does not end is reported

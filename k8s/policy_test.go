@@ -27,9 +27,9 @@ func policies(t *testing.T, files ...string) []*networkingv1.NetworkPolicy {
 	return out
 }
 
-// reaches reports whether the policies let a pod with these labels connect to an address outside
-// the cluster: a rule must contain the address and the port. A pod that no egress policy selects
-// may connect to any address.
+// reaches reports whether the policies let a pod with the given labels connect to an address
+// outside the cluster. Some rule must contain both the address and the port. A pod that no egress
+// policy selects may connect to any address.
 func reaches(all []*networkingv1.NetworkPolicy, labels map[string]string, protocol corev1.Protocol, to netip.AddrPort) bool {
 	selected := false
 	for _, p := range all {

@@ -44,7 +44,7 @@ type Plan struct {
 func (p *Plan) Manifest() *manifest.Plan { return &p.manifest }
 
 // Make makes a plan in scratch space. Errors wrap ErrConfig, ErrNothing, or an error of package
-// source. The user can correct the cause of each.
+// source. The user can correct the cause of each error.
 func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	r, err := cfg.rules()
 	if err != nil {

@@ -33,8 +33,8 @@ import (
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.
 const FormatVersion = 3
 
-// TellsZero returns the FormatVersion since which an optional column distinguishes 0 from null,
-// from the zero tag of a pointer field. Files of an older format store both as null.
+// TellsZero returns the FormatVersion since which an optional column distinguishes 0 from null. The
+// field's zero tag holds this version. Files of an older format store both as null.
 func TellsZero(f reflect.StructField) int { return version(f, "zero") }
 
 // Since returns the FormatVersion that added the column of a struct field.

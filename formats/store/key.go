@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Reserved must not be the first element of a key. A directory store keeps its temporary
-// files and locks there.
+// Reserved must not be the first element of a key. A directory store keeps temporary files and
+// locks in the folder Reserved.
 const Reserved = ".tmp"
 
 // The limits of keys, in bytes. A whole key leaves room for a prefix within S3's 1,024 bytes. An

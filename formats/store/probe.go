@@ -27,9 +27,10 @@ type ProbeResult struct {
 }
 
 // Probe checks that b keeps the promises that the protocol needs. Probe races writers on scratch
-// keys under probe/ and deletes these keys. Two winners, an accepted stale version or a read that
-// misses the last write give ErrUnsupported. Clocks that differ too much give ErrClock. A dry run
-// must not call Probe, because Probe writes. A store that breaks a promise only rarely may pass.
+// keys under probe/ and deletes the scratch keys. Two winners, an accepted stale version or a read
+// that misses the last write give ErrUnsupported. Clocks that differ too much give ErrClock. A dry
+// run must not call Probe, because Probe writes. A store that breaks a promise only rarely may
+// pass.
 func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	defer func() {
 		if err != nil {

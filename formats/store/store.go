@@ -1,6 +1,6 @@
 // Package store defines the object store that holds all state of crawlbatch: a flat namespace of
 // objects with strongly consistent reads, create-only writes and compare-and-swap. S3, R2, MinIO,
-// versitygw and a local directory offer these operations. crawlbatch needs no other service.
+// versitygw and a local directory are such stores. crawlbatch needs no other service.
 //
 // The input is keys (see package layout) and bodies. The output is objects and their versions. A
 // write is visible whole or not at all, and the result of a conditional write is definite. Package
@@ -92,16 +92,16 @@ type Bucket interface {
 	// object already has the bytes of body, Swap succeeds, because bodies are unique and this
 	// caller must have swapped them before. After a lost response Swap reads back the object until
 	// the outcome is known. ErrConflict then means that the object has other bytes: body lost, or
-	// body took effect and another writer has replaced it since. A caller that must tell these two
-	// cases apart puts a mark into the body, and other writers keep the mark. Swap returns
-	// ErrUnavailable with ctx's error only if ctx ends before the outcome is known.
+	// body took effect and another writer has replaced it since. To tell a lost body from a
+	// replaced body, a caller puts a mark into the body, and other writers keep the mark. Swap
+	// returns ErrUnavailable with ctx's error only if ctx ends before the outcome is known.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
 	// Get reads a small object whole. An object of more than limit bytes gives ErrTooLarge.
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
-	// Open opens an object for reads by range. The end of ctx also ends these reads, so ctx must
-	// live until Close.
+	// Open opens an object for reads by range. The end of ctx also ends reads of the object, so ctx
+	// must live until Close.
 	Open(ctx context.Context, key string) (Object, error)
 
 	// List yields the objects whose key starts with prefix, in byte order of keys, without holding

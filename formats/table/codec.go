@@ -14,8 +14,8 @@ import (
 var ErrScratch = errors.New("damaged scratch file")
 
 // Codec encodes rows of T for scratch files. A Codec covers every field of T, so a new column needs
-// no change here. The encoding is not a durable format. Package gob is no alternative, because gob
-// decodes a pointer to false as nil.
+// no change of Codec. The encoding is not a durable format. Package gob is no alternative, because
+// gob decodes a pointer to false as nil.
 type Codec[T any] struct {
 	layout *rowLayout
 }

@@ -36,7 +36,7 @@ func (n nullable) misread(rows reflect.Value) int {
 }
 
 // misreadRun returns the run of a column's values that parquet-go would extend to the end of rows,
-// or 0, 0 if there is no such run.
+// or 0, 0 if parquet-go would extend no run.
 func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
 	end = rows.Len()

@@ -6,7 +6,7 @@
 // present". The answer "absent" is certain. At most one absent URL in a thousand gets the answer
 // "perhaps present".
 //
-// The file has these big-endian fields:
+// The file has the following big-endian fields:
 //
 //	magic     8 bytes   "CBKNOWN\n"
 //	version   uint32    1

@@ -5,15 +5,15 @@
 // (the sort key of tables), its host (the unit of pacing), its domain (the unit of sharding), and
 // Common Crawl's url_* columns.
 //
-// The canonical form is the form of the URL Standard (https://url.spec.whatwg.org/) with these
-// rules:
+// The canonical form is the form of the URL Standard (https://url.spec.whatwg.org/) with the
+// following rules:
 //
 //   - only http and https, and only hosts that DNS can look up, or IP addresses;
 //   - without credentials, fragment and the host's trailing dot;
 //   - percent-encoding as in RFC 3986, 6.2.2: unreserved octets decoded, hex digits
 //     in upper case, unless that would complete a stray percent sign beside them;
 //   - tracking parameters stripped, empty parameters and an empty query dropped, the
-//     other parameters sorted by name; those of one name keep their order.
+//     other parameters sorted by name; parameters of the same name keep their order.
 //
 // The canonical form keeps all other parts, such as the case of a path, trailing or doubled
 // slashes, "www." and index.html, because another spelling may be another resource. The scheme

@@ -71,8 +71,8 @@ func Domain(host string) string {
 	return under(host, suffix, host)
 }
 
-// under returns suffix with the host's label before it, or the argument otherwise if there is no
-// such label.
+// under returns suffix with the host's label before it, or the argument otherwise if host has no
+// label before suffix.
 func under(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {

@@ -19,8 +19,8 @@ var class = func() (t [256]uint8) {
 		case 'A' <= c && c <= 'Z' || c == '.' || c == '~':
 			t[c] = unreserved | inPath | inQuery
 		case c == '"' || c == '#' || c == '<' || c == '>' || c == '%':
-			// The URL Standard always escapes these octets. Percent signs are read together with
-			// the next two octets.
+			// The URL Standard escapes the octets of this case everywhere. Percent signs are read
+			// together with the next two octets.
 		case c == '\'':
 			t[c] = inPath
 		case c == '?' || c == '^' || c == '`' || c == '{' || c == '}' || c == '\\':
@@ -72,7 +72,7 @@ func unescape(s string) string {
 	return string(out)
 }
 
-// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex digits of the other
+// normalizeEscapes decodes percent-encoded unreserved octets and writes the hex digits of all other
 // escapes in upper case (RFC 3986, 6.2.2.1 and 6.2.2.2). An octet within two places after a stray
 // percent sign stays encoded, because the decoded octet could complete another escape.
 func normalizeEscapes(s string) string {

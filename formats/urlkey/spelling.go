@@ -60,8 +60,8 @@ func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	if c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
-	// A dropped parameter may have separated a stray percent sign from an escape. The escape would
-	// then change its meaning, so normalized escapes are tried instead.
+	// A dropped parameter may have separated a stray percent sign from an escape. Dropping the
+	// parameter would change the meaning of the escape, so spelledQuery tries normalized escapes.
 	if s = c.kept(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
@@ -69,7 +69,8 @@ func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 }
 
 // kept returns the parameters of query that canonicalization keeps. The argument normal is query
-// with normalized escapes. Both have the same number of parameters, because "&" is never decoded.
+// with normalized escapes. Both queries have the same number of parameters, because
+// normalizeEscapes never decodes "&".
 func (c *Canonicalizer) kept(query, normal string) string {
 	var out strings.Builder
 	out.Grow(len(query))

@@ -63,9 +63,10 @@ func plain(s string) bool {
 // except printable ASCII.
 func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
 
-// unescapeAll applies unescape until nothing changes, but in one pass. When the last three written
-// octets are a percent escape, unescapeAll replaces them by the encoded octet, which may complete
-// another escape. Escapes never overlap, so the order of decoding does not matter.
+// unescapeAll gives, in one pass, the result of applying unescape until no escape is left. When the
+// last three written octets are a percent escape, unescapeAll replaces them by the encoded octet,
+// which may complete another escape. Escapes never overlap, so the order of decoding does not
+// matter.
 func unescapeAll(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {

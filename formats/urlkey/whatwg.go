@@ -9,8 +9,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// standard is the parser of the URL Standard, safe for concurrent use. Its options correct two
-// deviations of the library: "^" belongs to the path percent-encode set, and an ASCII domain is
+// standard is the parser of the URL Standard, safe for concurrent use. The parser's options correct
+// two deviations of the library: "^" belongs to the path percent-encode set, and an ASCII domain is
 // only lowercased, even if its punycode is broken.
 var standard = url.NewParser(
 	url.WithPathPercentEncodeSet(url.PathPercentEncodeSet.Set('^')),

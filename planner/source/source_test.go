@@ -319,7 +319,7 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 	}
 }
 
-// The frontier also yields URLs with spellings that are not due, because a list may name such URLs.
+// The frontier also yields URLs that are not due but have spellings, because a list may name them.
 // A URL with too many spellings is never due.
 func TestFrontierTellsSpellings(t *testing.T) {
 	state := func(url string, s schema.URLState, due int64, spellings ...string) schema.URLRecord {

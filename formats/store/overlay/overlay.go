@@ -208,7 +208,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 				return
 			}
 			if len(above) > 0 && above[0].Key == i.Key {
-				continue // an object of the layer hides this object and is yielded with the next key
+				continue // an object of the layer hides the object below and is yielded later
 			}
 			if !yield(i, nil) {
 				return

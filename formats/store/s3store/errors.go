@@ -92,7 +92,7 @@ func judge(err error) fault {
 		return fault{says: "the store refused the request: " + answer(api, status)}
 	case isCertificate(err):
 		return fault{kind: store.ErrDenied, says: "the server's certificate is not trusted; check the endpoint or set AWS_CA_BUNDLE"}
-	default: // includes a response with status 200 whose body broke off
+	default: // all other errors, even a broken-off body after status 200
 		return fault{kind: store.ErrUnavailable, unsettled: true, says: plain(err)}
 	}
 }

@@ -90,7 +90,7 @@ func (u *upload) sendParts(ctx context.Context) error {
 	group.SetLimit(partsAloft)
 	for i := range u.parts {
 		if u.parts[i].ETag != nil {
-			continue // an earlier try has uploaded this part
+			continue // an earlier try has uploaded the part
 		}
 		if ctx.Err() != nil {
 			break

@@ -3,11 +3,11 @@
 //
 // The input is keys and bodies. The output is objects named prefix/key. Create is a PUT with
 // If-None-Match: *, or for a large body an upload in parts with the condition on the completing
-// request. Swap is a PUT with If-Match. The SDK neither retries nor hedges these writes. If the
-// response is missing or leaves the winner open, the store reads back the object (see settle). A
-// version is an ETag. The SDK repeats reads a few times. Each try of a request has its own time
-// limit, in proportion to the size of the body. No error contains credentials. Package s3store
-// imports store, the AWS SDK and the standard library.
+// request. Swap is a PUT with If-Match. The SDK neither retries nor hedges the requests of Create
+// and Swap. If the response is missing or leaves the winner open, the store reads back the object
+// (see settle). A version is an ETag. The SDK repeats reads a few times. Each try of a request has
+// its own time limit, in proportion to the size of the body. No error contains credentials. Package
+// s3store imports store, the AWS SDK and the standard library.
 package s3store
 
 import (
@@ -123,7 +123,7 @@ func newClient(ctx context.Context) (*s3.Client, error) {
 		}
 		o.UsePathStyle = true
 		if o.Region == "" {
-			o.Region = "us-east-1" // servers other than AWS ignore the region or use this one
+			o.Region = "us-east-1" // servers other than AWS ignore the region or use us-east-1
 		}
 		// Some servers do not support the trailing checksums that the SDK adds by default. Without
 		// TLS the signature covers the body, so no checksum is needed.

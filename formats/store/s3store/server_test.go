@@ -31,8 +31,8 @@ func connect(t *testing.T, endpoint, bucket string) *Store {
 	return s
 }
 
-// fake is an S3 server that holds objects in memory. It knows PUT, GET and the two conditions, as
-// tests of conditional writes need.
+// fake is an S3 server that holds objects in memory. The fake knows PUT, GET, If-Match and
+// If-None-Match.
 type fake struct {
 	mu      sync.Mutex
 	objects map[string]string

@@ -87,7 +87,8 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 	})
 }
 
-// errGone is a 404 response to a request with If-Match. The outcome is unsettled, as after a 412.
+// errGone is a 404 response to a request with If-Match. The outcome of the request is then unknown,
+// as after a 412 response.
 var errGone = errors.New("there is no object to be replaced")
 
 func kind(err error) error {
