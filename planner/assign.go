@@ -17,7 +17,7 @@ type partition struct {
 	hosts   int64
 	longest float64 // predicted time of the partition's slowest domain, in seconds
 	large   []int   // indices of the large groups, ascending
-	small   [2]int  // run of groups, groups[small[0]:small[1]], whose small groups belong to the partition
+	small   [2]int  // bounds of the run groups[small[0]:small[1]], whose small groups belong to the partition
 	isLarge func(*group) bool
 }
 

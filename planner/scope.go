@@ -45,8 +45,8 @@ func NewScope(include, exclude []string) (*Scope, error) {
 	return s, nil
 }
 
-// Allows reports whether a canonical URL is in scope. For a URL outside the scope, why is the
-// pattern that excludes the URL, or "include" if no include pattern matches.
+// Allows reports whether a canonical URL is in scope. For a URL outside the scope, the result why
+// holds the pattern that excludes the URL, or "include" if no include pattern matches.
 func (s *Scope) Allows(url string) (ok bool, why string) {
 	for i := range s.exclude {
 		if s.exclude[i].match(url) {

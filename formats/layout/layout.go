@@ -24,7 +24,7 @@ func ParseMonth(s string) (time.Time, error) {
 var crawlName = regexp.MustCompile(`^\d{4}-(0[1-9]|1[0-2])(r[1-9]\d*)?$`)
 
 // MonthOf returns the month at the beginning of a crawl's name: 2026-11 for 2026-11r1. The result
-// ok is false if crawl is no valid crawl name.
+// ok is false if crawl is not a valid crawl name.
 func MonthOf(crawl string) (month string, ok bool) {
 	month, _, _ = strings.Cut(crawl, "r")
 	_, err := ParseMonth(month)

@@ -149,8 +149,8 @@ func beginsTag(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?'
 }
 
-// skips returns script or style if an element of that kind, with hidden text, is open after the tag called
-// name, otherwise "". The argument open is the result for the tag before.
+// skips returns script or style if an element of that kind, with hidden text, is open after the tag
+// called name, otherwise "". The argument open is the result of skips for the previous tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:

@@ -23,7 +23,7 @@ package table
 import "errors"
 
 var (
-	// ErrCorrupt means that the object is no Parquet file or is damaged.
+	// ErrCorrupt means that the object is not a Parquet file or is damaged.
 	ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged or was cut short; " +
 		"restore it, or, where a reduce task made it, remove it and run `crawlbatch retry --rebuild`")
 	// ErrDiffers means that the key already has an object with other bytes. Retrying cannot help,

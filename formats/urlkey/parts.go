@@ -81,8 +81,8 @@ func under(host, suffix, otherwise string) string {
 	return host[1+strings.LastIndexByte(host[:i], '.'):]
 }
 
-// isIP reports whether a host is an address. A host that ends in a letter is no address, because an
-// IPv6 address ends in a bracket.
+// isIP reports whether a host is an address. A host that ends in a letter is not an address,
+// because IPv6 addresses end in a bracket.
 func isIP(host string) bool {
 	if host == "" || host[0] == '[' {
 		return host != ""

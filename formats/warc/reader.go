@@ -38,7 +38,7 @@ type Reader struct {
 	opt     ReaderOptions
 	src     *source
 	plain   bool
-	begun   bool // the field plain is set
+	begun   bool // the Reader has decided whether the file is plain
 	member  gzip.Reader
 	content *bufio.Reader // decompressed content of the member; in a plain file, the file itself
 
@@ -90,8 +90,8 @@ func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 }
 
 // Next returns the next record, or io.EOF after the last. After a *DamageError, the caller may call
-// Next again. An error of another type comes from the underlying reader and is final. Next first
-// finishes the previous record and returns the error of that Finish.
+// Next again. All errors except *DamageError come from the underlying reader and are final. Next
+// first finishes the previous record and returns the error of that Finish.
 func (r *Reader) Next() (*Entry, error) {
 	if r.err != nil {
 		return nil, r.err
