@@ -137,6 +137,9 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 	var err error
 	if e := l.Newest(manifest.EntrySealed, round); e != nil {
 		err = l.Check(ctx, b, e, &s)
+		if lost, ok := errors.AsType[*ledger.Lost](err); ok && !lost.Changed {
+			err = cmp.Or(lostPlan(ctx, b, l, round), err)
+		}
 	} else {
 		_, _, err = manifest.Load(ctx, b, key, &s) // the sealing process may not have appended the entry yet
 	}
@@ -150,6 +153,15 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 		return nil, err
 	}
 	return &s, nil
+}
+
+// lostPlan returns the ledger.Lost of a round's plan, or nil. Without the plan no seal can be made
+// anew, so the loss of the plan is what a user must hear of.
+func lostPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
+	if _, _, err := PlanIn(ctx, b, l, round); errors.Is(err, ledger.ErrLost) {
+		return err
+	}
+	return nil
 }
 
 // AllSealed returns the sealed rounds of every crawl of a store, ordered by crawl and round.

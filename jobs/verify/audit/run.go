@@ -27,6 +27,7 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
+	damaged := len(a.found) > 0 // only documents were read by now
 	// The search for unreadable files comes first, so that each unreadable file is reported only
 	// once.
 	for _, r := range rounds {
@@ -34,7 +35,9 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 			return nil, err
 		}
 	}
-	if err := a.checkStrays(ctx, rounds); err != nil {
+	if damaged {
+		a.Note("strays were not looked for: damaged documents cannot tell which objects are theirs; repair the documents first")
+	} else if err := a.checkStrays(ctx, rounds); err != nil {
 		return nil, err
 	}
 	a.freezeBroken()
