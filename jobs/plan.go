@@ -169,7 +169,7 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
-		sources = append(sources, source.Frontier(r.Bucket, r.Crawl, earlier, now))
+		sources = append(sources, source.Frontier(stages.Checked(r.Bucket, &stages.Input{Earlier: earlier}), r.Crawl, earlier, now))
 	}
 	// make does not plan domains that were stopped while the crawl ran.
 	paced := cfg.Clone()

@@ -172,7 +172,7 @@ func copyPlan(ctx context.Context, b store.Bucket, of, as string, round int, w l
 	if err != nil {
 		return nil, err
 	}
-	p, err := planner.Copy(ctx, b, from, as, w.Version)
+	p, err := planner.Copy(ctx, stages.Checked(b, &stages.Input{Plan: from}), from, as, w.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -246,9 +246,7 @@ func planFiles(m *manifest.Plan) []*manifest.File {
 // write writes the plan's files to scratch space, several at a time.
 func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, partitions []partition, refused *sorters[refusal]) error {
 	m := &p.manifest
-	file := func(dataset string, l table.Local) *manifest.File {
-		return &manifest.File{Dataset: dataset, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}
-	}
+	file := func(dataset string, l table.Local) *manifest.File { return new(l.File(dataset, "")) }
 	locals := make([][]table.Local, len(partitions)+1)
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(r.Workers)

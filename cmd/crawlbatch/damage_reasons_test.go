@@ -18,6 +18,4 @@ var damageReasons = []damageReason{
 		cells: regexp.MustCompile(`^(sealed|reducing)/active\.json/`)},
 	{why: "open: the head may name other crawls than it did; each crawl's own ledger still tells what is lost of it",
 		cells: regexp.MustCompile(`/crawls\.json/(older version|one byte changed)$`)},
-	{why: "open: the reduces read a damaged segment or result without a look at its digest, and the round is sealed over it; `verify` says so before and after",
-		cells: regexp.MustCompile(`/fetch: segment of [a-z-]+/|^reducing/[a-z]+: result/`)},
 }

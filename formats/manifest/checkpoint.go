@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -49,18 +48,6 @@ type Checkpoint struct {
 }
 
 func (*Checkpoint) kind() string { return "checkpoint" }
-
-// proven reports whether the proof matches the checkpoint's encoding.
-func (c *Checkpoint) proven(body []byte) bool {
-	if c.Proof == "" {
-		return c.Format < provenSince
-	}
-	before, ok := bytes.CutSuffix(body, fmt.Appendf(nil, ",\n \"proof\": %q\n}\n", c.Proof))
-	return ok && Digest(append(slices.Clip(before), "\n}\n"...)) == c.Proof
-}
-
-// provenSince is the format since which checkpoints have a proof.
-const provenSince = 3
 
 // Names of the files and counts that must agree with a checkpoint's bitmap.
 const (

@@ -124,21 +124,6 @@ func (c *Crawls) Names(crawl string) bool {
 	return false
 }
 
-// EncodeAs encodes a document with an older format version and gives the bytes that an older
-// crawlbatch wrote.
-func EncodeAs(d Document, format int) ([]byte, error) {
-	body, err := Encode(d)
-	if err != nil {
-		return nil, err
-	}
-	now := fmt.Appendf(nil, "{\n \"format_version\": %d,", d.header().Format)
-	if !bytes.HasPrefix(body, now) {
-		return nil, fmt.Errorf("encode %s: it has no header", d.kind())
-	}
-	d.header().Format = format
-	return append(fmt.Appendf(nil, "{\n \"format_version\": %d,", format), body[len(now):]...), nil
-}
-
 // ContentDigest returns the SHA-256, in hex, of a document without its written_by, so that equal
 // documents of several crawlbatch versions have the same digest.
 func ContentDigest(body []byte) string {

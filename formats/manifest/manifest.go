@@ -48,15 +48,19 @@ type Document interface {
 // Encode renders a document with its header and a final newline. A document too large for Decode
 // gives ErrTooLarge.
 func Encode(d Document) ([]byte, error) {
+	return EncodeAs(d, schema.FormatVersion)
+}
+
+// EncodeAs encodes a document in an older format, so that it has the bytes that an older program
+// wrote.
+func EncodeAs(d Document, format int) ([]byte, error) {
 	h := d.header()
-	h.Format, h.Kind = schema.FormatVersion, d.kind()
-	c, proves := d.(*Checkpoint)
-	if proves {
-		c.Proof = ""
-	}
+	h.Format, h.Kind = format, d.kind()
+	proof, since := proofOf(d)
+	*proof = ""
 	body, err := encode(d)
-	if err == nil && proves {
-		c.Proof = Digest(body)
+	if err == nil && format >= since {
+		*proof = Digest(body)
 		body, err = encode(d)
 	}
 	return body, err
@@ -69,6 +73,9 @@ func encode(d Document) ([]byte, error) {
 	enc.SetIndent("", " ")
 	if err := enc.Encode(d); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", d.kind(), err)
+	}
+	if d.header().Format < blocksSince {
+		return blocks.ReplaceAll(buf.Bytes(), nil), nil
 	}
 	if buf.Len() > MaxBytes {
 		return nil, fmt.Errorf("encode %s: it has %d bytes, %d are allowed: %w", d.kind(), buf.Len(), MaxBytes, ErrTooLarge)
@@ -93,7 +100,7 @@ func Decode(key string, body []byte, d Document) error {
 	if err := dec.Decode(d); err != nil {
 		return fmt.Errorf("%q: %v: %w", key, err, ErrCorrupt)
 	}
-	if c, proves := d.(*Checkpoint); proves && !c.proven(body) {
+	if !proven(d, body) {
 		return fmt.Errorf("%q: its proof is not the digest of its content: %w", key, ErrCorrupt)
 	}
 	return nil
@@ -108,6 +115,10 @@ type File struct {
 	Bytes   int64  `json:"bytes"`
 	Rows    int64  `json:"rows"`
 	SHA256  string `json:"sha256"` // hex
+	// Blocks holds 16 bytes of the SHA-256 of each block of BlockBytes, in base 64, so that a
+	// reader can check a part of the file. It is empty for files up to 1 MiB, for WARC files and
+	// before format 4.
+	Blocks string `json:"blocks,omitempty"`
 }
 
 // Count is a named number. Slices of Count are sorted by name.
@@ -224,6 +235,9 @@ type Result struct {
 	// when the task ended. The next round respects the pauses.
 	Hosts       []HostClock `json:"hosts,omitempty"`
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
+
+	// Proof is as in Checkpoint. Results have one since format 4.
+	Proof string `json:"proof,omitempty"`
 }
 
 func (*Result) kind() string { return "result" }

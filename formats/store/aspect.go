@@ -18,6 +18,11 @@ type Lock interface {
 	// Stands reports whether the lock still excludes other processes. After the lock's release, or
 	// the removal of its file, another process may hold the name.
 	Stands() bool
+	// Inherited reports whether the previous holder died or abandoned the lock. Inherited is false
+	// if that holder released the lock, or if somebody removed the lock's file.
+	Inherited() bool
+	// Abandon frees the lock as the death of this process would.
+	Abandon()
 	// Release frees the lock. A second Release does nothing. Release leaves a lock that no longer
 	// stands alone, because another process may hold the name.
 	Release()

@@ -33,7 +33,7 @@ func Commit(ctx context.Context, b store.Bucket, l Local, dataset, key string) (
 	if err := os.Remove(l.Path); err != nil {
 		return manifest.File{}, fmt.Errorf("commit %q: remove scratch file: %w", key, err)
 	}
-	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}, nil
+	return l.File(dataset, key), nil
 }
 
 // WriteFile writes rows to the scratch file path.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sort"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
@@ -161,6 +162,9 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 		return len(p), eof
 	}
 	n := min(max(windowBytes, int64(len(p))), c.end-off)
+	if end := (off + n) / manifest.BlockBytes * manifest.BlockBytes; off+n < c.end && end >= off+int64(len(p)) {
+		n = end - off // the next window begins with a block, so no block is read twice
+	}
 	if int64(cap(c.buf)) < n {
 		c.buf = make([]byte, n)
 	}

@@ -2,11 +2,8 @@ package table
 
 import (
 	"bufio"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"reflect"
@@ -18,6 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/snappy"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
@@ -72,13 +70,25 @@ type Local struct {
 	Rows   int64
 	Bytes  int64
 	SHA256 string // hex
+	Blocks string // as in manifest.File
+}
+
+// LocalOf describes the finished file that has these sums.
+func LocalOf(path string, rows int64, s *manifest.Sum) Local {
+	f := s.File()
+	return Local{path, rows, f.Bytes, f.SHA256, f.Blocks}
+}
+
+// File describes the file as the object key.
+func (l *Local) File(dataset, key string) manifest.File {
+	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256, Blocks: l.Blocks}
 }
 
 // Writer writes rows of T as one Parquet file. Only one goroutine may use a Writer. The caller ends
 // a Writer with Close or Abort. The file enters the store only by Commit.
 type Writer[T any] struct {
 	pq     *parquet.GenericWriter[T]
-	out    *countingWriter
+	out    *summingWriter
 	buf    *bufio.Writer
 	file   *os.File // file to write, nil for NewWriterTo
 	layout *rowLayout
@@ -118,7 +128,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	if err != nil {
 		return nil, err
 	}
-	out := &countingWriter{w: dst, hash: sha256.New()}
+	out := &summingWriter{dst, manifest.NewSum()}
 	buf := bufio.NewWriterSize(out, 256<<10)
 	pqOptions := []parquet.WriterOption{
 		// CreatedBy is the same for every build, so that the same rows give the same bytes.
@@ -248,7 +258,7 @@ func (w *Writer[T]) Close() (Local, error) {
 		w.Abort()
 		return Local{}, err
 	}
-	l := Local{Rows: w.rows, Bytes: w.out.n, SHA256: hex.EncodeToString(w.out.hash.Sum(nil))}
+	l := LocalOf("", w.rows, w.out.sum)
 	if w.file != nil {
 		l.Path = w.file.Name()
 		if err := w.file.Close(); err != nil {
@@ -273,16 +283,14 @@ func (w *Writer[T]) Abort() {
 	w.err = errClosed
 }
 
-// countingWriter is a writer that counts and hashes the bytes that reach the destination.
-type countingWriter struct {
-	w    io.Writer
-	hash hash.Hash
-	n    int64
+// summingWriter adds up the bytes that reach the destination.
+type summingWriter struct {
+	w   io.Writer
+	sum *manifest.Sum
 }
 
-func (c *countingWriter) Write(p []byte) (int, error) {
+func (c *summingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
-	c.hash.Write(p[:n])
-	c.n += int64(n)
+	c.sum.Write(p[:n]) //nolint:errcheck // never fails
 	return n, err
 }

@@ -3,9 +3,7 @@ package urlfilter
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -123,15 +121,14 @@ func write(path string, f *bloom.BloomFilter, keys uint64) (l table.Local, err e
 			os.Remove(path)
 		}
 	}()
-	digest, sum := sha256.New(), crc32.New(castagnoli)
+	digest, sum := manifest.NewSum(), crc32.New(castagnoli)
 	w := bufio.NewWriterSize(io.MultiWriter(out, digest, sum), 256<<10)
 	head := binary.BigEndian.AppendUint32([]byte(magic), version)
 	head = binary.BigEndian.AppendUint64(head, keys)
 	if _, err := w.Write(head); err != nil {
 		return l, err
 	}
-	n, err := f.WriteTo(w)
-	if err != nil {
+	if _, err := f.WriteTo(w); err != nil {
 		return l, err
 	}
 	if err := w.Flush(); err != nil {
@@ -141,7 +138,5 @@ func write(path string, f *bloom.BloomFilter, keys uint64) (l table.Local, err e
 	if _, err := io.MultiWriter(out, digest).Write(tail); err != nil {
 		return l, err
 	}
-	return table.Local{
-		Path: path, Rows: int64(keys), Bytes: int64(len(head)) + n + int64(len(tail)), SHA256: hex.EncodeToString(digest.Sum(nil)),
-	}, nil
+	return table.LocalOf(path, int64(keys), digest), nil
 }

@@ -22,8 +22,12 @@ func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p conf
 		return p, 0, err
 	}
 	p, revision, _, digest, err := loadPoliteness(ctx, b, crawl)
-	if err == nil && named != nil {
+	switch {
+	case named == nil:
+	case err == nil:
 		err = named.check(revision, digest)
+	case errors.Is(err, manifest.ErrCorrupt):
+		err = named.ledger.Miss(named.entry, true)
 	}
 	return p, revision, err
 }
@@ -78,8 +82,8 @@ func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config
 
 // PublishPoliteness makes p the newest revision of a crawl's politeness, unless p already is the
 // newest, and returns the number of the revision. Tasks that start later follow this revision, even
-// if their own config has another politeness. If the newest revision is lost, the new revision gets
-// a higher number.
+// if their own config has another politeness. If the newest revision is lost or damaged, the new
+// revision gets a higher number.
 func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p config.Politeness, w ledger.Writer) (int, error) {
 	text, err := p.YAML()
 	if err != nil {
@@ -91,6 +95,10 @@ func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p conf
 			return 0, err
 		}
 		newest, revision, v, digest, err := loadPoliteness(ctx, b, crawl)
+		if named != nil && errors.Is(err, manifest.ErrCorrupt) {
+			revision = named.entry.Revision + 1 // the damaged one may be newer than its entry
+			_, v, err = b.Get(ctx, layout.Politeness(crawl), manifest.MaxBytes)
+		}
 		if err != nil {
 			return 0, err
 		}

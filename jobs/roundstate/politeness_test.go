@@ -1,6 +1,7 @@
 package roundstate
 
 import (
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 )
 
@@ -52,5 +54,38 @@ func TestEachChangeOfPolitenessIsARevisionOfItsOwn(t *testing.T) {
 	wg.Wait()
 	if _, revision, err := NewestPoliteness(t.Context(), b, "2026-11"); err != nil || revision != 12 {
 		t.Errorf("eight at once: revision %d, %v; want 12", revision, err)
+	}
+}
+
+func TestADamagedPolitenessIsLostUntilItIsPublishedAgain(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	ledgertest.Make(t, b, "2026-11")
+	p := config.Default().Politeness
+	if _, err := PublishPoliteness(t.Context(), b, "2026-11", p, ledgertest.Writer()); err != nil {
+		t.Fatal(err)
+	}
+	key := layout.Politeness("2026-11")
+	for n, keep := range []int{0, 40} {
+		body, v, err := b.Get(t.Context(), key, manifest.MaxBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Swap(t.Context(), key, body[:keep], v); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := NewestPoliteness(t.Context(), b, "2026-11"); !errors.Is(err, ledger.ErrLost) {
+			t.Errorf("%d bytes left: %v", keep, err)
+		}
+		want := 3 + 2*n // a revision without an entry may have been there
+		if got, err := PublishPoliteness(t.Context(), b, "2026-11", p, ledgertest.Writer()); err != nil || got != want {
+			t.Errorf("%d bytes left: revision %d, %v; want %d", keep, got, err, want)
+		}
+		if _, revision, err := NewestPoliteness(t.Context(), b, "2026-11"); err != nil || revision != want {
+			t.Errorf("published again: revision %d, %v", revision, err)
+		}
 	}
 }

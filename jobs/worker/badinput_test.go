@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -167,12 +168,49 @@ func TestAnInputOfAnotherSizeIsCorruptBeforeItIsRead(t *testing.T) {
 	done(t, r.Bucket, task(stages.Merge, 0), manifest.File{Dataset: stages.FilePages, Key: key, Bytes: 1000, Rows: 1})
 	done(t, r.Bucket, task(stages.Merge, 1))
 	err := r.Run(t.Context(), task(stages.Dedup, 0))
-	want := fmt.Sprintf("open %q: it has 17 bytes, it was committed with 1000: ", key)
-	if !errors.Is(err, table.ErrCorrupt) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "remove it and run `crawlbatch retry --rebuild`") {
+	want := fmt.Sprintf("%q: it has 17 bytes, it was recorded with 1000: restore it from a copy, or rebuild it with `crawlbatch retry --month 2026-11 --rebuild`", key)
+	if !errors.Is(err, manifest.ErrChanged) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 	if a := attempts(t, r.Bucket, task(stages.Dedup, 0)); len(a) != 1 || a[0].Class != manifest.ClassCorrupt {
 		t.Errorf("recorded as %+v", a)
+	}
+}
+
+func TestAChangedInputStopsATaskBeforeItsResult(t *testing.T) {
+	r, _ := started(t)
+	key := layout.Working("2026-11", 0, "merge", stages.FilePages, 0)
+	w, err := table.NewWriter[schema.WorkingPage](filepath.Join(t.TempDir(), "pages"), table.Fast())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Append(&schema.WorkingPage{}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := table.Finish(t.Context(), w, r.Bucket, stages.FilePages, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _, err := r.Bucket.Get(t.Context(), key, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(t, r.Bucket, task(stages.Merge, 0), f)
+	done(t, r.Bucket, task(stages.Merge, 1))
+	at := bytes.LastIndex(body, []byte("crawlbatch")) // in the footer, which no checksum of Parquet covers
+	body[at] ^= 1
+	replace(t, r.Bucket, key, body)
+	err = r.Run(t.Context(), task(stages.Dedup, 0))
+	if !errors.Is(err, manifest.ErrChanged) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), fmt.Sprintf("%q: its SHA-256 is ", key)) {
+		t.Errorf("%v", err)
+	}
+	if a := attempts(t, r.Bucket, task(stages.Dedup, 0)); len(a) != 1 || a[0].Class != manifest.ClassCorrupt {
+		t.Errorf("recorded as %+v", a)
+	}
+	body[at] ^= 1
+	replace(t, r.Bucket, key, body)
+	if err := r.Run(t.Context(), task(stages.Dedup, 0)); err != nil {
+		t.Errorf("put back: %v", err)
 	}
 }
 

@@ -38,7 +38,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 			return nil, fmt.Errorf("the result of %s is not the one that inputs.json froze: restore it: %w", source, stages.ErrPermanent)
 		}
 		in.From, env.Format = result, frozen.Format
-		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {result}}})
+		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {result}}})
 	} else {
 		if in.Archive, err = r.archive(ctx, of); err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 		if env.Format, err = roundstate.FormatOf(ctx, r.Bucket, t.Crawl, t.Round); err != nil {
 			return nil, err
 		}
-		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})
+		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Plan: p})
 	}
 	cfg := FetchConfig(r.Config, r.Version)
 	return reparse.Run(ctx, env, in, cfg.Limits, cfg.StripParams, parser)

@@ -64,7 +64,7 @@ func ended(ctx context.Context, t stages.Task, err error) error {
 	if ctx.Err() != nil && !errors.Is(err, stages.ErrPermanent) {
 		return fmt.Errorf("%s: %w", t, stages.ErrInterrupted)
 	}
-	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrNewer, manifest.ErrTooLarge} {
+	for _, lasting := range []error{table.ErrDiffers, table.ErrCorrupt, manifest.ErrCorrupt, manifest.ErrChanged, manifest.ErrNewer, manifest.ErrTooLarge} {
 		if errors.Is(err, lasting) && !errors.Is(err, stages.ErrPermanent) {
 			err = fmt.Errorf("%w: %w", err, stages.ErrPermanent)
 		}
@@ -113,7 +113,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 		return r.reparse(ctx, env, of, p, t)
 	}
 	if t.Stage == stages.Fetch {
-		env.Bucket = expect(env.Bucket, &stages.Input{Plan: p})
+		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Plan: p})
 		return r.fetch(ctx, env, p, t)
 	}
 	frozen, err := roundstate.Freeze(ctx, r.Bucket, p, t.Stage, r.ledgers())
@@ -124,7 +124,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if err != nil {
 		return nil, err
 	}
-	env.Bucket, env.Format = expect(env.Bucket, in), frozen.Format
+	env.Bucket, env.Format = stages.Checked(env.Bucket, in), frozen.Format
 	return r.reduce(ctx, env, in)
 }
 

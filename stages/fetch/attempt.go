@@ -28,6 +28,7 @@ type attempt struct {
 	lease   *lease.Lease
 	log     *segments.Log
 	fetcher *fetcher
+	inputs  *manifest.Checked // opens what earlier attempts and the previous round wrote
 	disk    *segments.Disk
 	one     serialMode
 	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil if nothing

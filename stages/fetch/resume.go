@@ -130,7 +130,7 @@ func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, 
 	waited := a.env.Clock.Now().Sub(seen)
 	f.sched.Restore(doc.Hosts, waited, a.in.Politeness > doc.Politeness)
 	renew := func() error { return a.lease.RenewIfDue(ctx) }
-	err := robotscache.Each(ctx, a.env.Bucket, doc.Files, renew, func(row *schema.RobotsFile) error {
+	err := robotscache.Each(ctx, a.inputs, doc.Files, renew, func(row *schema.RobotsFile) error {
 		_, err := f.robots.Restore(row)
 		return err
 	})
@@ -163,7 +163,7 @@ func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 		if err := a.lease.RenewIfDue(ctx); err != nil {
 			return err
 		}
-		for row, err := range table.Concat[hop](ctx, a.env.Bucket, []string{file.Key}) {
+		for row, err := range table.Concat[hop](ctx, a.inputs, []string{file.Key}) {
 			if err != nil {
 				return err
 			}
@@ -191,7 +191,7 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 		return reason
 	}
 	excused := ctx.Err() != nil || segments.NoRoom(reason)
-	for _, e := range []error{stages.ErrInterrupted, store.ErrUnavailable, store.ErrFull} {
+	for _, e := range []error{stages.ErrInterrupted, store.ErrUnavailable, store.ErrFull, store.ErrNotFound, manifest.ErrChanged} {
 		excused = excused || errors.Is(reason, e)
 	}
 	if ctx.Err() != nil && !errors.Is(reason, stages.ErrPermanent) {

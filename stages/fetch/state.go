@@ -154,7 +154,7 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
 			continue // no row of this file applies any more
 		}
-		err := robotscache.Each(ctx, a.env.Bucket, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
+		err := robotscache.Each(ctx, a.inputs, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
 				return nil // a new round requests the robots.txt again
 			}

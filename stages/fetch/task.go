@@ -102,8 +102,9 @@ func leaseOptions(in *Input, cfg *Config) lease.Options {
 // newAttempt makes an attempt that holds a lease. The caller closes the attempt.
 func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *partition.Index, parser document.Parser, h hooks) (*attempt, error) {
 	doc := l.Checkpoint()
+	read := &stages.Input{Task: in.Task, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: append([]*manifest.Result{{Files: doc.Files}}, in.Before...)}}
 	a := &attempt{
-		env: env, in: in, cfg: cfg, lease: l, began: env.Clock.Now(), elapsed: time.Duration(doc.ElapsedMS) * time.Millisecond,
+		env: env, in: in, cfg: cfg, lease: l, inputs: stages.Checked(env.Bucket, read), began: env.Clock.Now(), elapsed: time.Duration(doc.ElapsedMS) * time.Millisecond,
 		disk: segments.NewDisk(env.Scratch, cfg.reserve(), h.free),
 		log: segments.NewLog(segments.Options{
 			Task: in.Task, Plan: in.Plan.ID, Epoch: doc.Epoch, Scratch: env.Scratch, Version: env.Version,

@@ -49,6 +49,7 @@ func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 type lock struct {
 	file   *os.File
 	is     syscall.Stat_t // identity of the open file
+	found  bool           // whether the file of an earlier holder existed
 	closed atomic.Bool
 }
 
@@ -57,6 +58,16 @@ type lock struct {
 func (l *lock) Stands() bool {
 	var named syscall.Stat_t
 	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
+}
+
+// Inherited implements store.Lock. A holder that dies leaves its file.
+func (l *lock) Inherited() bool { return l.found }
+
+// Abandon implements store.Lock.
+func (l *lock) Abandon() {
+	if !l.closed.Swap(true) {
+		_ = l.file.Close()
+	}
 }
 
 // Release implements store.Lock. Release removes the file while holding the lock, so that lock
@@ -97,7 +108,11 @@ func (s *Store) lock(name string) (*lock, error) {
 		if err := s.prepare(); err != nil {
 			return nil, err
 		}
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		found := errors.Is(err, fs.ErrExist)
+		if found {
+			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			gone = s.emptied(err) // the folder was removed, so the next try recreates it
 			continue
@@ -107,7 +122,7 @@ func (s *Store) lock(name string) (*lock, error) {
 		}
 		ok, err := tryLock(f)
 		if ok && stands(f) {
-			l := &lock{file: f}
+			l := &lock{file: f, found: found}
 			if err := syscall.Fstat(int(f.Fd()), &l.is); err != nil {
 				_ = f.Close()
 				return nil, &os.PathError{Op: "fstat", Path: path, Err: err}

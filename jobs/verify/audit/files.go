@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/catalog"
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -54,17 +53,16 @@ func (r *Round) listedFiles() []listedFile {
 		add(planned, *f)
 	}
 	for _, stage := range stages.Order {
-		advice := fmt.Sprintf("%s made it: restore it from a copy, or rebuild it with `crawlbatch retry --month %s --rebuild`", stage, r.Crawl)
 		for _, result := range r.Results[stage] {
 			if result == nil {
 				continue
 			}
 			for _, f := range result.Files {
-				if stage == stages.Fetch && !(layout.IsReparse(r.Crawl) && r.OwnFile(f)) {
-					add("fetched data cannot be made again: restore it from a copy", f)
-				} else {
-					add(advice, f)
+				advice := stages.RemedyFor(stage, r.Crawl, f)
+				if stage != stages.Fetch {
+					advice = string(stage) + " made it: " + advice
 				}
+				add(advice, f)
 			}
 		}
 	}

@@ -163,6 +163,9 @@ func differences(result, committed *manifest.Result, key string) (found []differ
 	}
 	for _, f := range committed.Files {
 		m, ok := made[f.Key]
+		if f.Blocks == "" { // of an older format
+			m.Blocks = ""
+		}
 		if m == f {
 			continue
 		}
@@ -175,11 +178,11 @@ func differences(result, committed *manifest.Result, key string) (found []differ
 	if found != nil {
 		return found, nil
 	}
-	want, err := manifest.Encode(committed)
+	want, err := manifest.EncodeAs(committed, committed.Format)
 	if err != nil {
 		return nil, err
 	}
-	got, err := manifest.Encode(result)
+	got, err := manifest.EncodeAs(result, committed.Format)
 	if err != nil {
 		return nil, err
 	}

@@ -43,10 +43,10 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 			err = l.refuseLoss(ctx, before)
 		}
 		if err == nil {
-			err = l.take(ctx)
+			err = l.take(ctx, before)
 		}
 		if err == nil {
-			err = l.markTaken(ctx)
+			err = l.markTaken(ctx, before)
 		}
 		if err == nil {
 			return l, before, nil
@@ -93,22 +93,44 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 }
 
 // markTaken creates the object `taken`, which proves later that the partition has had a
-// checkpoint. It runs after the first checkpoint and before the first request.
-func (l *Lease) markTaken(ctx context.Context) error {
+// checkpoint. It runs after the first checkpoint and before the first request. If this attempt
+// took the partition as new although `taken` exists, somebody removed the checkpoint meanwhile:
+// markTaken removes the new checkpoint, so that later attempts find the loss.
+func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	t := l.Task
 	key := layout.Taken(t.Crawl, t.Round, t.Partition)
-	if there, err := manifest.Exists(ctx, l.bucket, key); err != nil || there {
+	there, err := manifest.Exists(ctx, l.bucket, key)
+	if err == nil && there && !before.Exists {
+		return l.untake(ctx, key)
+	}
+	if err != nil || there {
 		return err
 	}
-	_, err := manifest.Create(ctx, l.bucket, key, &manifest.Taken{Header: manifest.Header{Version: l.version}, Plan: l.Plan, Partition: t.Partition})
+	_, err = manifest.Create(ctx, l.bucket, key, &manifest.Taken{Header: manifest.Header{Version: l.version}, Plan: l.Plan, Partition: t.Partition})
 	if errors.Is(err, store.ErrExists) {
 		return nil // a different version of crawlbatch created the object
 	}
 	return err
 }
 
-// take swaps in a checkpoint with the next epoch.
-func (l *Lease) take(ctx context.Context) error {
+// untake removes the first checkpoint of a partition that was taken before, as the object key
+// shows. If another attempt has taken the partition since, untake only says so.
+func (l *Lease) untake(ctx context.Context, key string) error {
+	_, version, err := l.bucket.Get(ctx, l.key, manifest.MaxBytes)
+	if errors.Is(err, store.ErrNotFound) || err == nil && version != l.stored {
+		return fmt.Errorf("%q was taken over by another attempt: %w", l.key, stages.ErrTaken)
+	}
+	if err == nil {
+		err = l.bucket.Delete(ctx, l.key)
+	}
+	return errors.Join(fmt.Errorf("%q was removed before this attempt took the partition, as %q shows: %s: %w", l.key, key, remedy, stages.ErrPermanent), err)
+}
+
+// take swaps in a checkpoint with the next epoch. A predecessor that lost its lock, although it lived, did not die
+// of what it fetched.
+func (l *Lease) take(ctx context.Context, before Predecessor) error {
+	lock := l.held()
+	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()
 	return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 		d.Version = l.version
 		d.Plan, d.Partition = l.Plan, l.Task.Partition
@@ -116,11 +138,13 @@ func (l *Lease) take(ctx context.Context) error {
 		d.Counter = 0
 		d.Holder = l.Attempt
 		d.Released = false
-		d.Stalled++
-		if d.Trying != nil {
-			d.Suspects = countDeath(d.Suspects, *d.Trying)
-			d.Trying = nil
+		if !robbed || d.Stalled == 0 {
+			d.Stalled++
 		}
+		if d.Trying != nil && !robbed {
+			d.Suspects = countDeath(d.Suspects, *d.Trying)
+		}
+		d.Trying = nil
 		d.LeaseMS = l.Duration.Milliseconds()
 		return nil
 	})

@@ -63,7 +63,7 @@ func TestAConflictTellsARenewalFromACheckpointThatWasPutBack(t *testing.T) {
 			}}
 			l := &Lease{Options: Options{Attempt: "new", Duration: time.Minute, Request: time.Second}, bucket: b, key: "checkpoint", clock: stages.SystemClock{}, log: slog.New(slog.DiscardHandler)}
 			l.doc, l.stored = seen, version
-			if err := l.take(t.Context()); !errors.Is(err, c.want) || l.MayWrite(time.Now()) {
+			if err := l.take(t.Context(), Predecessor{Exists: true}); !errors.Is(err, c.want) || l.MayWrite(time.Now()) {
 				t.Errorf("%v, want %v; may write: %t", err, c.want, l.MayWrite(time.Now()))
 			}
 		})

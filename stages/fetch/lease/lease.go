@@ -61,8 +61,13 @@ func (l *Lease) Key() string { return l.key }
 // Close frees the store's lock. The lease itself ends when a swap releases it, or at the end of its
 // time.
 func (l *Lease) Close() {
-	if lock := l.held(); lock != nil {
+	lock, doc := l.held(), l.Checkpoint()
+	switch {
+	case lock == nil:
+	case doc.Released || doc.Complete || doc.Holder != l.Attempt && !lock.Inherited():
 		lock.Release()
+	default:
+		lock.Abandon() // the holder of the checkpoint ended without a release
 	}
 }
 

@@ -1,0 +1,196 @@
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"sync"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// ErrChanged: an object has other bytes than its writer recorded.
+var ErrChanged = errors.New("the store is damaged")
+
+// Checked is a bucket that opens the files that a task reads. No reader gets a byte of a known
+// file before a recorded digest covers the byte: that of the whole file up to 1 MiB, else that
+// of its block. Files of formats before 4 have no blocks; Checked reads a larger one twice.
+type Checked struct {
+	store.Bucket
+	files map[string]input
+}
+
+type input struct {
+	File
+	remedy string
+}
+
+// NewChecked returns a Checked that knows no file yet.
+func NewChecked(b store.Bucket) *Checked { return &Checked{b, map[string]input{}} }
+
+// Add makes files known. An error about one of them ends with the remedy. Call Add before Open.
+func (c *Checked) Add(remedy string, files ...File) {
+	for _, f := range files {
+		c.files[f.Key] = input{f, remedy}
+	}
+}
+
+// Unwrap returns the wrapped bucket.
+func (c *Checked) Unwrap() store.Bucket { return c.Bucket }
+
+// Open implements store.Bucket. The error for a known file of another size wraps ErrChanged.
+func (c *Checked) Open(ctx context.Context, key string) (store.Object, error) {
+	f, known := c.files[key]
+	o, err := c.Bucket.Open(ctx, key)
+	if known && errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("%w, though it was recorded: %s", err, f.remedy)
+	}
+	if err != nil || !known {
+		return o, err
+	}
+	if o.Size() != f.Bytes {
+		return nil, errors.Join(f.changed("it has %d bytes, it was recorded with %d", o.Size(), f.Bytes), o.Close())
+	}
+	blocks, err := base64.RawStdEncoding.DecodeString(f.Blocks)
+	if n := (f.Bytes + BlockBytes - 1) / BlockBytes; err != nil || f.Blocks != "" && int64(len(blocks)) != n*blockSum {
+		return nil, errors.Join(fmt.Errorf("open %q: the digests of its blocks do not fit its size: %w", key, ErrCorrupt), o.Close())
+	}
+	return &checked{Object: o, file: &f, blocks: blocks}, nil
+}
+
+func (f *input) changed(format string, args ...any) error {
+	return fmt.Errorf("%q: %s: %s: %w", f.Key, fmt.Sprintf(format, args...), f.remedy, ErrChanged)
+}
+
+// checked is an object of which ReadAt returns recorded bytes only.
+type checked struct {
+	store.Object
+	file   *input
+	blocks []byte // empty: the digest of the whole file has to do
+
+	mu   sync.Mutex
+	read bool   // the whole file was read, and err says what that gave
+	body []byte // the whole file if it is small and was not read at once
+	err  error
+}
+
+// ReadAt implements io.ReaderAt.
+func (o *checked) ReadAt(p []byte, off int64) (int, error) {
+	if len(o.blocks) > 0 {
+		return o.readBlocks(p, off)
+	}
+	if off == 0 && int64(len(p)) >= o.Size() {
+		n, err := readFull(o.Object, p[:o.Size()], 0)
+		if err == nil {
+			err = o.same(sha256.Sum256(p[:n]))
+		}
+		return ended(p, n, err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.read {
+		o.body, o.err = o.readWhole()
+		o.read = o.err == nil || errors.Is(o.err, ErrChanged) // another error may pass
+	}
+	switch {
+	case o.err != nil:
+		return 0, o.err
+	case o.body != nil:
+		return bytes.NewReader(o.body).ReadAt(p, off)
+	}
+	return o.Object.ReadAt(p, off)
+}
+
+// readWhole compares the digest of the whole file. It returns the bytes of a small file.
+func (o *checked) readWhole() ([]byte, error) {
+	buf := make([]byte, min(o.Size(), 8*BlockBytes))
+	h := sha256.New()
+	for at := int64(0); at < o.Size(); {
+		n, err := readFull(o.Object, buf[:min(int64(len(buf)), o.Size()-at)], at)
+		if err != nil {
+			return nil, err
+		}
+		h.Write(buf[:n])
+		at += int64(n)
+	}
+	if err := o.same([sha256.Size]byte(h.Sum(nil))); err != nil || o.Size() > wholeBytes {
+		return nil, err
+	}
+	return buf, nil
+}
+
+func (o *checked) same(sum [sha256.Size]byte) error {
+	if got := hex.EncodeToString(sum[:]); got != o.file.SHA256 {
+		return o.file.changed("its SHA-256 is %s, %s was recorded", got, o.file.SHA256)
+	}
+	return nil
+}
+
+// scratch holds a read and the state of its hash.
+type scratch struct {
+	buf  []byte
+	hash hash.Hash
+}
+
+var scratches = sync.Pool{New: func() any { return &scratch{hash: sha256.New()} }}
+
+// readBlocks reads the blocks that hold a range, with one read.
+func (o *checked) readBlocks(p []byte, off int64) (int, error) {
+	if off < 0 || off >= o.Size() {
+		return 0, io.EOF
+	}
+	want := min(int64(len(p)), o.Size()-off)
+	first, end := off/BlockBytes, (off+want+BlockBytes-1)/BlockBytes
+	start := first * BlockBytes
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	size := min(end*BlockBytes, o.Size()) - start
+	if int64(cap(s.buf)) < size {
+		s.buf = make([]byte, size)
+	}
+	buf := s.buf[:size]
+	if _, err := readFull(o.Object, buf, start); err != nil {
+		return 0, err
+	}
+	var sum [sha256.Size]byte
+	for i, rest := first, buf; i < end; i++ {
+		block := rest[:min(BlockBytes, len(rest))]
+		s.hash.Reset()
+		s.hash.Write(block)
+		if !bytes.Equal(s.hash.Sum(sum[:0])[:blockSum], o.blocks[i*blockSum:(i+1)*blockSum]) {
+			at := i * BlockBytes
+			return 0, o.file.changed("its bytes %d to %d have another SHA-256 than was recorded", at, at+int64(len(block)))
+		}
+		rest = rest[len(block):]
+	}
+	return ended(p, copy(p[:want], buf[off-start:]), nil)
+}
+
+// readFull reads all of p. It returns io.ErrUnexpectedEOF if the object ends early.
+func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
+	n, err := r.ReadAt(p, off)
+	switch {
+	case n == len(p):
+		return n, nil
+	case err == nil || err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+// ended returns io.EOF for a read that returned less than p, as io.ReaderAt asks.
+func ended(p []byte, n int, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}

@@ -1,0 +1,166 @@
+package manifest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+)
+
+const block = manifest.BlockBytes
+
+// recorded stores body under the key k, and returns the File of other bytes.
+func recorded(t *testing.T, stored, body []byte) (store.Bucket, manifest.File) {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.CreateBytes(t.Context(), b, "k", stored); err != nil {
+		t.Fatal(err)
+	}
+	sum := manifest.NewSum()
+	for rest := body; len(rest) > 0; { // Sum must not depend on how the bytes come
+		n := min(len(rest), 300_001)
+		sum.Write(rest[:n])
+		rest = rest[n:]
+	}
+	f := sum.File()
+	f.Key = "k"
+	return b, f
+}
+
+// open opens k as f describes it, and counts the reads.
+func open(t *testing.T, b store.Bucket, f manifest.File) (store.Object, *store.Counter, error) {
+	t.Helper()
+	counter := store.Count(b)
+	c := manifest.NewChecked(counter)
+	c.Add("put it back", f)
+	o, err := c.Open(t.Context(), "k")
+	if err == nil {
+		t.Cleanup(func() { o.Close() })
+	}
+	return o, counter, err
+}
+
+func noise(n int) []byte {
+	body := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(body)
+	return body
+}
+
+func TestEveryByteThatIsReadIsTheRecordedOne(t *testing.T) {
+	for _, size := range []int{1, 1000, 2 * block, 2*block + 1, 5*block - 7} {
+		body := noise(size)
+		for _, at := range []int{-1, 0, size / 2, size - 1} {
+			stored := bytes.Clone(body)
+			if at >= 0 {
+				stored[at] ^= 4
+			}
+			b, f := recorded(t, stored, body)
+			for _, old := range []bool{false, true} {
+				if old {
+					f.Blocks = "" // as in files of older formats
+				}
+				for _, r := range [][2]int{{0, size}, {0, size + 9}, {0, 1}, {size - 1, size + 4}, {size / 3, 2 * size / 3}, {size / 2, size/2 + 1}} {
+					o, _, err := open(t, b, f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					p := make([]byte, r[1]-r[0])
+					n, err := o.ReadAt(p, int64(r[0]))
+					meets := at >= r[0] && at < r[1]
+					switch {
+					case err != nil && err != io.EOF:
+						if at < 0 || !errors.Is(err, manifest.ErrChanged) || !strings.Contains(err.Error(), `"k": its `) || !strings.Contains(err.Error(), "put it back") {
+							t.Errorf("%d bytes, %d changed, %v read: %v", size, at, r, err)
+						}
+					case meets:
+						t.Errorf("%d bytes, %d changed, old=%t: %v was read", size, at, old, r)
+					case n != min(size, r[1])-r[0] || !bytes.Equal(p[:n], body[r[0]:r[0]+n]) || (err == io.EOF) != (n < len(p)):
+						t.Errorf("%d bytes: %v gives %d bytes, %v", size, r, n, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestACheckCostsNoFurtherRead(t *testing.T) {
+	for size, ranges := range map[int][][2]int{
+		1000:         {{0, 1000}},
+		10*block + 5: {{9*block + 7, 10*block + 5}, {4, 4 * block}, {5 * block, 6 * block}},
+	} {
+		body := noise(size)
+		b, f := recorded(t, body, body)
+		o, counter, err := open(t, b, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range ranges {
+			if _, err := o.ReadAt(make([]byte, r[1]-r[0]), int64(r[0])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c := counter.Counts(); c.Gets != int64(1+len(ranges)) || c.BytesIn > int64(size) {
+			t.Errorf("%d bytes in %d ranges: %+v", size, len(ranges), c)
+		}
+	}
+}
+
+func TestALostFileAndOneOfAnotherSizeAreNotOpened(t *testing.T) {
+	b, f := recorded(t, []byte("another"), []byte("this"))
+	if _, _, err := open(t, b, f); !errors.Is(err, manifest.ErrChanged) || !strings.Contains(err.Error(), `"k": it has 7 bytes, it was recorded with 4: put it back`) {
+		t.Errorf("another size: %v", err)
+	}
+	if err := b.Delete(t.Context(), "k"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := open(t, b, f); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "though it was recorded: put it back") {
+		t.Errorf("lost: %v", err)
+	}
+	if _, err := manifest.NewChecked(b).Open(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) || strings.Contains(err.Error(), "recorded") {
+		t.Errorf("lost and never recorded: %v", err)
+	}
+}
+
+// fresh returns an empty document of d's type.
+func fresh(d manifest.Document) manifest.Document {
+	return reflect.New(reflect.TypeOf(d).Elem()).Interface().(manifest.Document)
+}
+
+func TestOlderFormatsLackProofsAndBlocks(t *testing.T) {
+	files := []manifest.File{{Key: "a", Blocks: "QUJD"}, {Key: `b",` + "\n" + ` "blocks": "kept"`}}
+	for _, d := range []manifest.Document{&manifest.Result{Task: "t", Files: files}, &manifest.Checkpoint{Plan: "p", Files: files}, &manifest.Sealed{Files: files}} {
+		for format, want := range map[int]string{2: "", 3: "checkpoint", 4: "checkpoint result"} {
+			body, err := manifest.EncodeAs(d, format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var h manifest.Header
+			if err := json.Unmarshal(body, &h); err != nil {
+				t.Fatal(err)
+			}
+			err = manifest.Decode("k", body, fresh(d))
+			proof := bytes.Contains(body, []byte("\n \"proof\": "))
+			blocks := bytes.Count(body, []byte("\"blocks\": \"QUJD\""))
+			if err != nil || h.Format != format || proof != strings.Contains(want, h.Kind) || (blocks == 1) != (format == 4) || !bytes.Contains(body, []byte(`kept`)) {
+				t.Errorf("%s of format %d: %v\n%s", h.Kind, format, err, body)
+			}
+			if !proof {
+				continue
+			}
+			if err := manifest.Decode("k", bytes.Replace(body, []byte(`"a"`), []byte(`"c"`), 1), fresh(d)); !errors.Is(err, manifest.ErrCorrupt) {
+				t.Errorf("a changed %s of format %d: %v", h.Kind, format, err)
+			}
+		}
+	}
+}

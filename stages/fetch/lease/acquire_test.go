@@ -1,0 +1,93 @@
+package lease
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+func directory(t *testing.T) (*dirstore.Store, string) {
+	t.Helper()
+	root := t.TempDir()
+	d, err := dirstore.Open(root, dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, root
+}
+
+var opt = Options{
+	Task: stages.Task{Stage: stages.Fetch, Crawl: "2026-11"}, Plan: "p", Attempt: "new", Duration: time.Minute, Request: time.Second,
+}
+
+func acquire(t *testing.T, b store.Bucket) (*Lease, error) {
+	t.Helper()
+	l, _, err := Acquire(t.Context(), &stages.Env{Bucket: b, Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler)}, opt)
+	if err == nil {
+		t.Cleanup(l.Close)
+	}
+	return l, err
+}
+
+// TestACheckpointThatIsRemovedDuringATakeIsMissed lets another attempt take and mark the partition,
+// and somebody remove its checkpoint, after a newcomer found none.
+func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
+	d, _ := directory(t)
+	b := &between{Bucket: d, swap: 1, do: func() {
+		if _, err := manifest.Create(t.Context(), d, layout.Taken("2026-11", 0, 0), &manifest.Taken{Plan: "p"}); err != nil {
+			t.Error(err)
+		}
+	}}
+	for n := range 2 { // the second attempt finds no checkpoint either
+		if _, err := acquire(t, b); !errors.Is(err, stages.ErrPermanent) {
+			t.Errorf("attempt %d: %v", n, err)
+		}
+		if there, err := manifest.Exists(t.Context(), d, layout.Checkpoint("2026-11", 0, 0)); err != nil || there {
+			t.Errorf("attempt %d leaves a checkpoint: %t, %v", n, there, err)
+		}
+	}
+}
+
+// TestOnlyADeathCountsAsOne compares a predecessor that died with one whose lock was removed.
+func TestOnlyADeathCountsAsOne(t *testing.T) {
+	key := layout.Checkpoint("2026-11", 0, 0)
+	for _, died := range []bool{true, false} {
+		d, root := directory(t)
+		before := manifest.Checkpoint{Plan: "p", Epoch: 3, Holder: "old", Stalled: 2, Trying: &manifest.Trying{Row: 7}}
+		if _, err := manifest.Swap(t.Context(), d, key, &before, ""); err != nil {
+			t.Fatal(err)
+		}
+		lock, ok, err := d.Lock(key)
+		if err != nil || !ok {
+			t.Fatal(ok, err)
+		}
+		if died {
+			lock.Abandon()
+		} else {
+			t.Cleanup(lock.Release)
+			if err := os.RemoveAll(filepath.Join(root, store.Reserved)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l, err := acquire(t, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stalled, suspects := 2, 0
+		if died {
+			stalled, suspects = 3, 1
+		}
+		if now := l.Checkpoint(); now.Stalled != stalled || len(now.Suspects) != suspects || now.Trying != nil {
+			t.Errorf("died=%t: %d without progress, suspects %v, trying %v", died, now.Stalled, now.Suspects, now.Trying)
+		}
+	}
+}

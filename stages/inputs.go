@@ -1,0 +1,50 @@
+package stages
+
+import (
+	"fmt"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Checked wraps b for a reader of an input. Everything that reads committed files opens them
+// through such a bucket, so the reader gets only bytes that the files' writers recorded.
+func Checked(b store.Bucket, in *Input) *manifest.Checked {
+	c := manifest.NewChecked(b)
+	if in.Plan != nil {
+		const remedy = "nothing can make it again: restore it from a copy"
+		for _, p := range in.Plan.Partitions {
+			c.Add(remedy, p.File)
+			if p.Spellings != nil {
+				c.Add(remedy, *p.Spellings)
+			}
+		}
+		if f := in.Plan.RefusedFile; f != nil {
+			c.Add(remedy, *f)
+		}
+	}
+	for stage, results := range in.Results {
+		for _, r := range results {
+			if r != nil {
+				for _, f := range r.Files {
+					c.Add(RemedyFor(stage, in.Task.Crawl, f), f)
+				}
+			}
+		}
+	}
+	for _, s := range in.Earlier {
+		c.Add(RemedyFor(Publish, s.Crawl, manifest.File{}), s.Files...)
+	}
+	return c
+}
+
+// RemedyFor returns the remedy for a lost or changed file that a stage of a crawl lists. The fetch
+// stage of a reparse also lists files of the crawl that fetched.
+func RemedyFor(s Stage, crawl string, f manifest.File) string {
+	if s == Fetch && !(layout.IsReparse(crawl) && strings.HasPrefix(f.Key, layout.CrawlDir(crawl))) {
+		return "fetched data cannot be made again: restore it from a copy"
+	}
+	return fmt.Sprintf("restore it from a copy, or rebuild it with `crawlbatch retry --month %s --rebuild`", crawl)
+}
