@@ -125,8 +125,8 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 	return made, counts, err
 }
 
-// freezeNow freezes now as the clock for planning a round, unless another process has already
-// frozen a clock later than before. freezeNow returns the frozen clock.
+// freezeNow freezes now as the clock for planning a round, unless the ledger has a clock that is
+// later than before. freezeNow returns the frozen clock.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
@@ -272,8 +272,8 @@ func (r PlanRequest) replaceCrawl(ctx context.Context, c *manifest.Crawl, digest
 	}
 }
 
-// discard removes a plan that was not chosen if its round has started, because nobody can choose
-// the plan any more.
+// discard removes a plan that was not chosen, if the round has started. After the start, nobody can
+// choose the plan.
 func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
 	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
 	if err != nil {

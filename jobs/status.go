@@ -138,7 +138,7 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	}
 }
 
-// losses adds all lost objects that the ledger and the head name to s, without repetition.
+// losses adds to s all lost objects that the ledger or the head names, without repetition.
 func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {

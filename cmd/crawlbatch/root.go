@@ -54,7 +54,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 }
 
 // exitCode maps err to the process's exit status. In a pod, a usage error exits like a permanent
-// failure. The status of usage errors is also that of a Go crash, and Kubernetes retries crashes.
+// failure. Kubernetes would retry a usage error, because a Go crash exits with the same status.
 func (c *common) exitCode(err error) int {
 	if code := exitCode(err); code != exitUsage || os.Getenv(k8s.PodName) == "" {
 		return code

@@ -6,7 +6,7 @@ import (
 )
 
 // Adopt checks that later differs from the frozen config c only in keys that a running crawl may
-// change. The error names the first key that may not differ but does. A key that was added after
+// change. The error names the first key whose difference is not allowed. A key that was added after
 // the crawl was planned counts as equal if later leaves it at its default.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {

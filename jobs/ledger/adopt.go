@@ -209,9 +209,9 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 // several processes at once. Adopt does nothing for crawls that have a ledger.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
-// Next, Adopt writes the ledger, and finally the crawl's name into the head. An adoption was
-// therefore interrupted if crawl.json has the new format and adopted_from, but the head does not
-// name the crawl.
+// Adopt writes the ledger after these documents, and the crawl's name in the head last. An adoption
+// was therefore interrupted if crawl.json has the new format and adopted_from, but the head does
+// not name the crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	head, _, err := LoadHead(ctx, b)
 	if err != nil {

@@ -15,9 +15,9 @@ import (
 // ConfigInForce returns two configs. The first config is the config that the crawl froze. The
 // second config is the base on which a process applies its own --config and flags. If settings is
 // not empty, the second config is the config under the key settings, which a driver stored for its
-// pods. If settings is empty, the second config is the frozen config. In both cases the second
-// config has the crawl's newest politeness. If the newest politeness is lost, the second config has
-// the frozen politeness, and the error is a ledger.Lost.
+// pods. If settings is empty, the second config is the frozen config. The second config always has
+// the crawl's newest politeness. If the newest politeness is lost, the second config has the frozen
+// politeness, and the error is a ledger.Lost.
 func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
 	if err != nil {

@@ -74,8 +74,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return history(ctx, b, crawl, math.MaxInt)
 }
 
-// history returns the sealed rounds of a crawl before a round, after the rounds of the crawls that
-// this crawl continues.
+// history returns the sealed rounds of a crawl that are older than round before. The rounds of the
+// crawls that this crawl continues come first.
 func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}

@@ -78,7 +78,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				})
 			}
 			beganWith(format)
-			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 needs a second round for the links; the number of rounds equals the format
+			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format is also the number of rounds, because format 2 needs a second round for the links
 				t.Fatal(err)
 			}
 			l.verify(t, true)
@@ -104,9 +104,9 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				}
 			}
 			if format == 1 {
-				want = denied // a round that begins today denies the same URLs
+				want = denied // a round of the present format denies the same URLs
 			}
-			if format == 1 { // the round begins today with a plan of the older version
+			if format == 1 { // the case of a round that begins today with a plan of the older version
 				key := filepath.Join(l.dir, layout.PlanManifest(testCrawl, 0, p.ID))
 				body, err := os.ReadFile(key)
 				if err != nil {

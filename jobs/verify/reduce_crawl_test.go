@@ -200,7 +200,7 @@ func copyCrawl(t *testing.T) *damaged {
 	return &damaged{t: t, dir: own, b: b, a: audit.New(audit.Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
 }
 
-// load returns a round in its state at the first call of load.
+// load returns a round. The documents are read only at the first call of load.
 func (d *damaged) load(number int) *audit.Round {
 	d.t.Helper()
 	if d.rounds == nil {
@@ -242,7 +242,7 @@ func (d *damaged) clean(invariant int) {
 	}
 }
 
-// looked returns how many items a check read.
+// looked returns the number of items that a check has read.
 func (d *damaged) looked(check string) int64 {
 	d.t.Helper()
 	for _, c := range d.a.Report().Checked {

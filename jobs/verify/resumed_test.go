@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again. Each attempt must take
-// over the rules of robots.txt, the pace and the outcomes from the previous attempt.
+// TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again. Every later attempt must
+// take over the rules of robots.txt, the pace and the outcomes from the previous attempt.
 func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -30,7 +30,7 @@ type crawlLab struct {
 	driver *jobs.Driver
 }
 
-// simwebLab is a planned crawl of a synthetic web that is served until the test ends.
+// simwebLab is a planned crawl of a synthetic web which a server serves until the test ends.
 type simwebLab struct {
 	*crawlLab
 	web *simweb.Web

@@ -2,18 +2,18 @@
 // stored data alone.
 //
 // In: a store and a crawl. Out: a violation for each broken invariant, with the object and the row,
-// and the amount that each check read.
+// and the number of items that each check read.
 //
-// Package audit first reads the documents (crawl, plans, inputs, results, seals) and looks for
+// First, package audit reads the documents (crawl, plans, inputs, results, seals) and looks for
 // every file that the documents list. Package audit reports each unreadable file once, and the
-// checks skip unreadable files. After the reading, the checks run side by side. Checks of the map
-// side (fetchcheck) run by partition, checks of the reduce side (reducecheck) by round. In an
-// unfinished round, the checks cover the committed results and checkpoints. The crawl may continue
-// during the audit.
+// checks skip unreadable files. The checks run side by side after package audit has read the
+// documents. Checks of the map side (fetchcheck) run by partition, checks of the reduce side
+// (reducecheck) by round. In an unfinished round, the checks cover the committed results and
+// checkpoints. The crawl may continue during the audit.
 //
-// Verify never writes to the store. Memory is bounded: rows are streamed, and rows that must be
-// joined are sorted on local disk. An error means that the audit was impossible. All faults of the
-// data are violations. The report does not depend on the number of checks that run at the same
+// The package never writes to the store. Memory is bounded: rows are streamed, and rows that must
+// be joined are sorted on local disk. An error means that the audit was impossible. All faults of
+// the data are violations. The report does not depend on the number of checks that run at the same
 // time. The package imports audit, fetchcheck and reducecheck.
 package verify
 

@@ -17,14 +17,16 @@ import (
 // errFault means that a stage panicked.
 var errFault = errors.New("fault in the program")
 
-// Time limits for writing the record of an attempt. A task that has to stop has little time left.
+// These constants limit the time for writing the record of an attempt. A task that has to stop has
+// little time left.
 const (
 	recordWithin   = 30 * time.Second
 	recordStopping = 5 * time.Second
 )
 
-// createWithin limits one write while the store does not answer, in addition to the time for its
-// bytes. After createWithin, the attempt either waits or leaves the write to a later attempt.
+// createWithin limits one write while the store does not answer, in addition to the time for the
+// transfer of its bytes. After createWithin, the attempt either waits or leaves the write to a
+// later attempt.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -65,7 +67,7 @@ func classOf(err error) string {
 		return manifest.ClassDone
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
-	// If a full disk or a silent store caused an interruption, the cause is the class.
+	// A full disk or a silent store decides the class, even if it led to an interruption.
 	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):
@@ -101,7 +103,7 @@ func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest
 		machine, _ = os.Hostname()
 	}
 	a := manifest.Attempt{
-		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339Nano), // makes each body unique
+		Header: manifest.Header{Version: r.Version}, Task: t.String(), At: r.Clock.Now().UTC().Format(time.RFC3339Nano), // the time makes each record's body unique
 		Class: class, Machine: machine, Usage: &u,
 	}
 	if err != nil {

@@ -46,7 +46,7 @@ func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
 		t.Fatalf("recorded as %+v", a)
 	}
 	u := *a[0].Usage
-	// The usage does not count the PUT of the record itself.
+	// The recorded usage does not count the PUT of the record itself.
 	if u.Gets != after.Gets-before.Gets || u.Puts != after.Puts-before.Puts-1 || u.BytesRead != after.BytesIn-before.BytesIn {
 		t.Errorf("usage %+v; the store saw %+v, then %+v", u, before, after)
 	}

@@ -109,8 +109,8 @@ func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, er
 	return append(rebuilt, key), nil
 }
 
-// absent returns an error if one of the files exists. Nothing tells whether the existing file or
-// the recreated file is right.
+// absent returns an error if one of the files exists. If a file exists, nothing tells whether the
+// existing or the recreated file is right.
 func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 	for _, f := range files {
 		o, err := r.Bucket.Open(ctx, f.Key)
@@ -125,8 +125,8 @@ func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 	return nil
 }
 
-// encodedAs encodes a result in the format that gives the wanted digest. An older version may have
-// written an older format.
+// encodedAs encodes a result in the format that gives the wanted digest. An older version of
+// crawlbatch may have written the result in an older format.
 func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	for format := schema.FormatVersion; format > 0; format-- {
 		body, err := manifest.EncodeAs(result, format)

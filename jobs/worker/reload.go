@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch"
 )
 
-// Reloads passes new politeness to fetch tasks that run or start later. The zero value is ready to
-// use.
+// Reloads passes new politeness to fetch tasks that run or start later. The zero value of Reloads
+// is ready to use.
 type Reloads struct {
 	mu     sync.Mutex
 	latest *fetch.Revision
@@ -42,7 +42,7 @@ func (r *Reloads) subscribe() (<-chan fetch.Revision, func()) {
 	}
 }
 
-// offer puts the newest value into the channel without waiting for its reader.
+// offer puts the newest value into the channel without waiting for the reader of the channel.
 func offer(task chan fetch.Revision, c fetch.Revision) {
 	select {
 	case <-task:

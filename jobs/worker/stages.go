@@ -40,7 +40,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if r.GiveUp { // a task that gives up requests nothing, but its result would hide the loss of checkpoints
+	if r.GiveUp { // giving up needs no claim, but the result would hide lost checkpoints
 		err = roundstate.CheckFetched(ctx, r.Bucket, p)
 	} else {
 		err = roundstate.Claim(ctx, r.Bucket, p, r.ledgers())
@@ -148,7 +148,7 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 }
 
 // UserAgent returns the user agent of requests. Without a configured user agent, UserAgent returns
-// the program's own, which only crawls without public hosts may use.
+// the program's own agent, which only crawls without public hosts may use.
 func UserAgent(c *config.Config, version string) string {
 	if c.UserAgent != "" {
 		return c.UserAgent
@@ -156,7 +156,7 @@ func UserAgent(c *config.Config, version string) string {
 	return "crawlbatch/" + version
 }
 
-// Politeness converts the politeness section for the fetch stage.
+// Politeness converts the config section politeness for the fetch stage.
 func Politeness(c *config.Config) polite.Config {
 	p := polite.Default()
 	p.Delay = c.Politeness.Delay.Std()

@@ -30,7 +30,7 @@ func TestTypesThatAreStored(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType, body string
 		store, skip             []string
-		refused, wanted         bool // refused: by the head alone; wanted: by the first bytes
+		refused, wanted         bool // expected decisions: refused after the head; wanted after the first bytes
 	}{
 		{"HTML", "text/html; charset=utf-8", "<p>", nil, nil, false, true},
 		{"HTML of no type", "", "<html>", nil, nil, false, true},

@@ -28,8 +28,8 @@ type PolitenessUpdates struct {
 	Tasks   Reloads // the fetch tasks of this process get new politeness from Tasks
 }
 
-// Publish makes the politeness of c the crawl's newest revision and passes it to the running tasks.
-// file is the source of c.
+// Publish makes the politeness of c the crawl's newest revision and passes the politeness to the
+// running tasks. file is the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
 	// The store comes first, because an attempt that takes over a task must not be less polite than
 	// the task was.
@@ -47,7 +47,7 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 // StillInForce is the log message about a file that changes nothing.
 const StillInForce = "the old politeness holds"
 
-// Refused logs why the politeness of file is not published. For a nil error it logs nothing.
+// Refused logs why the politeness of file is not published. For a nil error, Refused logs nothing.
 func (u *PolitenessUpdates) Refused(file string, err error) {
 	if err != nil {
 		u.Log.Error(StillInForce, "file", file, "error", strings.Join(strings.Fields(err.Error()), " "))
@@ -62,8 +62,8 @@ const followEvery = 3 * time.Second
 // missing file changes nothing. Follow logs an invalid file once and keeps the old politeness. If
 // the store does not answer, Follow tries again.
 func (u *PolitenessUpdates) Follow(ctx context.Context, file string) {
-	var done []byte // the content that was published or refused
-	logged := ""    // the error logged last
+	var done []byte // content of the file that was last published or refused
+	logged := ""    // text of the error that was logged last
 	for {
 		body, err := os.ReadFile(file)
 		if err == nil && !bytes.Equal(body, done) {

@@ -19,7 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// rounds is a clock whose sleeps last until the test begins the next round of the loop.
+// rounds is a clock for the loop of Follow. Each sleep lasts until the test starts the next round
+// of the loop.
 type rounds struct {
 	slept chan time.Duration
 	next  chan struct{}
@@ -41,7 +42,7 @@ func (r *rounds) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// failingSwaps is a store that fails the first swaps, as many as the test says.
+// failingSwaps is a store that fails a given number of swaps.
 type failingSwaps struct {
 	store.Bucket
 	swaps int
@@ -85,11 +86,11 @@ func TestAPolitenessFileIsFollowed(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name     string
-		write    string // "" leaves the file unchanged
+		write    string // new content of the file; "" leaves the file unchanged
 		away     int    // number of swaps that the store fails
 		revision int
 		delay    time.Duration
-		errors   int // errors logged so far
+		errors   int // expected number of logged errors so far
 	}{
 		{name: "there is no file", revision: 0},
 		{name: "it comes", write: "politeness: {delay: 3s}", revision: 1, delay: 3 * time.Second},

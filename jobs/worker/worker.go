@@ -2,9 +2,9 @@
 // once.
 //
 // In: a task and a store. Out: the task's result under its fixed key, or a record of the attempt's
-// failure. Pods and the local executor use it. Any process may run any task at any time, and the
-// store decides which result counts. The package imports jobs/config, jobs/roundstate, every stage,
-// planner and formats.
+// failure. Pods and the local executor use the package. Any process may run any task at any time,
+// and the store decides which result counts. The package imports jobs/config, jobs/roundstate,
+// every stage, planner and formats.
 package worker
 
 import (

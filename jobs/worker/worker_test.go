@@ -108,7 +108,7 @@ func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 
 func TestAFaultInAStageFailsItsTaskNotTheProcess(t *testing.T) {
 	r, _ := started(t)
-	r.Config = nil // every stage needs a config
+	r.Config = nil // a missing config makes every stage panic
 	for n := range 2 {
 		done(t, r.Bucket, task(stages.Merge, n))
 	}

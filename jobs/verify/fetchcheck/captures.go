@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// located holds the place and the description of a record, as a row states them.
+// located holds the place and the description of a record, taken from a row.
 type located struct {
 	File    string         `parquet:"warc_filename"`
 	Offset  int32          `parquet:"warc_record_offset"`
@@ -42,7 +42,7 @@ func (l *located) noArchive() bool {
 	return slices.ContainsFunc(strings.Split(l.Robots, ","), func(d string) bool { return d == "noarchive" || d == "nocache" })
 }
 
-// payloadAt is the place of a revisit's payload, from the revisit's row.
+// payloadAt is the place of a revisit's payload, taken from the revisit's row.
 type payloadAt struct {
 	PayloadFile   string `parquet:"payload_warc_filename,optional"`
 	PayloadOffset int32  `parquet:"payload_warc_record_offset,optional"`
@@ -63,7 +63,7 @@ type mention struct {
 	Table string // key of the file that holds the row
 }
 
-// The kinds of mentions.
+// These are the kinds of mentions.
 const (
 	ofCapture int32 = iota
 	ofPayload       // the mention is the payload of a revisit
@@ -77,7 +77,7 @@ func compareMentions(a, b *mention) int {
 
 // recordsAreWhereRowsSay reads a partition's rows about records in the order of WARC file and
 // offset. The rows are captures and rows that point to captures. The check also reads the index
-// beside each file.
+// beside each WARC file.
 func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	fetched := r.Fetched(n)
 	if fetched == nil {
@@ -195,7 +195,8 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 			return err
 		}
 	}
-	// Files that no row names may contain responses whose rows were lost in a crash.
+	// walk also reads files that no row names, because a crash may have lost the rows of responses
+	// in them.
 	for _, key := range slices.Sorted(maps.Keys(c.warcs)) {
 		if err := c.enter(ctx, key); err != nil {
 			return err
@@ -207,7 +208,7 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 // atPlace holds the rows about one record.
 type atPlace struct {
 	offset  int32
-	capture mention             // the capture of the record; zero if the partition has none
+	capture mention             // the capture of the record; zero if the partition has no capture of the record
 	payload mention             // the last revisit whose payload is in the record
 	revisit map[uint64]struct{} // hashes of the URLs of all revisits whose payload is in the record
 }
@@ -295,7 +296,7 @@ func (c *archive) point(m *mention, p *atPlace) {
 
 // payload checks the record that contains the payload of a revisit.
 func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
-	same := p.payload.Length == m.Length && p.payload.Digest == m.Digest // another revisit has the same payload
+	same := p.payload.Length == m.Length && p.payload.Digest == m.Digest // true: an earlier revisit has the same payload
 	if p.revisit == nil {
 		p.revisit = map[uint64]struct{}{}
 	}

@@ -18,7 +18,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	w := warc.NewWriter(&file)
 	cases := []struct {
 		name, block string
-		reason      warc.Truncation // reason for truncation in the record
+		reason      warc.Truncation // the record's reason for leaving out content
 		row         located
 		want        string // part of the expected problem; "" if no problem is expected
 	}{

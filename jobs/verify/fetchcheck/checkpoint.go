@@ -70,7 +70,7 @@ func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if err != nil || witness == "" {
 		return err // the task has not begun
 	}
-	there, err := manifest.Exists(ctx, a.Bucket, key) // the task may have begun meanwhile
+	there, err := manifest.Exists(ctx, a.Bucket, key) // the task may have begun during the audit
 	if err == nil && !there {
 		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is missing, though %q was written after it: %s", witness, remedy)
 	}
@@ -84,7 +84,7 @@ func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manif
 	if err != nil || evidence == "" {
 		return err
 	}
-	now, _, err := manifest.Load(ctx, a.Bucket, key, &manifest.Checkpoint{}) // an attempt may have swapped the checkpoint meanwhile
+	now, _, err := manifest.Load(ctx, a.Bucket, key, &manifest.Checkpoint{}) // an attempt may have swapped the checkpoint during the audit
 	if err == nil && now == version {
 		a.Wrong(checkpoints, r.Number, audit.At{Object: key}, "it is not the partition's last checkpoint: %s: an older one was put back: %s", evidence, remedy)
 	}
@@ -99,7 +99,7 @@ func taskOf(r *audit.Round, n int) stages.Task {
 }
 
 // recordedRows counts the planned rows that a checkpoint records, and returns the problem of a
-// wrong checkpoint. The count is negative if the checkpoint belongs to another partition.
+// checkpoint that is wrong. The count is negative if the checkpoint belongs to another partition.
 func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)

@@ -8,7 +8,7 @@ package fetchcheck
 
 import "crawlbatch.io/crawlbatch/jobs/verify/audit"
 
-// The checks, by invariant.
+// These are the checks, ordered by invariant.
 var (
 	checkpoints = audit.Check{Invariant: 0, Name: "checkpoints", Of: "checkpoints"}
 

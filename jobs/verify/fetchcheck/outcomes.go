@@ -34,8 +34,8 @@ type planned struct {
 }
 
 // everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches,
-// first by the plan's row and then by URL. In an unfinished partition, exactly the URLs that the
-// checkpoint records must have an outcome.
+// first by the number of the plan's row and then by URL. In an unfinished partition, exactly the
+// URLs that the checkpoint records must have an outcome.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	result := r.Fetched(n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)

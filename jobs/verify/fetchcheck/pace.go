@@ -14,7 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rounding is the largest change of the gap between two times when both are cut to milliseconds.
+// rounding is the largest change of the gap between two times, in milliseconds, if both times are
+// cut to milliseconds.
 const rounding = 1
 
 // paced is the part of a row of requests that invariant 3 needs.
@@ -32,8 +33,8 @@ func comparePaced(a, b *paced) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
 }
 
-// delaysAreKept reads the requests to each host of a partition in the order of their starts. The
-// later row of two consecutive requests records the delay that applied.
+// delaysAreKept reads the requests to each host of a partition in the order of their start times.
+// The later row of two consecutive requests records the delay that applied.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	keys, sorted := r.Files(stages.FileRequests, "", n)
 	if len(keys) == 0 || a.Broken(keys...) {
@@ -102,7 +103,7 @@ func (p *pacing) walk(rows iter.Seq2[paced, error]) error {
 	return nil
 }
 
-// gap compares the time between two requests with the delay that applied.
+// gap compares the time between two requests with the recorded delay.
 func (p *pacing) gap(before, q *paced) {
 	if gap := q.Start - before.Start; gap < q.DelayMS-rounding {
 		p.wrong(delayKept, q, "it was sent %d ms after %s, the delay in force was %d ms (epochs %d and %d)", gap, before.URL, q.DelayMS, before.Epoch, q.Epoch)
@@ -180,8 +181,8 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to out: the first request if later is
-// true, otherwise the last request. addEdges needs a few hundred bytes of memory for each host.
+// addEdges adds one request for each host of a partition to out. If later is true, this is the
+// first request, otherwise the last. addEdges needs a few hundred bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
 	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {

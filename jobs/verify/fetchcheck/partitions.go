@@ -21,8 +21,8 @@ func comparePlaced(a, b *placed) int {
 	return cmp.Or(strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL), cmp.Compare(a.Partition, b.Partition))
 }
 
-// everyDomainIsInOnePartition looks for domains and URLs that the round plans in two partitions,
-// and for URLs that one partition plans twice. With a sample, the check covers only some domains.
+// everyDomainIsInOnePartition looks for domains and URLs in two partitions of the round, and for
+// URLs that occur twice in one partition. With a sample, the check covers only some domains.
 func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	rows, err := table.NewSorter(a.Scratch, comparePlaced, 4*audit.SortMemory)
 	if err != nil {

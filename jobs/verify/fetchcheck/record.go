@@ -20,8 +20,8 @@ type whole struct {
 	warc.Summary
 }
 
-// record reads the record that a mention names. problem is the record's own fault. For a record
-// without a fault, problem is the result of check.
+// record reads the record that a mention names. problem is the record's own fault. If the record
+// has no fault, problem is the result of check.
 func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil
@@ -97,8 +97,8 @@ func holds(r whole, digest string) string {
 }
 
 // withholds says why a record does not mark its content as withheld (noarchive). withholds returns
-// "" if the record marks its content as withheld. Only records of format 1 have a digest, which is
-// that of the sent payload.
+// "" if the record marks its content as withheld. Only records of format 1 have a digest, the
+// digest of the sent payload.
 func withholds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:

@@ -184,7 +184,7 @@ func (j *judge) deniedNow(url, rule string) {
 		fmt.Sprintf("%s by %q", url, rule))
 }
 
-// staleSlack is the largest difference between the clocks of two machines that is accepted.
+// staleSlack is the largest accepted difference between the clocks of two machines.
 const staleSlack = 2 * time.Minute
 
 // robotsFor finds the robots.txt that applied to a request. robotsFor reports a request without a
@@ -213,7 +213,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 		}
 		switch {
 		case !f.liesAt(q.File, q.Offset):
-			continue // another response has the same bytes
+			continue // the row may mean another response with the same bytes
 		case j.RobotsTTL > 0 && q.Start-f.Start > (j.RobotsTTL+staleSlack).Milliseconds()+int64(2*grace):
 			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", time.Duration(q.Start-f.Start)*time.Millisecond, f, j.RobotsTTL)
 			return nil, false, nil
@@ -283,7 +283,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 		if !denied || !*f.Allowed {
 			continue
 		}
-		// The planned URL was allowed, but it redirected to a URL that is denied.
+		// robots.txt allowed the planned URL, but the planned URL redirected to a denied URL.
 		if target, rule, ok := deniedRedirect(f.Error, f.Detail); ok {
 			key, spelling, err := j.files.canon.Spelled(target, "")
 			if err != nil {
@@ -299,8 +299,8 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 }
 
 // deniedRedirect returns the target of a redirect that robots.txt denied, and the rule.
-// deniedRedirect reads both from error_detail, or for rows of format 1 from error. deniedRedirect
-// ignores text that was cut.
+// deniedRedirect reads target and rule from error_detail, or for rows of format 1 from error.
+// deniedRedirect ignores text that was cut.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
@@ -313,8 +313,8 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// verdict looks for a robots.txt of the URL's origin that gives this verdict. spelling is the URL's
-// spelling in a redirect, or "" if the spelling equals url.
+// verdict looks for a robots.txt of the URL's origin that gives the verdict of the row. spelling is
+// the URL's spelling in a redirect, or "" if the spelling equals url.
 func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &spellings{}}
 }
 
-// names makes a request name the last record of a robots.txt before the request that has the
-// request's digest.
+// names makes a request name a robots.txt. This is the last record before the request with the
+// digest in the request.
 func (j *judge) names(q *asked) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {
@@ -238,7 +238,7 @@ func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 	}
 }
 
-// FuzzIndex reads any bytes as a CDXJ index.
+// FuzzIndex reads arbitrary bytes as a CDXJ index.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte(`com,a)/ 20261121000000 {"url":"http://a.com/","digest":"X","length":"10","offset":"5","filename":"w"}` + "\n"))
 	f.Fuzz(func(t *testing.T, body []byte) {

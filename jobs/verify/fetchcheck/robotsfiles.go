@@ -61,8 +61,8 @@ func (f *robotsResponse) place() string {
 	return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset)
 }
 
-// liesAt reports whether the response's record is at this place. file is empty for a response that
-// is not stored.
+// liesAt reports whether the response's record is at the given place. file is empty for a response
+// that is not stored.
 func (f *robotsResponse) liesAt(file string, offset int32) bool {
 	if f.capture == nil {
 		return file == ""
@@ -84,7 +84,7 @@ type robotsFiles struct {
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
-	// carried has, for each origin, the responses of earlier rounds that this round began with.
+	// carried has, for each origin, the responses that this round took over from earlier rounds.
 	// lost has the origins whose carried response is unreadable. The check reports each unreadable
 	// response once, and does not judge requests to origins in lost.
 	carried map[string][]*robotsResponse
@@ -162,9 +162,10 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// before lists the conclusive responses to an origin's robots.txt that came before a request of an
-// epoch, newest first. Responses of a higher epoch are later, even if the machines' clocks
-// disagree. Responses carried over from an earlier round are older than all epochs.
+// before lists the conclusive responses to an origin's robots.txt that came before the request at
+// start of the given epoch, newest first. Responses of a higher epoch are later, even if the
+// machines' clocks disagree. Responses carried over from an earlier round are older than all
+// epochs.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -291,7 +292,7 @@ type carriedRow struct {
 type fetchTask struct{ round, partition int }
 
 // loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
-// working file only tells the places of these responses. A response counts only if the earlier
+// working file only tells the places of carried responses. A response counts only if the earlier
 // round records it as a response to the origin's robots.txt, possibly after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	from := map[fetchTask]map[carriedRow]bool{}
@@ -301,7 +302,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 		}
 		crawl, number, partition, ok := layout.ParseWARC(row.File)
 		if !ok || crawl != s.FetchedIn() || row.Outcome != "" || number >= s.round.Number {
-			continue // the round requested this robots.txt itself
+			continue // the round itself requested the robots.txt of this origin
 		}
 		t := fetchTask{number, partition}
 		if from[t] == nil {
@@ -327,7 +328,7 @@ func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRo
 		r = r.Before
 	}
 	if r == nil || r.Number != t.round || r.Fetched(t.partition) == nil {
-		s.lose(rows) // the faults of these results were already reported
+		s.lose(rows) // the unreadable results are already reported
 		return nil
 	}
 	requests, _ := r.Files(stages.FileRequests, "", t.partition)

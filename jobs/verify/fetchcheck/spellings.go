@@ -19,8 +19,8 @@ import (
 
 // spellings holds the spellings of a partition's URLs that are not canonical. robots.txt must have
 // allowed each spelling. The plan lists the spellings of planned URLs and of other known URLs. The
-// spellings in redirects come from the stored responses. Memory holds the spellings of planned URLs
-// and of redirect targets, and about 150 bytes for each followed redirect.
+// spellings in redirects come from the stored responses. In memory, spellings keeps the spellings
+// of planned URLs and of redirect targets, and about 150 bytes for each followed redirect.
 type spellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
@@ -123,7 +123,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 	return s, nil
 }
 
-// loadKnown reads the spellings of targets of redirects that were not planned. loadKnown first adds
+// loadKnown reads the spellings of redirect targets that were not planned. loadKnown first adds
 // denied targets to targets.
 func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
@@ -164,11 +164,11 @@ type redirectRecord struct {
 	robotsCapture
 	of redirectOf
 	to urlkey.Key
-	as string // spelling
+	as string // spelling of the redirect's target
 }
 
 // followed reads the targets of redirects from the stored responses. An unreadable response has no
-// target, and recordsAreWhereRowsSay reports it.
+// target. recordsAreWhereRowsSay reports the response.
 func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[sent]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
 	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
 	defer archive.Close()

@@ -44,9 +44,9 @@ func comparePageFacts(a, b *pageFact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// ClustersAreTheComponents groups the pages by the definition in package dedup, without using its
-// code. ClustersAreTheComponents compares the groups with every row of duplicates, with the columns
-// that publish fills, and with the representatives that later rounds will read.
+// ClustersAreTheComponents groups the pages by the definition in package dedup, without the code of
+// dedup. ClustersAreTheComponents compares the groups with every row of duplicates, with the
+// columns that publish fills, and with the representatives that later rounds will read.
 //
 // The check reads pages twice in the same order. The first pass reads fingerprints and digests and
 // computes the components. The components stay in memory, with about 80 bytes for each page and
@@ -125,8 +125,8 @@ func (d *dedupCheck) run(ctx context.Context) error {
 	return d.judge(ctx)
 }
 
-// read numbers the pages that have a text. Sealed representatives come first, the oldest before
-// newer ones, and then the round's pages by bucket.
+// read numbers the pages that have a text. Sealed representatives come first, from oldest to
+// newest. The round's pages follow, ordered by bucket.
 func (d *dedupCheck) read(ctx context.Context) error {
 	for p, err := range d.sealedTexts(ctx) {
 		if err != nil {
@@ -207,7 +207,7 @@ func (d *dedupCheck) wrong(key, url, format string, args ...any) {
 	d.a.Wrong(clustersMatch, d.r.Number, audit.URL(key, url), format, args...)
 }
 
-// sealedOf returns the crawl and round that an age of a representative names.
+// sealedOf returns the crawl and the round of a representative of the given age.
 func (d *dedupCheck) sealedOf(age int) (crawl string, round int) {
 	if age < len(d.r.Earlier) {
 		return d.r.Earlier[age].Crawl, d.r.Earlier[age].Round

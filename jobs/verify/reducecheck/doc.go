@@ -1,5 +1,5 @@
-// Package reducecheck checks invariants 5 to 7 of the reduce side: clusters, link targets and
-// states of URLs, and recomputed results.
+// Package reducecheck checks invariants 5 to 7 of the reduce side (clusters, link targets and
+// states of URLs, and recomputed results).
 //
 // In: an audit and its rounds. Out: violations, reported to the audit. The checks follow the
 // definitions of the stages without using their code, except where a check runs a task again. Rows
@@ -9,7 +9,7 @@ package reducecheck
 
 import "crawlbatch.io/crawlbatch/jobs/verify/audit"
 
-// The checks, by invariant.
+// These are the checks, ordered by invariant.
 var (
 	clustersMatch     = audit.Check{Invariant: 5, Name: "clusters are the components", Of: "pages"}
 	sealedUnchanged   = audit.Check{Invariant: 5, Name: "sealed representatives stand", Of: "objects"}

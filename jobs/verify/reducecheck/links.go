@@ -20,7 +20,7 @@ import (
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
-	Source    string // the page that has the link or redirect
+	Source    string // URL of the page that has the link or redirect
 	Kind      string // kind of the link; empty if the link is not followed and only the spelling counts
 	Spelling  string // spelling of the target in a page of the target's own domain; other spellings do not count
 }
@@ -107,7 +107,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 			return err
 		}
 		for at.ok && at.err == nil && int(at.row.Bucket) == bucket {
-			at.advance() // this call skips targets that remain after an unreadable object ended a check
+			at.advance() // advance skips targets that are left after an unreadable object ended a check
 		}
 	}
 	return at.err
@@ -236,7 +236,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 }
 
 // filterOf opens the URL filter of a bucket. filterOf returns nil if an older frontier stage wrote
-// no filter. filterOf reports an unreadable filter and returns nil.
+// no filter. For an unreadable filter, filterOf reports the filter and returns nil.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	for _, result := range r.Results[stages.Frontier] {

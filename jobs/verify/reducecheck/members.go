@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// member is a page of a cluster, with its row of duplicates.
+// member is a page of a cluster, with the page's row of duplicates.
 type member struct {
 	Component int32
 	Page      int32 // number of the page
@@ -195,7 +195,7 @@ func (d *dedupCheck) judge(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, chains.Close()) }()
-	chained := map[int32]bool{} // components in which the page that a via names must be looked up
+	chained := map[int32]bool{} // components with a member whose Via must be looked up
 	var first member
 	component := int32(-1)
 	for m, err := range d.members.Sorted(ctx) {
@@ -288,8 +288,8 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	return chain
 }
 
-// claim is a member of a cluster, or a question about a member. If Asks is true, the claim says
-// that the member in Page and Member resembles the member with this URL.
+// claim is a member of a cluster, or another member's question about it. If Asks is true, the
+// member in Page and Member asks whether it resembles the member with this URL.
 type claim struct {
 	Component int32
 	URL       string

@@ -56,7 +56,7 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 // Recomputing a task with unreadable inputs proves nothing.
 func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	var files []manifest.File
-	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // a file of the crawl that fetched
+	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // foreign reports whether the crawl that fetched wrote an unreadable file
 	if t.Stage == stages.Fetch && slices.ContainsFunc(r.Results[t.Stage][t.Partition].Files, foreign) {
 		return true
 	}
@@ -85,7 +85,7 @@ func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *manifest.Result) error {
 	again := worker.Runner{
 		Archive: a.Archive, Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
-		Log:      slog.New(slog.DiscardHandler), // the task has logged the warnings about rows when it first ran
+		Log:      slog.New(slog.DiscardHandler), // the first run of the task has logged the warnings about rows
 		Progress: stages.NoProgress{},
 	}
 	result, _, release, err := again.Recompute(ctx, t)
@@ -144,7 +144,7 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 		}
 		return "", err
 	}
-	p, _, err := roundstate.FindPlan(ctx, a.Bucket, t.Crawl, t.Round) // a reparse of external WARC files freezes only the plan
+	p, _, err := roundstate.FindPlan(ctx, a.Bucket, t.Crawl, t.Round) // a reparse of external WARC files has no frozen inputs except the plan
 	if err != nil {
 		return "", err
 	}
