@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Plan writes a summary of a plan, which begins with verb, and of the refused lines. If refused is
+// Plan writes a summary of a plan and of the refused lines. The summary begins with verb. If refused is
 // not empty, refused names the store that lists each refused line. If partitions is true, Plan adds
 // a line for each partition.
 func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) error {

@@ -67,7 +67,7 @@ func classOf(err error) string {
 		return manifest.ClassDone
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
-	// A full disk or a silent store decides the class, even if it led to an interruption.
+	// A full disk or a silent store decides the class, even of an interrupted attempt.
 	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):
