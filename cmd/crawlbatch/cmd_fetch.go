@@ -29,8 +29,8 @@ the delay between requests and obeys robots.txt as a crawl does.
 
 It exits with 0 if the host answered for the URL (outcomes ok, not_modified, redirected,
 mime_filtered, http_4xx). It exits with 78 if trying again cannot help (robots_denied,
-address_blocked, stopped, redirect_limit). Otherwise it exits with 3: there was no response,
-it was a failure (http_5xx, rate_limited), or robots.txt could not be fetched.`,
+address_blocked, stopped, redirect_limit). Otherwise it exits with 3: the host gave no
+response, the response was a failure (http_5xx, rate_limited), or robots.txt was unreachable.`,
 		Example: `  crawlbatch fetch https://example.org/ --user-agent "examplebot/1.0 (+https://example.org/bot)"`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

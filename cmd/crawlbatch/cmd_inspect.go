@@ -36,13 +36,14 @@ func newInspectURL(c *common) *cobra.Command {
 		Short: "Show a URL's canonical form, SURT and domain, why it would be skipped, and what a crawl knows of it",
 		Long: `Url prints for each URL its WHATWG form, its canonical form (which is fetched and stored),
 its SURT key, its registered domain (the unit of sharding) and its host (the unit of
-politeness). If the URL would not be planned, it prints the reason. With --jsonl: {"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}; ok is false if the URL
-standard's parser fails.
+politeness). If the URL would not be planned, it prints the reason. With --jsonl,
+{"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}. ok is false if
+the parser of the URL standard fails.
 
 With --month it also prints what the store knows of the URL: its state and the newest
-round that changed it, why it was skipped, and its partition in the newest plan. --jsonl
-then adds {"known":{"state","skip","planned"}}, each with its "round", or null. The crawl's
-frozen rules apply.`,
+round that changed the state, why the URL was skipped, and its partition in the newest plan.
+With --month, --jsonl adds {"known":{"state","skip","planned"}}, each with its "round", or
+null. The crawl's frozen rules apply.`,
 		Example: "  crawlbatch inspect url 'HTTP://Example.org:80/a/../b?utm_source=x&b=2&a=1#frag'\n" +
 			"  crawlbatch inspect url --month 2026-11 http://example.org/",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,9 +104,9 @@ func newInspectRobots(c *common) *cobra.Command {
 		Use:   "robots FILE --agent A URL…",
 		Short: "Show the verdict of a robots.txt on URLs, and the line that decides",
 		Long: `Robots reads a robots.txt (- for stdin) and prints for each URL whether a crawl with the
-user agent A would request it. It checks the canonical URL and the spelling given (percent
+user agent A would request it. It checks the canonical URL and the given spelling (percent
 escapes, order of parameters), by Google's reading of the rules and by RFC 9309. The URL is
-denied if any check denies it. If the spelling is not canonical, both verdicts are printed.
+denied if any of these checks denies it. If the spelling is not canonical, both verdicts are printed.
 
 With --jsonl: {"robots_base64","agent","url"} gives {"allowed","rule","crawl_delay_seconds",
 "sitemaps"}, with "canonical" if that differs from url, "spelling" if the rule denies the

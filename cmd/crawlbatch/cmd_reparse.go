@@ -39,16 +39,17 @@ func newReparse(c *common) *cobra.Command {
 		Long: `Reparse makes a new crawl from stored responses with the parser of this crawlbatch. It sends
 no requests. crawl.json and every row of pages name the parser's version.
 
-With --month it parses the responses of that crawl: each finished round gets the same
-partitions and outcomes, new pages, text and links, and then the duplicates, ranks, hosts,
-urls and skips that follow from them. It reads the WARC files in place. A page that cannot be
+With --month it parses the responses of a crawl. Each finished round gets the same
+partitions and outcomes, and new pages, text and links. The duplicates, ranks, hosts, urls
+and skips follow from these new rows. Reparse reads the WARC files in place. A page that cannot be
 parsed again keeps its old rows with their parser_version. This holds for a page whose record
 is damaged and for a page that says noarchive, of which no copy is stored.
 
 With --warc-store it parses WARC files of another crawler, such as Common Crawl's, in a
 directory or an S3 bucket, which it only reads. --warc-paths names a list of the files, one
-per line, such as warc.paths.gz. Without it, all WARC files in --warc-store are read. The newest
-response of each URL is parsed; records that cannot be read are listed beside the plan.
+per line, such as warc.paths.gz. Without --warc-paths, all WARC files in --warc-store are
+read. The newest response of each URL is parsed. A list beside the plan names records that
+cannot be read.
 
 A --config may change the sections parse, dedup and frontier. After an interruption the
 same command continues the work, and so does run --month with the new name. Status, verify,

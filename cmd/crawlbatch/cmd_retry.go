@@ -31,14 +31,14 @@ func newRetry(c *common) *cobra.Command {
 	cmd := withOptions(&o, runRetry, &cobra.Command{
 		Use:   "retry --month YYYY-MM",
 		Short: "Rerun the tasks that have no result",
-		Long: `Retry runs the tasks of the current round that have no result, whatever their earlier
-attempts did. Flags select tasks by stage, partition and class of failure. Without them it
-runs the tasks of the first stage that is not done. ` + "`crawlbatch run`" + ` then continues the
+		Long: `Retry runs the tasks of the current round that have no result, however their earlier
+attempts ended. Flags select tasks by stage, partition and class of failure. Without these
+flags, retry runs the tasks of the first stage that is not done. ` + "`crawlbatch run`" + ` then continues the
 round. The classes, which ` + "`crawlbatch status`" + ` shows, are:
 ` + strings.Join(manifest.FailureClasses(), ", ") + `.
 
 A task that keeps failing blocks the round. --give-up ends fetch tasks instead: it commits
-what they have checkpointed, sends no more requests, and defers URLs without an outcome to
+the checkpointed outcomes, sends no more requests, and defers URLs without an outcome to
 the next round.
 
 --rebuild recreates lost and damaged objects that follow from other objects, of sealed
