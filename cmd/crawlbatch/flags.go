@@ -82,8 +82,8 @@ func storeFlag(name string) string {
 	return " --store " + usage.Quote(name)
 }
 
-// adviceForm matches a command of this program in a message. Its groups are the command up to its
-// month, and the rest.
+// adviceForm matches a command of this program in a message. The groups of adviceForm are
+// the command up to its month, and the rest of the command.
 var adviceForm = regexp.MustCompile("(`crawlbatch [a-z]+ --month [^ `]+)([^`]*)`")
 
 // advised adds flags to the commands that a text advises, unless the commands have the flags.

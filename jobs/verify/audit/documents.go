@@ -157,7 +157,8 @@ func (a *Audit) checkSealed(r *Round) error {
 	return nil
 }
 
-// resultOf returns the key of the result that lists a part which a reduce task made, or "".
+// resultOf returns the key of the result that lists a part of a reduce task, or "" if no result
+// lists the part.
 func (r *Round) resultOf(f manifest.File) string {
 	stage := makerOf[f.Dataset]
 	if rest, ok := strings.CutPrefix(f.Key, layout.RoundDir(r.Crawl, r.Number)); ok {

@@ -18,8 +18,8 @@ import (
 // of the plan would request URLs a second time.
 const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
-// restoreLast says what to do if the checkpoint of a finished task is lost or old. Nothing is
-// requested again, because the task has a result.
+// restoreLast is the advice for a finished task whose checkpoint is lost or old. A finished task
+// requests nothing again, because it has a result.
 const restoreLast = "restore the task's last checkpoint from a copy"
 
 // resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
