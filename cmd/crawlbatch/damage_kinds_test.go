@@ -200,8 +200,8 @@ func choose(keys, elsewhere []string) *target {
 	return t
 }
 
-// errNoSuchDamage means that a damage is not possible for an object. The text of the error says
-// why.
+// errNoSuchDamage means that a damage is not possible for an object. An error that wraps
+// errNoSuchDamage tells the reason in its text.
 var errNoSuchDamage = errors.New("")
 
 func noDamage(why string) error { return fmt.Errorf("%s%w", why, errNoSuchDamage) }

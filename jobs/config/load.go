@@ -34,8 +34,8 @@ func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(fo
 const maxFile = 4 << 20
 
 // LoadOver reads a file over another config and checks the result. Keys that the file does not set
-// keep their value. The section politeness is an exception. If the file has this section, the keys
-// that the section lacks get their defaults. If path is empty, LoadOver returns a copy.
+// keep their value. The section politeness is an exception. If the file has the section politeness,
+// missing keys of politeness get their defaults. If path is empty, LoadOver returns a copy.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil

@@ -297,7 +297,7 @@ func (m planning) appended(n *planState, a *actor, i int) {
 	switch {
 	case i < m.drivers && a.what.what == startedEntry:
 		a.plan, a.to, a.step = a.what.plan, 0, lists
-		if m.mutation == startDeletes { // under this mutation, the other plans were deleted before the start
+		if m.mutation == startDeletes { // with startDeletes, the other plans are deleted before the start
 			a.step = follows
 		}
 	case i >= m.drivers && m.mutation == replaceAll:

@@ -14,8 +14,8 @@ import (
 )
 
 // damages are ways to damage a crawl, by name. Each function returns the checks that must find the
-// damage, and for each check the object that the check must name. "" allows any object. The check
-// "*" names an object that any other check may report.
+// damage, and for each check the object that the check must name. An empty key allows any object.
+// The check "*" names an object that any other check may report.
 type damages map[string]func(d *damaged) map[string]string
 
 func one(check, object string) map[string]string { return map[string]string{check: object} }
@@ -35,7 +35,7 @@ func findEach(t *testing.T, cases damages) {
 			}
 			for _, v := range r.Violations {
 				object, ok := want[v.Check]
-				if others, more := want["*"]; more && !ok { // the reader of the object may find more
+				if others, more := want["*"]; more && !ok { // any check that reads the object may report it
 					object, ok = others, true
 				}
 				if !ok || object != "" && v.Object != object {
