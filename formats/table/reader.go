@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
 
@@ -74,7 +75,12 @@ type Reader[T any] struct {
 	wanted map[string]bool // top-level names of the columns of T
 	groups []int           // row groups to read
 	next   int             // index into groups
-	cur    *parquet.GenericReader[T]
+
+	layout  *rowLayout
+	leaves  []*parquet.Column
+	columns *columnReader             // of the current row group
+	boxed   bool                      // only the library can convert the file's columns
+	cur     *parquet.GenericReader[T] // of the current row group, if boxed
 }
 
 // Open opens the object key. ctx must live until Close, because a store may end the reads of an
@@ -167,7 +173,7 @@ func (r *Reader[T]) Read(batch []T) (int, error) {
 
 func (r *Reader[T]) read(batch []T) (n int, err error) {
 	defer r.win.damage(&err)
-	for r.cur == nil {
+	for r.cur == nil && r.columns == nil {
 		if r.next == len(r.groups) {
 			return 0, io.EOF
 		}
@@ -176,9 +182,18 @@ func (r *Reader[T]) read(batch []T) (n int, err error) {
 		if err := r.win.enter(r.extents(i)); err != nil {
 			return 0, err
 		}
-		r.cur = parquet.NewGenericRowGroupReader[T](r.file.RowGroups()[i])
+		if err := r.startGroup(r.file.RowGroups()[i]); err != nil {
+			return 0, err
+		}
 	}
 	clear(batch)
+	if r.columns != nil {
+		if n, err = r.columns.read(unsafe.Pointer(&batch[0]), len(batch)); err == io.EOF {
+			err = r.columns.close()
+			r.columns = nil
+		}
+		return n, err
+	}
 	n, err = r.cur.Read(batch)
 	if err == io.EOF || (n == 0 && err == nil) {
 		err = r.cur.Close()
@@ -196,6 +211,10 @@ func (r *Reader[T]) Close() error {
 	if r.cur != nil {
 		err = r.cur.Close()
 		r.cur = nil
+	}
+	if r.columns != nil {
+		err = errors.Join(err, r.columns.close())
+		r.columns = nil
 	}
 	r.groups = nil
 	if cerr := r.obj.Close(); err == nil {

@@ -1,0 +1,327 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// errShort: a column has fewer values than its row group has rows.
+var errShort = errors.New("a column ends early")
+
+// columnReader decodes the columns of one row group straight into the fields of rows, by their
+// offsets. The library's own reader of rows boxes every value, which takes several times as long.
+type columnReader struct {
+	columns []*column
+	rows    int64 // not read yet
+	size    uintptr
+}
+
+// leavesOf matches the fields of a row type with the columns of a file. A field has nil if the file
+// lacks its column. leavesOf returns false if the library has to read the rows: a column has an
+// unusual shape, or a list is missing, which the library reads as a list of one empty text.
+func leavesOf(layout *rowLayout, names []string, file *parquet.File) ([]*parquet.Column, bool) {
+	leaves := make([]*parquet.Column, len(names))
+	for i := range layout.fields {
+		f, leaf := &layout.fields[i], file.Root().Column(names[i])
+		for leaf != nil && !leaf.Leaf() {
+			if len(leaf.Columns()) != 1 {
+				return nil, false
+			}
+			leaf = leaf.Columns()[0]
+		}
+		repeated := 0
+		if f.shape == list {
+			repeated = 1
+		}
+		if f.column() < 0 || leaf == nil && f.shape == list || leaf != nil && (leaf.Type().Kind() != f.column() || leaf.MaxRepetitionLevel() != repeated || f.shape == list && leaf.Optional()) {
+			return nil, false
+		}
+		leaves[i] = leaf
+	}
+	return leaves, true
+}
+
+// column returns the physical type of a field's column.
+func (f *rowField) column() parquet.Kind {
+	switch f.kind {
+	case reflect.String:
+		return parquet.ByteArray
+	case reflect.Int16, reflect.Int32:
+		return parquet.Int32
+	case reflect.Int64, reflect.Int:
+		return parquet.Int64
+	case reflect.Bool:
+		return parquet.Boolean
+	case reflect.Float64:
+		return parquet.Double
+	}
+	return -1 // no column that columnReader reads
+}
+
+// columnNames returns the columns of a row type's fields.
+func columnNames(t reflect.Type) (names []string) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			names = append(names, columnNames(f.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		if name == "" {
+			name = f.Name
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowGroup) *columnReader {
+	r := &columnReader{rows: g.NumRows(), size: uintptr(layout.size)}
+	chunks := g.ColumnChunks()
+	for i := range layout.fields {
+		c := &column{field: &layout.fields[i]}
+		if leaf := leaves[i]; leaf != nil {
+			c.pages, c.most = chunks[leaf.Index()].Pages(), byte(leaf.MaxDefinitionLevel())
+		}
+		r.columns = append(r.columns, c)
+	}
+	return r
+}
+
+// read fills n rows from the first one. The rows are zero.
+func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
+	n = int(min(int64(n), r.rows))
+	for _, c := range r.columns {
+		for i := range n {
+			if err := c.set(unsafe.Add(first, uintptr(i)*r.size+c.field.offset)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	r.rows -= int64(n)
+	if r.rows == 0 {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (r *columnReader) close() error {
+	var err error
+	for _, c := range r.columns {
+		c.release()
+		if c.pages != nil {
+			err = errors.Join(err, c.pages.Close())
+		}
+	}
+	return err
+}
+
+// column reads one column value by value. It holds one page.
+type column struct {
+	field *rowField
+	pages parquet.Pages // nil if the file lacks the column
+	most  byte          // largest definition level; a value has this level
+
+	page        parquet.Page
+	levels      int // of the page, read so far
+	count       int // of the page's levels
+	value       int // the page's values, read so far
+	repetitions []byte
+	definitions []byte
+	values      typed
+	indexes     []int32  // into the dictionary; nil if the page has the values themselves
+	entries     typed    // of the dictionary
+	texts       []string // texts of the dictionary that were read before
+}
+
+// typed are values of one physical type.
+type typed struct {
+	bits    []byte
+	int32s  []int32
+	int64s  []int64
+	doubles []float64
+	bytes   []byte
+	offsets []uint32
+}
+
+func typedOf(kind parquet.Kind, p parquet.Page) (t typed) {
+	values := p.Data()
+	switch kind {
+	case parquet.Boolean:
+		t.bits = values.Boolean()
+	case parquet.Int32:
+		t.int32s = values.Int32()
+	case parquet.Int64:
+		t.int64s = values.Int64()
+	case parquet.Double:
+		t.doubles = values.Double()
+	case parquet.ByteArray:
+		t.bytes, t.offsets = values.ByteArray()
+	}
+	return t
+}
+
+func (c *column) release() {
+	if c.page != nil {
+		parquet.Release(c.page)
+		c.page = nil
+	}
+}
+
+// turn moves on to the next page with values.
+func (c *column) turn() error {
+	c.release()
+	for {
+		p, err := c.pages.ReadPage()
+		if err == io.EOF {
+			return errShort
+		}
+		if err != nil {
+			return err
+		}
+		if c.page = p; p.NumValues() > 0 {
+			break
+		}
+		c.release()
+	}
+	c.levels, c.value, c.count = 0, 0, int(c.page.NumValues())
+	c.repetitions, c.definitions = c.page.RepetitionLevels(), c.page.DefinitionLevels()
+	c.indexes = nil
+	dictionary := c.page.Dictionary()
+	if dictionary == nil {
+		c.values = typedOf(c.field.column(), c.page)
+		return nil
+	}
+	indexes := c.page.Data()
+	c.indexes = indexes.Int32()
+	if c.texts == nil || len(c.texts) != dictionary.Len() { // a chunk has one dictionary
+		c.entries, c.texts = typedOf(c.field.column(), dictionary.Page()), make([]string, dictionary.Len())
+	}
+	return nil
+}
+
+// set reads the next row's value, or values, into a field.
+func (c *column) set(p unsafe.Pointer) error {
+	if c.field.shape == list {
+		return c.setList(p)
+	}
+	if c.pages == nil {
+		return nil
+	}
+	if c.page == nil || c.levels == c.count {
+		if err := c.turn(); err != nil {
+			return err
+		}
+	}
+	if !c.defined() {
+		return nil
+	}
+	if c.field.shape == pointer {
+		to := reflect.New(c.field.elem).UnsafePointer()
+		*(*unsafe.Pointer)(p) = to
+		p = to
+	}
+	c.assign(p)
+	return nil
+}
+
+// defined moves on to the next level and reports whether a value belongs to it.
+func (c *column) defined() bool {
+	c.levels++
+	return c.most == 0 || c.definitions[c.levels-1] == c.most
+}
+
+// setList reads a list. A row's list may go on in the next page. As the library does, it makes no
+// difference between an empty list and none.
+func (c *column) setList(p unsafe.Pointer) error {
+	texts, numbers := []string{}, []int32{}
+	for n := 0; ; n++ {
+		if c.page == nil || c.levels == c.count {
+			err := c.turn()
+			if err == errShort && n > 0 {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if n > 0 && c.repetitions[c.levels] == 0 {
+			break
+		}
+		if !c.defined() {
+			continue
+		}
+		if c.field.kind == reflect.String {
+			texts = append(texts, "")
+			c.assign(unsafe.Pointer(&texts[len(texts)-1]))
+		} else {
+			numbers = append(numbers, 0)
+			c.assign(unsafe.Pointer(&numbers[len(numbers)-1]))
+		}
+	}
+	if c.field.kind == reflect.String {
+		*(*[]string)(p) = texts
+	} else {
+		*(*[]int32)(p) = numbers
+	}
+	return nil
+}
+
+// assign copies the next value.
+func (c *column) assign(p unsafe.Pointer) {
+	values, i := &c.values, c.value
+	c.value++
+	if c.indexes != nil {
+		values, i = &c.entries, int(c.indexes[i])
+	}
+	switch c.field.kind {
+	case reflect.String:
+		*(*string)(p) = c.text(values, i)
+	case reflect.Int16:
+		*(*int16)(p) = int16(values.int32s[i])
+	case reflect.Int32:
+		*(*int32)(p) = values.int32s[i]
+	case reflect.Int64, reflect.Int:
+		*(*int64)(p) = values.int64s[i]
+	case reflect.Float64:
+		*(*float64)(p) = values.doubles[i]
+	case reflect.Bool:
+		*(*bool)(p) = values.bits[i/8]>>(i%8)&1 == 1
+	}
+}
+
+// text returns a copy of a text. Rows share the texts of a dictionary.
+func (c *column) text(values *typed, i int) string {
+	bytes := values.bytes[values.offsets[i]:values.offsets[i+1]]
+	if c.indexes == nil || len(bytes) == 0 {
+		return string(bytes)
+	}
+	if c.texts[i] == "" {
+		c.texts[i] = string(bytes)
+	}
+	return c.texts[i]
+}
+
+// startGroup begins to read a row group.
+func (r *Reader[T]) startGroup(g parquet.RowGroup) error {
+	if r.leaves == nil && !r.boxed {
+		layout, err := columnsOf(reflect.TypeFor[T]())
+		if err != nil {
+			return fmt.Errorf("row type: %w", err)
+		}
+		leaves, ok := leavesOf(layout, columnNames(reflect.TypeFor[T]()), r.file)
+		r.layout, r.leaves, r.boxed = layout, leaves, !ok
+	}
+	if r.boxed {
+		r.cur = parquet.NewGenericRowGroupReader[T](g)
+	} else {
+		r.columns = newColumnReader(r.layout, r.leaves, g)
+	}
+	return nil
+}
