@@ -121,6 +121,9 @@ type Env struct {
 	// Format is the schema.FormatVersion of the task's frozen inputs. The task's tables get the
 	// columns and encodings of that version. Zero means the newest version.
 	Format int
+	// Compare makes the task compare the rows of its tables with the stored parts instead of
+	// writing parts. The task fails with table.ErrDiffers at the first difference.
+	Compare bool
 }
 
 // Input is the input of a reduce task: the round's plan, the committed results of the stages before

@@ -11,10 +11,14 @@ import (
 // ByURL holds the columns by which most tables are sorted.
 var ByURL = []string{"url_surtkey", "url"}
 
-// NewWriter returns the writer of a table in the scratch directory, in the task's format
-// (Env.Format). The caller writes rows that are sorted by the columns of sortedBy.
-func NewWriter[T any](env *Env, dataset string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
+// NewWriter returns the writer of a table that becomes the object key, in the task's format
+// (Env.Format). The caller writes rows that are sorted by the columns of sortedBy, then calls
+// table.Finish. If Env.Compare is set, the writer only compares the rows with the object's.
+func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
 	opts = append(opts, table.Format(env.Format), table.SortedBy(sortedBy...))
+	if env.Compare {
+		return table.NewComparer[T](ctx, env.Bucket, key, opts...)
+	}
 	return table.NewWriter[T](filepath.Join(env.Scratch, dataset+".parquet"), opts...)
 }
 
@@ -22,7 +26,7 @@ func NewWriter[T any](env *Env, dataset string, sortedBy []string, opts ...table
 // sortedBy.
 func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, fill func(*table.Writer[T]) error,
 	opts ...table.WriterOption) (manifest.File, error) {
-	w, err := NewWriter[T](env, dataset, sortedBy, opts...)
+	w, err := NewWriter[T](ctx, env, dataset, key, sortedBy, opts...)
 	if err != nil {
 		return manifest.File{}, err
 	}

@@ -125,8 +125,14 @@ func CompareURLs(surt, url, otherSURT, otherURL string) int {
 // CompareEdges compares two edges in the order of the file of edges. A page may redirect to a
 // target in several spellings, all with ordinal 0.
 func CompareEdges(a, b *Edge) int {
-	return cmp.Or(cmp.Compare(a.TargetBucket, b.TargetBucket), strings.Compare(a.TargetSURT, b.TargetSURT),
-		strings.Compare(a.Target, b.Target), strings.Compare(a.Source, b.Source),
+	// cmp.Or evaluates all its arguments; mostly the first columns decide.
+	if c := cmp.Compare(a.TargetBucket, b.TargetBucket); c != 0 {
+		return c
+	}
+	if c := CompareURLs(a.TargetSURT, a.Target, b.TargetSURT, b.Target); c != 0 {
+		return c
+	}
+	return cmp.Or(strings.Compare(a.Source, b.Source),
 		strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
 }
 

@@ -54,11 +54,15 @@ func WriteFile[T any](path string, rows iter.Seq2[T, error], opts ...WriterOptio
 	return w.Close()
 }
 
-// Finish closes the writer w and commits its file as the object key.
+// Finish closes the writer w and commits its file as the object key. For a comparer, Finish
+// describes the stored object.
 func Finish[T any](ctx context.Context, w *Writer[T], b store.Bucket, dataset, key string) (manifest.File, error) {
 	l, err := w.Close()
 	if err != nil {
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
+	}
+	if w.stored != nil {
+		return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}, nil
 	}
 	return Commit(ctx, b, l, dataset, key)
 }

@@ -35,6 +35,14 @@ var (
 	snappyCodec compress.Codec = &snappy.Codec{}
 )
 
+func optionsOf(opts []WriterOption) writerOptions {
+	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes, format: schema.FormatVersion}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
 type writerOptions struct {
 	codec         compress.Codec
 	rowGroupRows  int64
@@ -92,6 +100,7 @@ type Writer[T any] struct {
 	buf    *bufio.Writer
 	file   *os.File // file to write, nil for NewWriterTo
 	layout *rowLayout
+	stored *stored[T] // set if the writer compares (NewComparer) and has neither pq, out nor buf
 
 	nullable nullable // fields whose nulls need cuts of rows; nil if zeros may stand for nulls
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
@@ -120,10 +129,7 @@ func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
 
 // NewWriterTo is like NewWriter but writes to dst. Close does not close dst.
 func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error) {
-	o := writerOptions{codec: zstdCodec, rowGroupRows: DefaultRowGroupRows, rowGroupBytes: DefaultRowGroupBytes, format: schema.FormatVersion}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
 	if err != nil {
 		return nil, err
@@ -197,6 +203,9 @@ func (w *Writer[T]) Append(row *T) error {
 	if len(w.pending) >= writeRows || w.text >= writeBytes {
 		w.encode()
 	}
+	if w.stored != nil {
+		return w.err // where the row groups of a comparer end, only the stored bytes tell
+	}
 	if w.err == nil && (w.group >= w.opt.rowGroupRows || (len(w.pending) == 0 && w.pq.Size()-w.base >= w.opt.rowGroupBytes)) {
 		return w.EndRowGroup()
 	}
@@ -208,6 +217,13 @@ func (w *Writer[T]) Append(row *T) error {
 func (w *Writer[T]) EndRowGroup() error {
 	w.encode()
 	if w.err != nil || w.group == 0 {
+		return w.err
+	}
+	if w.stored != nil {
+		if !w.stored.ends[w.rows] {
+			w.err = fmt.Errorf("%q: no row group ends after %d rows: %w", w.stored.key, w.rows, ErrDiffers)
+		}
+		w.group = 0
 		return w.err
 	}
 	if err := w.pq.Flush(); err != nil {
@@ -233,6 +249,9 @@ func (w *Writer[T]) encode() {
 // hand passes rows to parquet-go in parts, so that parquet-go writes nulls correctly (see
 // nullable).
 func (w *Writer[T]) hand(rows []T) error {
+	if w.stored != nil {
+		return w.stored.compare(rows)
+	}
 	if cut := w.nullable.misread(reflect.ValueOf(rows)); cut > 0 {
 		if err := w.hand(rows[:cut]); err != nil {
 			return err
@@ -246,6 +265,11 @@ func (w *Writer[T]) hand(rows []T) error {
 // Close completes the file. A file without rows is valid and has all columns.
 func (w *Writer[T]) Close() (Local, error) {
 	w.encode()
+	if w.stored != nil && w.err == nil {
+		l, err := w.stored.finish(w.rows)
+		w.err = errClosed
+		return l, err
+	}
 	if w.err == nil {
 		if err := w.pq.Close(); err != nil {
 			w.err = fmt.Errorf("write footer: %w", err)
@@ -274,6 +298,9 @@ var errClosed = errors.New("table writer is closed")
 
 // Abort removes the file. Abort after Close does nothing, so callers can defer Abort.
 func (w *Writer[T]) Abort() {
+	if w.stored != nil && w.err != errClosed {
+		_ = w.stored.Close() // it was only read
+	}
 	if w.file != nil {
 		// Errors do not matter, because a remaining file is removed with the scratch directory.
 		_ = w.file.Close()

@@ -41,6 +41,8 @@ type Runner struct {
 	// Archive opens a store with external WARC files for reading, by its address. If Archive is
 	// nil, tasks that parse external WARC files fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
+
+	compare bool // see Reproduce
 }
 
 // Run makes one attempt at a task. Run returns nil if the task has a result, even from another

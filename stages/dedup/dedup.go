@@ -97,12 +97,14 @@ type numbered struct {
 // writeBucket writes the bucket's two parts. The part of duplicates has a row for each of the
 // bucket's pages in a cluster. The part of representatives has the bucket's new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
-	duplicates, err := stages.NewWriter[schema.Duplicate](env, stages.FileDuplicates, stages.ByURL)
+	duplicatesKey := layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket)
+	duplicates, err := stages.NewWriter[schema.Duplicate](ctx, env, stages.FileDuplicates, duplicatesKey, stages.ByURL)
 	if err != nil {
 		return nil, err
 	}
 	defer duplicates.Abort()
-	representatives, err := stages.NewWriter[schema.Representative](env, stages.FileRepresentatives, stages.ByURL)
+	representativesKey := layout.Working(t.Crawl, t.Round, string(stages.Dedup), stages.FileRepresentatives, bucket)
+	representatives, err := stages.NewWriter[schema.Representative](ctx, env, stages.FileRepresentatives, representativesKey, stages.ByURL)
 	if err != nil {
 		return nil, err
 	}
@@ -132,12 +134,11 @@ func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int
 			return nil, err
 		}
 	}
-	df, err := table.Finish(ctx, duplicates, env.Bucket, stages.FileDuplicates, layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket))
+	df, err := table.Finish(ctx, duplicates, env.Bucket, stages.FileDuplicates, duplicatesKey)
 	if err != nil {
 		return nil, err
 	}
-	rf, err := table.Finish(ctx, representatives, env.Bucket, stages.FileRepresentatives,
-		layout.Working(t.Crawl, t.Round, string(stages.Dedup), stages.FileRepresentatives, bucket))
+	rf, err := table.Finish(ctx, representatives, env.Bucket, stages.FileRepresentatives, representativesKey)
 	if err != nil {
 		return nil, err
 	}

@@ -37,11 +37,14 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if d.alike, err = inputs.learn(ctx); err != nil {
 		return nil, err
 	}
-	if d.urls, err = stages.NewWriter[schema.URLRecord](env, stages.FileURLs, stages.ByURL); err != nil {
+	t := in.Task
+	urlsKey := layout.Table(stages.FileURLs, t.Crawl, t.Round, t.Partition)
+	skipsKey := layout.Table(stages.FileSkips, t.Crawl, t.Round, t.Partition)
+	if d.urls, err = stages.NewWriter[schema.URLRecord](ctx, env, stages.FileURLs, urlsKey, stages.ByURL); err != nil {
 		return nil, err
 	}
 	defer d.urls.Abort()
-	if d.skips, err = stages.NewWriter[schema.Skip](env, stages.FileSkips, stages.ByURL); err != nil {
+	if d.skips, err = stages.NewWriter[schema.Skip](ctx, env, stages.FileSkips, skipsKey, stages.ByURL); err != nil {
 		return nil, err
 	}
 	defer d.skips.Abort()
@@ -52,12 +55,11 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err := d.all(ctx, inputs, env.Progress); err != nil {
 		return nil, err
 	}
-	t := in.Task
-	urls, err := table.Finish(ctx, d.urls, env.Bucket, stages.FileURLs, layout.Table(stages.FileURLs, t.Crawl, t.Round, t.Partition))
+	urls, err := table.Finish(ctx, d.urls, env.Bucket, stages.FileURLs, urlsKey)
 	if err != nil {
 		return nil, err
 	}
-	skips, err := table.Finish(ctx, d.skips, env.Bucket, stages.FileSkips, layout.Table(stages.FileSkips, t.Crawl, t.Round, t.Partition))
+	skips, err := table.Finish(ctx, d.skips, env.Bucket, stages.FileSkips, skipsKey)
 	if err != nil {
 		return nil, err
 	}

@@ -19,8 +19,10 @@ type linkRow struct {
 }
 
 func compareLinks(a, b *linkRow) int {
-	return cmp.Or(strings.Compare(a.SourceSURT, b.SourceSURT), strings.Compare(a.Source, b.Source), cmp.Compare(a.Set, b.Set),
-		cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
+	if c := schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
 // readLinks reads the links into a sorter. Links were recorded document by document. The redirects

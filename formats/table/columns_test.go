@@ -1,0 +1,220 @@
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+)
+
+// The library's own reader of rows is slow, but right.
+func TestColumnsAreReadAsTheLibraryReadsThem(t *testing.T) {
+	t.Run("Capture", readsAsTheLibrary[schema.Capture])
+	t.Run("Fetch", readsAsTheLibrary[schema.Fetch])
+	t.Run("Request", readsAsTheLibrary[schema.Request])
+	t.Run("Page", readsAsTheLibrary[schema.Page])
+	t.Run("WorkingPage", readsAsTheLibrary[schema.WorkingPage])
+	t.Run("Link", readsAsTheLibrary[schema.Link])
+	t.Run("Host", readsAsTheLibrary[schema.Host])
+	t.Run("URLRecord", readsAsTheLibrary[schema.URLRecord])
+	t.Run("PlannedURL", readsAsTheLibrary[schema.PlannedURL])
+	t.Run("Edge", readsAsTheLibrary[schema.Edge])
+}
+
+func readsAsTheLibrary[T any](t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	rows := make([]T, 3000)
+	for i := range rows {
+		for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {
+			if !f.Anonymous {
+				fill(random, reflect.ValueOf(&rows[i]).Elem().FieldByIndex(f.Index))
+			}
+		}
+	}
+	b := bucketOf(t)
+	for i, opts := range [][]WriterOption{{}, {Format(1)}, {Format(2)}, {Fast()}} {
+		key := fmt.Sprintf("rows-%d.parquet", i)
+		l, err := WriteFile(t.TempDir()+"/rows", func(yield func(T, error) bool) {
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}, append(opts, func(o *writerOptions) { o.rowGroupRows = 1100 })...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Commit(t.Context(), b, l, "", key); err != nil {
+			t.Fatal(err)
+		}
+		var read [2][]T
+		for i := range read {
+			r, err := Open[T](t.Context(), b, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.boxed = i == 1
+			for row, err := range r.All(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				read[i] = append(read[i], row)
+			}
+			if want := i == 1 || lacksList(r); r.boxed != want {
+				t.Errorf("%s: the library reads the rows: %t", key, r.boxed)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := cmp.Diff(read[1], read[0]); d != "" || len(read[0]) != len(rows) {
+			t.Errorf("%d rows (-library +columns):\n%s", len(read[0]), d)
+		}
+	}
+}
+
+// lacksList reports whether the file's format has fewer lists than the row type.
+func lacksList[T any](r *Reader[T]) bool {
+	for i, name := range columnNames(reflect.TypeFor[T]()) {
+		if r.layout.fields[i].shape == list && r.file.Root().Column(name) == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// fill sets a column, or leaves it empty.
+func fill(random *rand.Rand, v reflect.Value) {
+	if random.IntN(3) == 0 {
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text %d", random.IntN(400)))
+	case reflect.Bool:
+		v.SetBool(random.IntN(2) == 0)
+	case reflect.Float64:
+		v.SetFloat(random.Float64())
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(random, v.Elem())
+	case reflect.Slice:
+		n := random.IntN(5)
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			fill(random, v.Index(i))
+		}
+	default:
+		v.SetInt(int64(int16(random.Uint32())))
+	}
+}
+
+func bucketOf(t *testing.T) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// compared is a row with every shape of column.
+type compared struct {
+	URL    string   `parquet:"url"`
+	Status int16    `parquet:"status,optional"`
+	Kept   *bool    `parquet:"kept"`
+	Names  []string `parquet:"names,list"`
+}
+
+func TestAComparerFindsEveryDifference(t *testing.T) {
+	yes, no := true, false
+	rows := func() []compared {
+		out := make([]compared, 200)
+		for i := range out {
+			out[i] = compared{URL: fmt.Sprint("u", i), Status: int16(i % 3), Names: []string{"a", "b"}[:i%3]}
+			if i%2 == 0 {
+				out[i].Kept = &no
+			}
+		}
+		return out
+	}
+	sorted := SortedBy("url")
+	for name, c := range map[string]struct {
+		same   bool
+		opts   []WriterOption
+		end    int // a row group ends after so many rows
+		change func([]compared) []compared
+	}{
+		"none":               {same: true},
+		"a value":            {change: func(r []compared) []compared { r[150].Status = 9; return r }},
+		"a value for null":   {change: func(r []compared) []compared { r[151].Kept = &no; return r }},
+		"another value":      {change: func(r []compared) []compared { r[150].Kept = &yes; return r }},
+		"an element":         {change: func(r []compared) []compared { r[2].Names = []string{"a", "c"}; return r }},
+		"a shorter list":     {change: func(r []compared) []compared { r[2].Names = nil; return r }},
+		"a row less":         {change: func(r []compared) []compared { return r[:199] }},
+		"a row more":         {change: func(r []compared) []compared { return append(r, compared{}) }},
+		"two rows swapped":   {change: func(r []compared) []compared { r[7], r[8] = r[8], r[7]; return r }},
+		"no rows":            {change: func([]compared) []compared { return nil }},
+		"the sort order":     {opts: []WriterOption{SortedBy("status")}},
+		"the codec":          {opts: []WriterOption{sorted, Fast()}},
+		"the end of a group": {end: 100},
+	} {
+		b := bucketOf(t)
+		l, err := WriteFile(t.TempDir()+"/rows", func(yield func(compared, error) bool) {
+			for _, row := range rows() {
+				if !yield(row, nil) {
+					return
+				}
+			}
+		}, sorted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := Commit(t.Context(), b, l, "d", "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts := c.opts
+		if opts == nil {
+			opts = []WriterOption{sorted}
+		}
+		made := rows()
+		if c.change != nil {
+			made = c.change(made)
+		}
+		got, err := compareAll(t.Context(), b, made, c.end, opts)
+		switch {
+		case c.same && (err != nil || got != want):
+			t.Errorf("%s: %+v, not %+v: %v", name, got, want, err)
+		case !c.same && !errors.Is(err, ErrDiffers):
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func compareAll(ctx context.Context, b store.Bucket, rows []compared, end int, opts []WriterOption) (f any, err error) {
+	w, err := NewComparer[compared](ctx, b, "key", opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer w.Abort()
+	for i := range rows {
+		if err := w.Append(&rows[i]); err != nil {
+			return nil, err
+		}
+		if i+1 == end {
+			if err := w.EndRowGroup(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return Finish(ctx, w, b, "d", "key")
+}

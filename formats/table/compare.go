@@ -1,0 +1,177 @@
+package table
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"unsafe"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// NewComparer returns a writer that writes nothing. It compares its rows, in order, with those
+// of the object key, which costs a fraction of encoding them. Commit then describes the stored
+// object. A comparer returns ErrDiffers at the first difference: in a row, in the schema, or in
+// the codec, sort order or row groups that a writer with these options chooses. It does not
+// compare how the object encodes pages and divides its rows into them.
+func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ...WriterOption) (*Writer[T], error) {
+	o := optionsOf(opts)
+	layout, err := columnsOf(reflect.TypeFor[T]())
+	if err != nil {
+		return nil, err
+	}
+	want, err := specimen[T](opts)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Open[T](ctx, b, key)
+	if err != nil {
+		return nil, err
+	}
+	s := &stored[T]{Reader: r, batch: make([]T, writeRows), fields: layout.since(reflect.TypeFor[T](), o.format), ends: map[int64]bool{}}
+	if err := s.framed(want); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	w := &Writer[T]{stored: s, layout: layout, opt: o, pending: make([]T, 0, writeRows)}
+	if !o.portable() {
+		w.zeroless = zerolessOf(reflect.TypeFor[T](), o.format)
+	}
+	return w, nil
+}
+
+// specimen returns the footer of a file with one empty row.
+func specimen[T any](opts []WriterOption) (*format.FileMetaData, error) {
+	var file bytes.Buffer
+	w, err := NewWriterTo[T](&file, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Append(new(T)); err != nil {
+		return nil, err
+	}
+	if _, err := w.Close(); err != nil {
+		return nil, err
+	}
+	f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	if err != nil {
+		return nil, err
+	}
+	return f.Metadata(), nil
+}
+
+// stored is the object that a comparer compares with.
+type stored[T any] struct {
+	*Reader[T]
+	batch  []T
+	fields []rowField
+	ends   map[int64]bool // numbers of rows at which a row group ends
+}
+
+// framed compares the footer with that of a file made with the same options.
+func (s *stored[T]) framed(want *format.FileMetaData) error {
+	m := s.file.Metadata()
+	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&
+		reflect.DeepEqual(m.KeyValueMetadata, want.KeyValueMetadata) && reflect.DeepEqual(m.ColumnOrders, want.ColumnOrders)
+	row, end := want.RowGroups[0], int64(0)
+	for _, g := range m.RowGroups {
+		same = same && reflect.DeepEqual(g.SortingColumns, row.SortingColumns) && len(g.Columns) == len(row.Columns)
+		for i := 0; same && i < len(row.Columns); i++ {
+			same = g.Columns[i].MetaData.Codec == row.Columns[i].MetaData.Codec
+		}
+		end += g.NumRows
+		s.ends[end] = true
+	}
+	if !same {
+		return fmt.Errorf("%q: its footer is not the one that is written today: %w", s.key, ErrDiffers)
+	}
+	return nil
+}
+
+// compare compares rows with the next rows of the object.
+func (s *stored[T]) compare(rows []T) error {
+	n, err := s.Read(s.batch[:len(rows)])
+	if err != nil && err != io.EOF {
+		return err
+	}
+	same := n == len(rows)
+	for i := 0; same && i < n; i++ {
+		for f := range s.fields {
+			same = same && s.fields[f].equal(unsafe.Pointer(&s.batch[i]), unsafe.Pointer(&rows[i]))
+		}
+	}
+	if !same {
+		return fmt.Errorf("%q has other rows: %w", s.key, ErrDiffers)
+	}
+	return nil
+}
+
+// finish compares the end and describes the object.
+func (s *stored[T]) finish(rows int64) (l Local, err error) {
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if rows != s.Rows() {
+		return Local{}, fmt.Errorf("%q has %d rows, not %d: %w", s.key, s.Rows(), rows, ErrDiffers)
+	}
+	h := sha256.New()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(s.obj, 0, s.obj.Size()), make([]byte, 256<<10)); err != nil {
+		return Local{}, fmt.Errorf("read %q: %w", s.key, err)
+	}
+	return Local{Rows: rows, Bytes: s.obj.Size(), SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+}
+
+// since returns the fields that a format has.
+func (l *rowLayout) since(t reflect.Type, format int) (fields []rowField) {
+	newer := map[string]bool{}
+	for _, f := range reflect.VisibleFields(t) {
+		newer[f.Name] = schema.Since(f) > format
+	}
+	for _, f := range l.fields {
+		if !newer[f.name] {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// equal compares a field of two rows. An empty list equals nil, because a file does not tell them
+// apart.
+func (f *rowField) equal(a, b unsafe.Pointer) bool {
+	a, b = unsafe.Add(a, f.offset), unsafe.Add(b, f.offset)
+	switch f.shape {
+	case pointer:
+		a, b = *(*unsafe.Pointer)(a), *(*unsafe.Pointer)(b)
+		return a == b || a != nil && b != nil && f.equalValue(a, b)
+	case list:
+		first, n := elements(a)
+		second, m := elements(b)
+		same := n == m
+		for i := 0; same && i < n; i++ {
+			same = f.equalValue(f.at(first, i), f.at(second, i))
+		}
+		return same
+	}
+	return f.equalValue(a, b)
+}
+
+// equalValue compares two values by their bits.
+func (f *rowField) equalValue(a, b unsafe.Pointer) bool {
+	switch f.elem.Size() {
+	case 1:
+		return *(*uint8)(a) == *(*uint8)(b)
+	case 2:
+		return *(*uint16)(a) == *(*uint16)(b)
+	case 4:
+		return *(*uint32)(a) == *(*uint32)(b)
+	case 8:
+		return *(*uint64)(a) == *(*uint64)(b)
+	}
+	return *(*string)(a) == *(*string)(b)
+}
