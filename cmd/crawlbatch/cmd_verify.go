@@ -108,6 +108,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	if o.quarantine {
 		return o.runQuarantine(ctx, options)
 	}
+	boundMemory(verifyMemory)
 	report, err := verify.Run(ctx, options)
 	if err != nil {
 		return err

@@ -10,6 +10,10 @@ import (
 // with 5 MiB each has about 250 MiB of live data and should fit into 512 MiB.
 const fetchMemory = 400 << 20
 
+// verifyMemory is fetchMemory for a process that audits a crawl: each CPU recomputes a reduce task,
+// which holds up to 150 MiB of rows.
+const verifyMemory = 400 << 20
+
 // boundMemory sets a soft limit of the heap, unless GOMEMLIMIT or GOGC is set.
 func boundMemory(bytes int64) {
 	for _, name := range []string{"GOMEMLIMIT", "GOGC"} {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -38,6 +39,7 @@ func BenchmarkVerify(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(400 << 20)) // as the command does
 	for b.Loop() {
 		ctx, stop := context.WithCancel(b.Context())
 		heap := peakHeap(ctx)

@@ -16,6 +16,7 @@ type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
 	Checks    []Check // the checks that the step counts and reports; the first check gets errors of Concat
+	Alone     bool    // the step runs after the others, round by round, because it uses all CPUs and much memory
 }
 
 // Run audits a crawl with steps. An error means that the audit is impossible, because the store
@@ -41,28 +42,49 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 		return nil, err
 	}
 	a.freezeBroken()
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(a.Parallel)
-	for _, s := range steps {
-		for _, c := range s.Checks {
-			a.Count(c, 0)
-		}
-		for _, r := range rounds {
-			if s.Round != nil {
-				g.Go(func() error { return a.Skip(s.Round(ctx, a, r), s.Checks[0], r) })
-				continue
-			}
-			for _, n := range a.partitions(r) {
-				g.Go(func() error { return a.Skip(s.Partition(ctx, a, r, n), s.Checks[0], r) })
-			}
-		}
-	}
-	if err := g.Wait(); err != nil {
+	if err := a.steps(ctx, steps, rounds); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
 	}
 	report := a.Report()
 	report.addRounds(rounds)
 	return report, nil
+}
+
+// steps runs the steps for all rounds.
+func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error {
+	together, running := errgroup.WithContext(ctx)
+	together.SetLimit(a.Parallel)
+	for _, s := range steps {
+		for _, c := range s.Checks {
+			a.Count(c, 0)
+		}
+		if s.Alone {
+			continue
+		}
+		for _, r := range rounds {
+			if s.Round != nil {
+				together.Go(func() error { return a.Skip(s.Round(running, a, r), s.Checks[0], r) })
+				continue
+			}
+			for _, n := range a.partitions(r) {
+				together.Go(func() error { return a.Skip(s.Partition(running, a, r, n), s.Checks[0], r) })
+			}
+		}
+	}
+	if err := together.Wait(); err != nil {
+		return err
+	}
+	for _, s := range steps {
+		for _, r := range rounds {
+			if !s.Alone {
+				continue
+			}
+			if err := a.Skip(s.Round(ctx, a, r), s.Checks[0], r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // addRounds names the rounds that were audited.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -26,7 +25,10 @@ type linkTarget struct {
 }
 
 func compareTargets(a, b *linkTarget) int {
-	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL))
+	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
+		return c
+	}
+	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
 // stateRow is the part of a row of urls that invariant 6 needs.
@@ -76,7 +78,7 @@ type fact struct {
 }
 
 func compareFacts(a, b *fact) int {
-	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
+	return schema.CompareURLs(a.surt, a.url, b.surt, b.url)
 }
 
 // NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target.
