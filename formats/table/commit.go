@@ -62,7 +62,7 @@ func Finish[T any](ctx context.Context, w *Writer[T], b store.Bucket, dataset, k
 		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
 	}
 	if w.stored != nil {
-		return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256}, nil
+		return l.File(dataset, key), nil
 	}
 	return Commit(ctx, b, l, dataset, key)
 }

@@ -3,8 +3,6 @@ package table
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 )
@@ -120,11 +119,11 @@ func (s *stored[T]) finish(rows int64) (l Local, err error) {
 	if rows != s.Rows() {
 		return Local{}, fmt.Errorf("%q has %d rows, not %d: %w", s.key, s.Rows(), rows, ErrDiffers)
 	}
-	h := sha256.New()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(s.obj, 0, s.obj.Size()), make([]byte, 256<<10)); err != nil {
+	sum := manifest.NewSum()
+	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, io.NewSectionReader(s.obj, 0, s.obj.Size()), make([]byte, 256<<10)); err != nil {
 		return Local{}, fmt.Errorf("read %q: %w", s.key, err)
 	}
-	return Local{Rows: rows, Bytes: s.obj.Size(), SHA256: hex.EncodeToString(h.Sum(nil))}, nil
+	return LocalOf("", rows, sum), nil
 }
 
 // since returns the fields that a format has.
