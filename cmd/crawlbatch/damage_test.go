@@ -273,7 +273,7 @@ The number is what is said first, below the table. Kinds that the same code chec
 // damageDocument writes the table.
 func damageDocument(cells map[string]damageEntry) string {
 	var b strings.Builder
-	b.WriteString(damageHead)
+	fmt.Fprintf(&b, "%sThe table has %d cells.\n\n", damageHead, len(cells))
 	b.WriteString("| object | damage | " + strings.Join(damageStates, " | ") + " |\n|---|---|" + strings.Repeat("---|", len(damageStates)) + "\n")
 	kinds := map[string]bool{}
 	for name := range cells {
