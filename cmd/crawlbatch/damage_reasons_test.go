@@ -8,8 +8,6 @@ import "regexp"
 var damageReasons = []damageReason{
 	{why: "harmless: no document names the copy, and SQL engines do not read its folder; *moved*: `verify` lists it all the same",
 		cells: regexp.MustCompile(`/[a-z-]+\.json/stray copy$|: (plan\.json|inputs\.json|checkpoint|taken|result|attempt|URLs|refused|spellings|work/[a-z]+|segment of [a-z-]+)/stray copy$`)},
-	{why: "harmless: no row of a table names its records. An attempt that died leaves such files, so `verify` counts it in a note; *moved*: it moves it away",
-		cells: regexp.MustCompile(`^(sealed|reducing)/(WARC file|CDXJ index)/stray copy$`)},
 	{why: "harmless: only its presence counts: it says that the partition was taken",
 		cells: regexp.MustCompile(`/fetch: taken/`)},
 	{why: "harmless: records of attempts decide nothing; `status` reads them and says if one cannot be read",
@@ -18,4 +16,6 @@ var damageReasons = []damageReason{
 		cells: regexp.MustCompile(`^(sealed|reducing)/active\.json/`)},
 	{why: "open: the head may name other crawls than it did; each crawl's own ledger still tells what is lost of it",
 		cells: regexp.MustCompile(`/crawls\.json/(older version|one byte changed)$`)},
+	{why: "harmless: no row of a table names its records. An attempt that died leaves such files, so `verify` counts it in a note; *moved*: it moves it away",
+		cells: regexp.MustCompile(`^(sealed|reducing)/(WARC file|CDXJ index)/stray copy$`)},
 }

@@ -63,7 +63,7 @@ func TestDamageS3(t *testing.T) {
 		if wrong != "" {
 			t.Errorf("%s: %s: %s", c.name(), now.text, wrong)
 		}
-		if was := golden[c.name()]; now.text != was.text {
+		if was := golden[c.name()]; now.differs(was) {
 			t.Errorf("%s: %q in S3, the table has %q; %s", c.name(), now.text, was.text, now.says)
 		}
 	}
