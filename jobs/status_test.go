@@ -196,7 +196,7 @@ func TestAPlanOfFormat1IsToldOf(t *testing.T) {
 		if err := f.bucket.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		body = bytes.Replace(body, []byte(`"format_version": 4`), fmt.Appendf(nil, `"format_version": %d`, format), 1)
+		body = bytes.Replace(body, []byte(`"format_version": 3`), fmt.Appendf(nil, `"format_version": %d`, format), 1)
 		if _, err := f.bucket.Create(t.Context(), key, bytes.NewReader(body), int64(len(body))); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ var ErrChanged = errors.New("the store is damaged")
 
 // Checked is a bucket that opens the files that a task reads. No reader gets a byte of a known
 // file before a recorded digest covers the byte: that of the whole file up to 1 MiB, else that
-// of its block. Files of formats before 4 have no blocks; Checked reads a larger one twice.
+// of its block. Files of formats before 3 have no blocks; Checked reads a larger one twice.
 type Checked struct {
 	store.Bucket
 	files map[string]input

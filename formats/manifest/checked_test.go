@@ -140,7 +140,7 @@ func fresh(d manifest.Document) manifest.Document {
 func TestOlderFormatsLackProofsAndBlocks(t *testing.T) {
 	files := []manifest.File{{Key: "a", Blocks: "QUJD"}, {Key: `b",` + "\n" + ` "blocks": "kept"`}}
 	for _, d := range []manifest.Document{&manifest.Result{Task: "t", Files: files}, &manifest.Checkpoint{Plan: "p", Files: files}, &manifest.Sealed{Files: files}} {
-		for format, want := range map[int]string{2: "", 3: "checkpoint", 4: "checkpoint result"} {
+		for format, want := range map[int]string{2: "", 3: "checkpoint result"} {
 			body, err := manifest.EncodeAs(d, format)
 			if err != nil {
 				t.Fatal(err)
@@ -152,7 +152,7 @@ func TestOlderFormatsLackProofsAndBlocks(t *testing.T) {
 			err = manifest.Decode("k", body, fresh(d))
 			proof := bytes.Contains(body, []byte("\n \"proof\": "))
 			blocks := bytes.Count(body, []byte("\"blocks\": \"QUJD\""))
-			if err != nil || h.Format != format || proof != strings.Contains(want, h.Kind) || (blocks == 1) != (format == 4) || !bytes.Contains(body, []byte(`kept`)) {
+			if err != nil || h.Format != format || proof != strings.Contains(want, h.Kind) || (blocks == 1) != (format == 3) || !bytes.Contains(body, []byte(`kept`)) {
 				t.Errorf("%s of format %d: %v\n%s", h.Kind, format, err, body)
 			}
 			if !proof {

@@ -56,10 +56,13 @@ func Encode(d Document) ([]byte, error) {
 func EncodeAs(d Document, format int) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = format, d.kind()
-	proof, since := proofOf(d)
+	proof := proofOf(d)
+	if proof == nil {
+		return encode(d)
+	}
 	*proof = ""
 	body, err := encode(d)
-	if err == nil && format >= since {
+	if err == nil && format >= proofSince {
 		*proof = Digest(body)
 		body, err = encode(d)
 	}
@@ -74,13 +77,14 @@ func encode(d Document) ([]byte, error) {
 	if err := enc.Encode(d); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", d.kind(), err)
 	}
-	if d.header().Format < blocksSince {
-		return blocks.ReplaceAll(buf.Bytes(), nil), nil
+	body := buf.Bytes()
+	if d.header().Format < proofSince {
+		body = blocks.ReplaceAll(body, nil)
 	}
-	if buf.Len() > MaxBytes {
-		return nil, fmt.Errorf("encode %s: it has %d bytes, %d are allowed: %w", d.kind(), buf.Len(), MaxBytes, ErrTooLarge)
+	if len(body) > MaxBytes {
+		return nil, fmt.Errorf("encode %s: it has %d bytes, %d are allowed: %w", d.kind(), len(body), MaxBytes, ErrTooLarge)
 	}
-	return buf.Bytes(), nil
+	return body, nil
 }
 
 // Decode reads a document of d's type from body. The argument key names the object in errors.
@@ -117,7 +121,7 @@ type File struct {
 	SHA256  string `json:"sha256"` // hex
 	// Blocks holds 16 bytes of the SHA-256 of each block of BlockBytes, in base 64, so that a
 	// reader can check a part of the file. It is empty for files up to 1 MiB, for WARC files and
-	// before format 4.
+	// before format 3.
 	Blocks string `json:"blocks,omitempty"`
 }
 
@@ -236,7 +240,7 @@ type Result struct {
 	Hosts       []HostClock `json:"hosts,omitempty"`
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 
-	// Proof is as in Checkpoint. Results have one since format 4.
+	// Proof is as in Checkpoint. Results have one since format 3.
 	Proof string `json:"proof,omitempty"`
 }
 

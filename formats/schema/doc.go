@@ -27,13 +27,12 @@ import (
 //	1: Version 1 is the first format.
 //	2: Every reader supports the encodings of tables, robots.txt must allow every spelling of a
 //	   URL, and plans keep the spellings.
-//	3: Each crawl has a ledger, and each checkpoint carries a proof. Tables are as in version 2.
-//	4: Each result carries a proof, and files over 1 MiB have digests of their blocks. Tables are
-//	   as in version 2.
+//	3: Each crawl has a ledger. Each checkpoint and each result carries a proof. Files over 1 MiB
+//	   have digests of their blocks. Tables are as in version 2.
 //
 // A round keeps the FormatVersion in which it began, for example for reading robots.txt. A stage
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.
-const FormatVersion = 4
+const FormatVersion = 3
 
 // TellsZero returns the FormatVersion since which an optional column distinguishes 0 from null. The
 // field's zero tag holds this version. Files of an older format store both as null.

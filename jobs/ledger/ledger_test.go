@@ -84,7 +84,7 @@ func load(t *testing.T, b store.Bucket, crawl string) *ledger.Ledger {
 }
 
 var adopted = []string{
-	"crawl 4 true", "politeness 2 true",
+	"crawl 3 true", "politeness 2 true",
 	"plan 0 p0 2 true", "started 0 p0 2 true", "fetching 0 0 true", "frozen 0 merge 2 true", "sealed 0 2 true",
 	"plan 1 p1 2 true", "started 1 p1 2 true", "fetching 1 0 true",
 }
