@@ -18,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -234,7 +235,11 @@ func TestOneFetchStageAStoreAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	ledgertest.Make(t, f.bucket, "2026-12")
-	if err := roundstate.Claim(t.Context(), f.bucket, &other, ledgertest.Writer()); err != nil {
+	l, err := ledger.Load(t.Context(), f.bucket, other.Crawl)
+	if err == nil {
+		err = roundstate.Claim(t.Context(), f.bucket, l, &other, ledgertest.Writer())
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := f.driver.Run(t.Context(), "2026-11", 1); !errors.Is(err, ErrBusy) || !strings.Contains(err.Error(), "--month 2026-12") {

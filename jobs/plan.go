@@ -207,14 +207,14 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	if err := made.Commit(ctx, r.Bucket); err != nil {
 		return err
 	}
-	replaces := first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues)
-	if replaces {
+	body, err := manifest.EncodeAs(stored, stored.Format)
+	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues) {
 		crawl.AdoptedFrom = stored.AdoptedFrom
-		body, err := manifest.Encode(crawl)
-		if err != nil {
-			return err
-		}
+		body, err = manifest.Encode(crawl)
 		digest = manifest.ContentDigest(body)
+	}
+	if err != nil {
+		return err
 	}
 	err = roundstate.Choose(ctx, r.Bucket, p, now.UTC().Format(time.RFC3339Nano), w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		_, err := r.compare(ctx, l, p)
@@ -226,8 +226,8 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	if errors.Is(err, ErrPlanned) {
 		return errors.Join(err, r.discard(ctx, p))
 	}
-	if err == nil && replaces {
-		err = r.replaceCrawl(ctx, crawl, digest)
+	if err == nil && first {
+		err = r.replaceCrawl(ctx, body, digest)
 	}
 	return err
 }
@@ -249,24 +249,24 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before
-// crawl.json is the one in the ledger.
-func (r PlanRequest) replaceCrawl(ctx context.Context, c *manifest.Crawl, digest string) error {
-	key := layout.CrawlManifest(c.Crawl)
+// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before that.
+// Another `plan --replace` may have stored its own after this one read crawl.json.
+func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
+	key := layout.CrawlManifest(r.Crawl)
 	for {
 		var old manifest.Crawl
 		version, have, err := manifest.LoadContents(ctx, r.Bucket, key, &old)
 		if err != nil || have == digest {
 			return err
 		}
-		l, err := ledger.Load(ctx, r.Bucket, c.Crawl)
+		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
 		if err != nil {
 			return err
 		}
-		if named := l.Of(manifest.EntryCrawl); named.SHA256 != digest {
-			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later: see `crawlbatch status --month %[1]s`: %w", c.Crawl, ErrPlanned)
+		if named := l.Of(manifest.EntryCrawl); named == nil || named.SHA256 != digest {
+			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later, and its plan and config count: repeat this one if they should not: %w", r.Crawl, ErrPlanned)
 		}
-		if _, err := manifest.Swap(ctx, r.Bucket, key, c, version); !errors.Is(err, store.ErrConflict) {
+		if _, err := r.Bucket.Swap(ctx, key, body, version); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
@@ -298,7 +298,7 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 // plan, frozen returns the given config. For a crawl that keeps its plan, frozen returns the frozen
 // config with the allowed changes from the given config.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
-	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
+	m, _, err := ledger.LoadCrawl(ctx, r.Bucket, r.Crawl)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
 		return r.Config, nil, checkNew(r.Config)
 	}
@@ -310,6 +310,13 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && !started && r.Replace:
 		return r.Config, m, checkNew(r.Config) // nothing has been fetched, so the crawl may change
 	case err != nil:
+		return nil, nil, err
+	}
+	m, c, err := roundstate.OpenCrawl(ctx, r.Bucket, r.Crawl, r.Lookup)
+	if err == nil {
+		err = r.Config.RefuseLiteralSecrets(c)
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := c.Adopt(r.Config); err != nil {
@@ -326,7 +333,7 @@ func checkNew(c *config.Config) error {
 	if err := CheckAgent(c); err != nil {
 		return err
 	}
-	return c.RefuseLiteralSecrets()
+	return c.RefuseLiteralSecrets(nil)
 }
 
 // CheckAgent returns an error if robots.txt would read the user agent's product token as the token

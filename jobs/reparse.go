@@ -66,7 +66,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		return nil, err
 	}
 	if !exists && r.Of == "" {
-		if err := r.Config.RefuseLiteralSecrets(); err != nil {
+		if err := r.Config.RefuseLiteralSecrets(nil); err != nil {
 			return nil, err
 		}
 	}
@@ -220,7 +220,11 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 		if lacks {
 			d.Log.Warn("an older crawlbatch made the plan, without spellings of URLs: robots.txt is checked for the canonical form of its URLs only", "crawl", p.Crawl, "round", p.Round)
 		}
-		return roundstate.Claim(ctx, d.Bucket, p, d.ledgers())
+		l, err := ledger.Load(ctx, d.Bucket, p.Crawl)
+		if err != nil {
+			return err
+		}
+		return roundstate.Claim(ctx, d.Bucket, l, p, d.ledgers())
 	}
 	_, err = roundstate.FreezeSource(ctx, d.Bucket, of, p, d.ledgers())
 	return err

@@ -104,6 +104,7 @@ type StatusReader struct {
 	Bucket store.Bucket
 	Flags  string // flags of printed commands, with a leading space: all flags for this store except --month
 
+	listed   bool // the store's crawls were compared with the head
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // attempts that were read, by key
 }
@@ -146,15 +147,22 @@ func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) 
 		}
 		_ = s.lose(lost)
 	}
-	err := s.lose(ledger.CheckHead(ctx, r.Bucket, l))
-	if err != nil {
+	head, _, err := ledger.LoadHead(ctx, r.Bucket, l.Crawl)
+	if err := s.lose(err); err != nil {
 		return err
 	}
-	head, _, err := ledger.LoadHead(ctx, r.Bucket)
-	if err != nil {
-		return err
+	if err == nil {
+		if !r.listed { // the listing of crawls is long, and a watched status reads often
+			err = ledger.CheckCrawls(ctx, r.Bucket, head, l.Crawl)
+		} else {
+			err = ledger.CheckHead(l, head)
+		}
+		if err := s.lose(err); err != nil {
+			return err
+		}
+		r.listed = err == nil
 	}
-	return s.lose(ledger.CheckActive(ctx, r.Bucket, head))
+	return s.lose(ledger.CheckActive(ctx, r.Bucket, head, l.Crawl))
 }
 
 func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, round int) (*RoundStatus, error) {
@@ -168,7 +176,7 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	case started:
 		rs.State = "running"
 	case round == 0 && !p.KeepsSpellings() && !layout.IsReparse(crawl):
-		rs.Advice = "an older crawlbatch made its plan, without spellings of URLs, so robots.txt would be checked for their canonical form only: plan it again with `crawlbatch plan --replace`"
+		rs.Advice = "an older crawlbatch made its plan, without spellings of URLs, so robots.txt would be checked for their canonical form only: plan it again with `crawlbatch plan --month " + crawl + " --replace --source FILE`"
 	}
 	sealed, err := roundstate.SealIn(ctx, r.Bucket, l, round)
 	if err := s.lose(err); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // landed unpacks a store that the last crawlbatch of format 2 wrote (testdata/format2/make). The
@@ -38,6 +40,56 @@ func TestAStoreOfFormat2IsReadAsItIs(t *testing.T) {
 			t.Errorf("a command that only reads made %s", key)
 		}
 	}
+}
+
+// TestAdoptionWaitsForAnOlderProcessThatFetches holds the lock of the partition that the older
+// crawlbatch was fetching, as a live older process does.
+func TestAdoptionWaitsForAnOlderProcessThatFetches(t *testing.T) {
+	b, err := dirstore.Open(landed(t), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, ok, err := b.Lock(layout.Checkpoint("2026-11", 1, 0))
+	if err != nil || !ok {
+		t.Fatalf("lock: %t, %v", ok, err)
+	}
+	waits, adopted := make(chan struct{}), make(chan error, 1)
+	log := slog.New(slog.NewTextHandler(onWrite(func(line string) {
+		if strings.Contains(line, "waiting until the older crawlbatch") {
+			close(waits)
+		}
+	}), nil))
+	go func() {
+		_, err := roundstate.Ready(t.Context(), b, "2026-11", ledgers(), log)
+		adopted <- err
+	}()
+	select {
+	case <-waits:
+	case err := <-adopted:
+		t.Fatalf("the adoption ended beside the older process: %v", err)
+	}
+	var active manifest.Active
+	if _, _, err := manifest.Load(t.Context(), b, layout.Active(), &active); err != nil || active.Format != 2 || active.Done {
+		t.Errorf("active.json: %+v, %v", active, err)
+	}
+	if made, err := manifest.Exists(t.Context(), b, layout.Ledger("2026-11")); err != nil || made {
+		t.Errorf("the ledger was made before the older process ended: %t, %v", made, err)
+	}
+	held.Release()
+	if err := <-adopted; err != nil {
+		t.Fatal(err)
+	}
+	if l, err := ledger.Load(t.Context(), b, "2026-11"); err != nil || !l.Stored || l.Started(1) == nil {
+		t.Errorf("the ledger: %+v, %v", l, err)
+	}
+}
+
+// onWrite is a writer that hands each text to a function.
+type onWrite func(text string)
+
+func (w onWrite) Write(text []byte) (int, error) {
+	w(string(text))
+	return len(text), nil
 }
 
 func TestAStoreOfFormat2IsAdoptedAndGoesOn(t *testing.T) {

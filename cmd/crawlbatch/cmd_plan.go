@@ -69,9 +69,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 		return storeError(err)
 	}
 	if !o.dryRun {
-		err = roundstate.Ready(ctx, b, o.month, ledgers(), o.log)
+		_, err = roundstate.Ready(ctx, b, o.month, ledgers(), o.log)
 	} else {
-		err = o.noteOlder(ctx, b, o.month)
+		_, err = o.noteOlder(ctx, b, o.month)
 	}
 	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 		return storeError(err)

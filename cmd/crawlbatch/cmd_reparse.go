@@ -122,7 +122,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 		if crawl == "" {
 			continue
 		}
-		if err := roundstate.Ready(ctx, b, crawl, ledgers(), o.log); err != nil {
+		if _, err := roundstate.Ready(ctx, b, crawl, ledgers(), o.log); err != nil {
 			return err
 		}
 	}

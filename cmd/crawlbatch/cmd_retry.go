@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/quarantine"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -184,7 +185,7 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	made, err := ledgers().Rebuild(ctx, b, o.month, crawls)
+	made, err := ledgers().Rebuild(ctx, b, o.month, crawls, quarantine.Move)
 	for _, key := range made {
 		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from what is there: what else was lost cannot be known\n", key)
 	}

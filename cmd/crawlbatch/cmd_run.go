@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/metrics"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -113,6 +114,9 @@ func (o *runOptions) open(ctx context.Context) (*opened, error) {
 		return nil, err
 	}
 	b, cfg, err := o.openToWrite(ctx, o.month, o.config != "")
+	if err == nil {
+		err = ledger.CheckNames(ctx, b, o.month)
+	}
 	if err != nil {
 		stop()
 		return nil, err

@@ -64,7 +64,19 @@ func runStatus(ctx context.Context, o statusOptions) error {
 		o.warnOfAgent(cfg)
 	}
 	reader := jobs.StatusReader{Bucket: b, Flags: o.given()}
-	read := func(ctx context.Context) (*jobs.Status, error) { return reader.Read(ctx, o.month) }
+	read := func(ctx context.Context) (*jobs.Status, error) {
+		s, err := reader.Read(ctx, o.month)
+		if err != nil {
+			return nil, err
+		}
+		for _, lost := range s.Lost {
+			lost.Remedy = advised(lost.Remedy, o.given())
+		}
+		for i := range s.Rounds {
+			s.Rounds[i].Advice = advised(s.Rounds[i].Advice, o.given())
+		}
+		return s, nil
+	}
 	clock := stages.SystemClock{}
 	if width, _, ok := show.Size(o.out); ok && o.watch && o.output == "table" && width > 0 {
 		return show.WatchStatus(ctx, o.out, clock, o.every, read)

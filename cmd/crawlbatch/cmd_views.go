@@ -120,7 +120,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	}
 	for _, s := range sealed {
 		if s.Round == 0 {
-			if err := o.noteOlder(ctx, b, s.Crawl); err != nil {
+			if _, err := o.noteOlder(ctx, b, s.Crawl); err != nil {
 				return err
 			}
 		}

@@ -134,10 +134,11 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.noteOlder(ctx, b, crawl); err != nil {
-		return nil, nil, err
+	l, err := c.noteOlder(ctx, b, crawl)
+	if err != nil {
+		return b, nil, err
 	}
-	cfg, err := c.configOf(ctx, b, crawl, false)
+	cfg, err := c.configOf(ctx, b, l, false)
 	return b, cfg, err
 }
 
@@ -146,13 +147,17 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 // replace a lost politeness.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
-	if err == nil {
-		err = roundstate.Ready(ctx, b, crawl, ledgers(), c.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := roundstate.Ready(ctx, b, crawl, ledgers(), c.log)
+	if err == nil && l == nil {
+		_, err = ledger.Load(ctx, b, crawl) // it says what to do about a crawl that does not exist
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg, err := c.configOf(ctx, b, crawl, republish)
+	cfg, err := c.configOf(ctx, b, l, republish)
 	return b, cfg, err
 }
 
@@ -166,19 +171,22 @@ func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, err
 }
 
 // configOf returns the config that a command uses for a crawl.
-func (c *common) configOf(ctx context.Context, b store.Bucket, crawl string, republish bool) (*config.Config, error) {
-	frozen, current, err := roundstate.ConfigInForce(ctx, b, crawl, c.settings, os.LookupEnv)
+func (c *common) configOf(ctx context.Context, b store.Bucket, l *ledger.Ledger, republish bool) (*config.Config, error) {
+	frozen, current, err := roundstate.ConfigInForce(ctx, b, l, c.settings, os.LookupEnv)
 	var lost *ledger.Lost
-	if republish && errors.As(err, &lost) && lost.Object == layout.Politeness(crawl) && c.statesPoliteness() {
+	if republish && errors.As(err, &lost) && lost.Object == layout.Politeness(l.Crawl) && c.statesPoliteness() {
 		err = nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := c.warnOfSecrets(crawl, frozen); err != nil {
+	if err := c.warnOfSecrets(l.Crawl, frozen); err != nil {
 		return nil, err
 	}
 	cfg, err := c.configOver(current)
+	if err == nil && c.settings == "" {
+		err = cfg.RefuseLiteralSecrets(frozen)
+	}
 	if err == nil {
 		err = frozen.Adopt(cfg)
 	}
@@ -205,16 +213,13 @@ func (c *common) statesPoliteness() bool {
 
 var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
 
-// noteOlder tells the user that the command reads a crawl of an older format without changing it.
-func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) error {
+// noteOlder reads a crawl's ledger, and says that a crawl of an older format is read as it is.
+func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {
 		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s: what it lost before cannot be known; the next plan, run, retry, task or reparse gives the store its ledgers\n", crawl)
 	}
-	if errors.Is(err, ledger.ErrLost) {
-		return nil // noteOlder ignores errors here: the command itself reports lost objects
-	}
-	return err
+	return l, err
 }
 
 // ledgers returns a writer of ledgers that records this program's version.

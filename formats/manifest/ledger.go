@@ -103,6 +103,8 @@ func (l *Ledger) Check() error {
 type Crawls struct {
 	Header
 	Crawls []CrawlName `json:"crawls"` // crawls in the order of their begin or adoption
+	// Proof is as in Checkpoint. crawls.json has one since format 3.
+	Proof string `json:"proof,omitempty"`
 }
 
 func (*Crawls) kind() string { return "crawls" }

@@ -300,6 +300,8 @@ type Active struct {
 	Round int    `json:"round"`
 	Nonce string `json:"nonce"` // random text that makes every body unique
 	Done  bool   `json:"done"`
+	// Proof is as in Checkpoint. active.json has one since format 3.
+	Proof string `json:"proof,omitempty"`
 }
 
 func (*Active) kind() string { return "active" }

@@ -21,6 +21,10 @@ func proofOf(d Document) *string {
 		return &d.Proof
 	case *Result:
 		return &d.Proof
+	case *Active:
+		return &d.Proof
+	case *Crawls:
+		return &d.Proof
 	}
 	return nil
 }

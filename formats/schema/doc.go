@@ -27,8 +27,8 @@ import (
 //	1: Version 1 is the first format.
 //	2: Every reader supports the encodings of tables, robots.txt must allow every spelling of a
 //	   URL, and plans keep the spellings.
-//	3: Each crawl has a ledger. Each checkpoint and each result carries a proof. Files over 1 MiB
-//	   have digests of their blocks. Tables are as in version 2.
+//	3: Each crawl has a ledger. Each checkpoint, each result, crawls.json and active.json carry a
+//	   proof. Files over 1 MiB have digests of their blocks. Tables are as in version 2.
 //
 // A round keeps the FormatVersion in which it began, for example for reading robots.txt. A stage
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.

@@ -25,7 +25,7 @@ import "errors"
 var (
 	// ErrCorrupt means that the object is not a Parquet file or is damaged.
 	ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged or was cut short; " +
-		"restore it, or, where a reduce task made it, remove it and run `crawlbatch retry --rebuild`")
+		"restore it, or, where a reduce task made it, run `crawlbatch retry --rebuild`")
 	// ErrDiffers means that the key already has an object with other bytes. Retrying cannot help,
 	// because the bytes of a part follow from committed inputs.
 	ErrDiffers = errors.New("an object with other content has this key already: " +

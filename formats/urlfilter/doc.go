@@ -28,7 +28,7 @@ import (
 
 // ErrCorrupt means that the object is no URL filter or is damaged.
 var ErrCorrupt = errors.New("not a readable Bloom file: the object is damaged or was cut short; " +
-	"restore it, or remove it and rebuild it with `crawlbatch retry --rebuild`")
+	"restore it, or rebuild it with `crawlbatch retry --rebuild`")
 
 const (
 	magic    = "CBKNOWN\n"

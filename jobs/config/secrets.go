@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -11,6 +12,7 @@ type Secret struct {
 	Key   string // path of the key, such as fetch.proxy
 	Write string // the value to write instead of the secret, with ${VAR}
 	from  string // source of the value, such as FILE:LINE
+	value string
 }
 
 // LiteralSecrets returns the secrets that the config holds as plain text.
@@ -27,7 +29,7 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 		note := func(key, name string, value any) {
 			if text, _ := value.(string); text != "" {
 				if write := f.instead(name, text); write != text {
-					found = append(found, Secret{key, write, c.from[f.path]})
+					found = append(found, Secret{key, write, c.from[f.path], text})
 				}
 			}
 		}
@@ -47,12 +49,25 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 	return found, nil
 }
 
-// RefuseLiteralSecrets returns an error if the config holds a secret as plain text. A new crawl may
-// not start with a secret as plain text, because crawl.json keeps the config.
-func (c *Config) RefuseLiteralSecrets() error {
+// RefuseLiteralSecrets returns an error if the config holds a secret as plain text, because the store
+// would keep the secret. frozen is the config of an existing crawl, whose own secrets are not refused;
+// nil for a new crawl.
+func (c *Config) RefuseLiteralSecrets(frozen *Config) error {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {
 		return err
+	}
+	if frozen != nil {
+		known, err := frozen.LiteralSecrets()
+		if err != nil {
+			return err
+		}
+		found = slices.DeleteFunc(found, func(s Secret) bool {
+			return slices.ContainsFunc(known, func(k Secret) bool { return k.Key == s.Key && k.value == s.value })
+		})
+		if len(found) == 0 {
+			return nil
+		}
 	}
 	s := found[0]
 	at := "config"

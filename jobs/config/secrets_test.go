@@ -114,7 +114,7 @@ func TestLiteralSecretsAreRefusedWithWhatToWrite(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = cfg.RefuseLiteralSecrets()
+			err = cfg.RefuseLiteralSecrets(nil)
 			warning, failed := cfg.WarnOfSecrets("crawl=2026-11/crawl.json")
 			if failed != nil || (warning == "") != (c.write == "") || strings.Contains(warning, "hunter2") {
 				t.Errorf("warning %q (%v)", warning, failed)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +19,7 @@ import (
 
 // assemble makes the ledger of a crawl of an older format from the objects in the store.
 func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, error) {
-	l := &Ledger{Crawl: m.Crawl, doc: manifest.Ledger{Crawl: m.Crawl}}
+	doc := manifest.Ledger{Crawl: m.Crawl}
 	entries, err := there(ctx, b, m.Crawl)
 	if err != nil {
 		return nil, err
@@ -25,7 +27,8 @@ func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, 
 	for i := range entries {
 		entries[i].Adopted = true
 	}
-	return l, l.doc.Append(entries...)
+	err = doc.Append(entries...)
+	return indexed(&Ledger{Crawl: m.Crawl, doc: doc}), err
 }
 
 // there returns an entry for each existing object that the ledger of a crawl would name.
@@ -43,18 +46,61 @@ func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry,
 	if found {
 		all = append(all, politeness(crawl, p.Revision, digest, p.Format))
 	}
-	// A lost round must not hide the rounds after it.
-	for round, gap := 0, 0; gap < 2; round++ {
+	rounds, err := roundsIn(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	for _, round := range rounds {
 		entries, err := ofRound(ctx, b, crawl, round)
 		if err != nil {
 			return nil, err
 		}
-		if gap++; len(entries) > 0 {
-			gap = 0
+		if len(entries) == 0 && !layout.IsReparse(crawl) {
+			// Its tables or WARC files show that the round had fetched. Its plan cannot be known.
+			some, err := anyKey(ctx, b, layout.RoundDir(crawl, round))
+			if err != nil {
+				return nil, err
+			}
+			if !some {
+				entries = append(entries, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), "", 0))
+			}
 		}
 		all = append(all, entries...)
 	}
 	return all, nil
+}
+
+// roundsIn lists the rounds of a crawl that have an object, a part of fetches or a WARC file. Lost
+// rounds do not hide the rounds after them. roundsIn extends each prefix that some key has by one
+// digit at a time, because a listing of all keys would read millions of names.
+func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) {
+	seen := map[int]bool{}
+	var extend func(folder, digits string) error
+	extend = func(folder, digits string) error {
+		some, err := anyKey(ctx, b, folder+digits)
+		if err != nil || !some {
+			return err
+		}
+		if round, err := strconv.Atoi(digits); err == nil {
+			if whole, err := anyKey(ctx, b, folder+digits+"/"); err != nil {
+				return err
+			} else if whole {
+				seen[round] = true
+			}
+		}
+		for next := byte('0'); next <= '9' && digits != "0"; next++ {
+			if err := extend(folder, digits+string(next)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, root := range []string{"", "tables/fetches/", "warc/"} {
+		if err := extend(root+layout.CrawlDir(crawl)+"round=", ""); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
 }
 
 // politeness is the entry of a revision.
@@ -213,12 +259,12 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 // was therefore interrupted if crawl.json has the new format and adopted_from, but the head does
 // not name the crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
-	head, _, err := LoadHead(ctx, b)
-	if err != nil {
-		return nil, err
-	}
 	var old []string
 	for _, crawl := range crawls {
+		head, _, err := LoadHead(ctx, b, crawl)
+		if err != nil {
+			return nil, err
+		}
 		l, err := Load(ctx, b, crawl)
 		if err != nil {
 			return nil, err
@@ -227,14 +273,14 @@ func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, aliv
 		if err != nil {
 			return nil, err
 		}
-		if m.Format < Since || m.AdoptedFrom > 0 && l.fresh() && !(head != nil && head.Names(crawl)) {
+		if l.Unadopted(m, head) {
 			old = append(old, crawl)
 		}
 	}
 	if len(old) == 0 {
 		return nil, nil
 	}
-	if err := w.adoptActive(ctx, b, alive); err != nil {
+	if err := w.adoptActive(ctx, b, old[0], alive); err != nil {
 		return nil, err
 	}
 	for _, crawl := range old {
@@ -250,25 +296,29 @@ func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, aliv
 	return old, nil
 }
 
-// adoptActive gives active.json the new format, so that an older version can no longer claim a
-// round.
-func (w Writer) adoptActive(ctx context.Context, b store.Bucket, alive func(ctx context.Context, a *manifest.Active) error) error {
+// Unadopted reports whether Adopt has something to do for the crawl of the ledger.
+func (l *Ledger) Unadopted(m *manifest.Crawl, head *manifest.Crawls) bool {
+	return m.Format < Since || m.AdoptedFrom > 0 && l.fresh() && !(head != nil && head.Names(l.Crawl))
+}
+
+// adoptActive gives active.json the new format, so that an older version can claim no round any
+// more.
+func (w Writer) adoptActive(ctx context.Context, b store.Bucket, crawl string, alive func(ctx context.Context, a *manifest.Active) error) error {
 	for {
-		var a manifest.Active
-		version, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+		a, version, err := LoadActive(ctx, b, crawl)
 		if errors.Is(err, store.ErrNotFound) {
-			a, version, err = manifest.Active{Done: true}, "", nil
+			a, version, err = &manifest.Active{Done: true}, "", nil
 		}
 		if err != nil || a.Format >= Since {
 			return err
 		}
 		if !a.Done && alive != nil {
-			if err := alive(ctx, &a); err != nil {
+			if err := alive(ctx, a); err != nil {
 				return err
 			}
 		}
 		a.Version, a.Nonce = w.Version, "adopted-"+w.now()
-		if _, err := manifest.Swap(ctx, b, layout.Active(), &a, version); !errors.Is(err, store.ErrConflict) {
+		if _, err := manifest.Swap(ctx, b, layout.Active(), a, version); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
@@ -313,33 +363,46 @@ func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
 	return err
 }
 
-// Rebuild recreates a lost ledger, head or active.json from the objects in the store, and returns
-// the keys. crawls lists the crawls that have objects. Other losses remain unknown.
-func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string) (made []string, err error) {
+// Mover moves an object to quarantine/.
+type Mover func(ctx context.Context, b store.Bucket, key string) (to string, err error)
+
+// Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store, and
+// returns the keys. It moves damaged documents to quarantine/ first. crawls lists the crawls that have
+// objects. Other losses remain unknown.
+func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, move Mover) (made []string, err error) {
+	head, _, err := LoadHead(ctx, b, crawl)
+	if err := move.aside(ctx, b, layout.Crawls(), err); err != nil {
+		return nil, err
+	}
 	l, err := Load(ctx, b, crawl)
 	if err == nil && !l.Stored {
 		return nil, nil // the crawl is still to be adopted or created
 	}
-	var lost *Lost
-	if errors.As(err, &lost) && lost.Object == layout.Ledger(crawl) && !lost.Changed {
+	if err == nil {
+		err = l.checkBegun(ctx, b)
+	}
+	if lost, ok := errors.AsType[*Lost](err); ok && lost.Object == layout.Ledger(crawl) {
+		if err := move.aside(ctx, b, lost.Object, err); err != nil {
+			return nil, err
+		}
 		if err := w.write(ctx, b, crawl); err != nil {
 			return nil, err
 		}
-		made, err = append(made, layout.Ledger(crawl)), nil
+		made, err = append(made, lost.Object), nil
 	}
 	if err != nil {
-		return made, err
+		return nil, err
 	}
-	active, err := w.rebuildActive(ctx, b, crawls)
+	active, err := w.rebuildActive(ctx, b, crawl, crawls, move)
 	if err != nil {
 		return made, err
 	}
 	if active {
 		made = append(made, layout.Active())
 	}
+	renamed := false
 	for _, c := range crawls {
-		head, _, err := LoadHead(ctx, b)
-		if err != nil {
+		if head, _, err = LoadHead(ctx, b, crawl); err != nil {
 			return made, err
 		}
 		l, err := Load(ctx, b, c)
@@ -352,18 +415,44 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 		if err := w.name(ctx, b, c, true, true); err != nil {
 			return made, err
 		}
-		if !slices.Contains(made, layout.Crawls()) {
-			made = append(made, layout.Crawls())
-		}
+		renamed = true
+	}
+	if renamed {
+		made = append(made, layout.Crawls())
 	}
 	return made, nil
 }
 
-// rebuildActive recreates a lost active.json. The document names the newest round that has started
-// and whose fetch stage has not ended.
-func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawls []string) (made bool, err error) {
-	there, err := manifest.Exists(ctx, b, layout.Active())
-	if err != nil || there {
+// checkBegun makes the check of CheckUnbegun for every round that has objects.
+func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
+	rounds, err := roundsIn(ctx, b, l.Crawl)
+	for _, round := range rounds {
+		if err == nil {
+			err = l.CheckUnbegun(ctx, b, round)
+		}
+	}
+	return err
+}
+
+// aside moves a document to quarantine/ if err is a Lost that says that the document is damaged or
+// was replaced. It returns any other error.
+func (move Mover) aside(ctx context.Context, b store.Bucket, key string, err error) error {
+	lost, ok := errors.AsType[*Lost](err)
+	if !ok || lost.Object != key {
+		return err
+	}
+	_, err = move(ctx, b, key)
+	return err
+}
+
+// rebuildActive recreates a lost or damaged active.json. The document names the newest round that has
+// started and whose fetch stage has not ended.
+func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string, crawls []string, move Mover) (made bool, err error) {
+	_, _, err = LoadActive(ctx, b, crawl)
+	if err == nil {
+		return false, nil
+	}
+	if err := move.aside(ctx, b, layout.Active(), err); err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
 	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}

@@ -11,51 +11,98 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// LoadHead reads the head, or returns nil if the store has no head.
-func LoadHead(ctx context.Context, b store.Bucket) (*manifest.Crawls, store.Version, error) {
+// LoadHead reads the head, or returns nil if the store has none. The error is a Lost if the head is
+// damaged. crawl is the crawl that the remedy names.
+func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawls, store.Version, error) {
 	var head manifest.Crawls
 	version, _, err := manifest.Load(ctx, b, layout.Crawls(), &head)
-	if errors.Is(err, store.ErrNotFound) {
+	switch {
+	case errors.Is(err, store.ErrNotFound):
 		return nil, "", nil
-	}
-	if err != nil {
+	case errors.Is(err, manifest.ErrCorrupt):
+		return nil, "", &Lost{Object: layout.Crawls(), Damage: err, Was: "the list of the store's crawls", Remedy: remake(crawl)}
+	case err != nil:
 		return nil, "", err
 	}
 	return &head, version, nil
 }
 
-// CheckActive returns a Lost if the head exists but active.json is gone. A new store gets
-// active.json before the head.
-func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls) error {
-	if head == nil {
-		return nil
+// LoadActive reads active.json. The error wraps store.ErrNotFound, or is a Lost if the document is
+// damaged. crawl is the crawl that the remedy names.
+func LoadActive(ctx context.Context, b store.Bucket, crawl string) (*manifest.Active, store.Version, error) {
+	var a manifest.Active
+	version, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+	if errors.Is(err, manifest.ErrCorrupt) {
+		err = DamagedActive(crawl, err)
 	}
-	there, err := manifest.Exists(ctx, b, layout.Active())
-	if err == nil && !there {
-		return lostActive(head)
+	return &a, version, err
+}
+
+// CheckActive returns a Lost if active.json is damaged, or if the head exists and active.json is gone,
+// because active.json is created before the head.
+func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) error {
+	_, _, err := LoadActive(ctx, b, crawl)
+	if errors.Is(err, store.ErrNotFound) {
+		if err = nil; head != nil {
+			err = DamagedActive(crawl, nil)
+		}
 	}
 	return err
 }
 
-func lostActive(head *manifest.Crawls) error {
-	crawl := ""
-	if n := len(head.Crawls); n > 0 {
-		crawl = head.Crawls[n-1].Crawl
-	}
-	return &Lost{Object: layout.Active(), Was: "the round that may be fetched", Remedy: remake(crawl)}
+// DamagedActive is the Lost of an active.json that is gone or, with a damage, cannot be trusted.
+func DamagedActive(crawl string, damage error) error {
+	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
 
 // CheckHead returns a Lost if the head is gone, or if an older head was put back. An older head
-// does not name the crawl, although the crawl's ledger has entries that follow the naming.
-func CheckHead(ctx context.Context, b store.Bucket, l *Ledger) error {
-	if !l.Stored || l.fresh() {
+// does not name the crawl, although the crawl's ledger has entries from after the naming.
+func CheckHead(l *Ledger, head *manifest.Crawls) error {
+	if !l.Stored || l.fresh() || head != nil && head.Names(l.Crawl) {
 		return nil
 	}
-	head, _, err := LoadHead(ctx, b)
-	if err != nil || head != nil && head.Names(l.Crawl) {
+	return lostName(l.Crawl, head != nil, l.Crawl)
+}
+
+func lostName(named string, changed bool, crawl string) error {
+	return &Lost{Object: layout.Crawls(), Changed: changed, Was: "the list of the store's crawls, with " + named, Remedy: remake(crawl)}
+}
+
+// CheckNames is CheckCrawls with the stored head.
+func CheckNames(ctx context.Context, b store.Bucket, crawl string) error {
+	head, _, err := LoadHead(ctx, b, crawl)
+	if err != nil {
 		return err
 	}
-	return &Lost{Object: layout.Crawls(), Changed: head != nil, Was: "the list of the store's crawls, with " + l.Crawl, Remedy: remake(l.Crawl)}
+	return CheckCrawls(ctx, b, head, crawl)
+}
+
+// CheckCrawls makes the check of CheckHead for every crawl of the store. It lists the store's crawls,
+// so tasks do not call it. crawl is the crawl that the remedy names.
+func CheckCrawls(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) error {
+	crawls, err := Crawls(ctx, b)
+	if err != nil {
+		return err
+	}
+	for _, name := range crawls {
+		if head != nil && head.Names(name) {
+			continue
+		}
+		l, err := Load(ctx, b, name)
+		if err != nil && !errors.Is(err, ErrLost) {
+			return err
+		}
+		if err != nil || CheckHead(l, head) == nil {
+			continue
+		}
+		if head, _, err = LoadHead(ctx, b, crawl); err != nil { // the crawl may have been made meanwhile
+			return err
+		}
+		if CheckHead(l, head) != nil {
+			return lostName(name, head != nil, crawl)
+		}
+	}
+	return nil
 }
 
 // Found creates the documents that a crawl needs before its first round. The order is the crawl's
@@ -66,7 +113,11 @@ func (w Writer) Found(ctx context.Context, b store.Bucket, crawl string) error {
 	if err != nil {
 		return err
 	}
-	if err := CheckHead(ctx, b, l); err != nil {
+	head, _, err := LoadHead(ctx, b, crawl)
+	if err == nil {
+		err = CheckHead(l, head)
+	}
+	if err != nil {
 		return err
 	}
 	return w.name(ctx, b, crawl, false, false)
@@ -97,19 +148,19 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 // that active.json existed. If anew is true, name may recreate a lost head.
 func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
 	for {
-		head, version, err := LoadHead(ctx, b)
+		head, version, err := LoadHead(ctx, b, crawl)
 		if err != nil {
 			return err
 		}
 		if head != nil && head.Names(crawl) {
 			return nil
 		}
-		if head == nil {
-			if !anew {
-				if err := neverNamed(ctx, b); err != nil {
-					return err
-				}
+		if !anew {
+			if err := CheckCrawls(ctx, b, head, crawl); err != nil {
+				return err
 			}
+		}
+		if head == nil {
 			idle := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "made-" + w.now(), Done: true}
 			if _, err := manifest.Create(ctx, b, layout.Active(), idle); err != nil && !errors.Is(err, store.ErrExists) {
 				return err
@@ -122,25 +173,6 @@ func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted,
 			return err
 		}
 	}
-}
-
-// neverNamed returns a Lost if the store has no head, although some crawl's ledger has an entry
-// that is only appended once the head names the crawl.
-func neverNamed(ctx context.Context, b store.Bucket) error {
-	crawls, err := Crawls(ctx, b)
-	if err != nil {
-		return err
-	}
-	for _, crawl := range crawls {
-		l, err := Load(ctx, b, crawl)
-		if err == nil {
-			err = CheckHead(ctx, b, l)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // crawlPrefix matches the prefixes of crawl names such as 2026-11 and 2026-11r2.

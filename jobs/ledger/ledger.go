@@ -8,7 +8,7 @@
 //	l, err := ledger.Load(ctx, b, crawl)          // of a crawl of an older format: what is there now
 //	for e := range slices.Values(l.Entries()) …   // in order
 //	for lost, err := range l.Losses(ctx, b) …     // what an entry names and what is not there
-//	for lost, err := range ledger.HeadLosses(ctx, b) … // the head, active.json, crawls
+//	for lost, err := range ledger.HeadLosses(ctx, b, crawl) … // the head, active.json, crawls
 //
 // A process writes an object first, and then appends the entry that names the object. A process
 // that finds an object without its entry appends the entry. One swap decides between several
@@ -37,6 +37,8 @@ var (
 	ErrNoCrawl = errors.New("no such crawl")
 	// ErrNotAdopted means that the crawl is of an older format and has no ledger to append to.
 	ErrNotAdopted = errors.New("the crawl has no ledger yet")
+	// ErrReplacing means that a `plan --replace` of the crawl was interrupted, or runs now.
+	ErrReplacing = errors.New("its plan is being replaced")
 )
 
 // Ledger is a crawl's ledger at the time of reading. A Ledger does not change.
@@ -47,6 +49,34 @@ type Ledger struct {
 
 	doc     manifest.Ledger
 	version store.Version
+	index   map[place]int // the newest entry about each thing
+	rounds  int
+	begun   bool // some entry was appended after the crawl's creation or adoption
+}
+
+// place is what an entry is about. Empty fields stand for any value.
+type place struct {
+	what        string
+	round       int // -1: the crawl as a whole
+	stage, plan string
+}
+
+// indexed returns a ledger with an index of its entries.
+func indexed(l *Ledger) *Ledger {
+	l.index = make(map[place]int, 2*len(l.doc.Entries))
+	for i, e := range l.doc.Entries {
+		at := place{what: e.What, round: -1}
+		if e.Round != nil {
+			at.round = *e.Round
+			if e.What != manifest.EntryPlanning {
+				l.rounds = max(l.rounds, at.round+1)
+			}
+		}
+		l.index[at] = i
+		l.index[place{at.what, at.round, e.Stage, e.Plan}] = i
+		l.begun = l.begun || e.What != manifest.EntryCrawl && !e.Adopted
+	}
+	return l
 }
 
 // Load reads the ledger of a crawl. For a crawl of an older format, Load makes the ledger that
@@ -58,17 +88,21 @@ func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return absent(ctx, b, crawl)
 	}
+	was := "the ledger of crawl " + crawl
+	if err == nil && l.doc.Crawl != crawl {
+		err, was = manifest.ErrCorrupt, was+" and belongs to crawl "+l.doc.Crawl
+	}
+	if err == nil {
+		err = l.doc.Check()
+	}
+	if errors.Is(err, manifest.ErrCorrupt) {
+		return nil, &Lost{Object: key, Was: was, Damage: err, Remedy: remake(crawl)}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if l.doc.Crawl != crawl {
-		return nil, fmt.Errorf("%q belongs to crawl %s, not to crawl %s: restore the right document: %w", key, l.doc.Crawl, crawl, manifest.ErrCorrupt)
-	}
-	if err := l.doc.Check(); err != nil {
-		return nil, fmt.Errorf("%q: %w", key, err)
-	}
 	l.version = version
-	return l, nil
+	return indexed(l), nil
 }
 
 // absent decides why a crawl has no ledger.json. Either the crawl does not exist or has an older
@@ -81,7 +115,7 @@ func absent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) 
 	if m.Format < Since {
 		return assemble(ctx, b, m)
 	}
-	head, _, err := LoadHead(ctx, b)
+	head, _, err := LoadHead(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +129,7 @@ func absent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) 
 	if err == nil && begun {
 		err = lostLedger(crawl)
 	}
-	return &Ledger{Crawl: crawl}, err
+	return indexed(&Ledger{Crawl: crawl}), err
 }
 
 // LoadCrawl reads crawl.json and returns the digest of its contents. If crawl.json is gone, the
@@ -120,7 +154,7 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 		return err
 	}
 	if !known {
-		head, _, err := LoadHead(ctx, b)
+		head, _, err := LoadHead(ctx, b, crawl)
 		if err != nil {
 			return err
 		}
@@ -132,8 +166,42 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 	return fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", b, crawl, CreatingCommand(crawl, ""), ErrNoCrawl)
 }
 
-// CreatingCommand returns the command that creates a crawl. flags are the flags, with a leading
-// space, that the command needs for the same store.
+// ReadCrawl is LoadCrawl of the ledger's crawl. It returns an error, too, if crawl.json is not the
+// document that the ledger names: ErrReplacing or a Lost.
+func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl, error) {
+	for again := false; ; again = true {
+		m, digest, err := LoadCrawl(ctx, b, l.Crawl)
+		if err == nil {
+			err = l.checkCrawl(digest)
+		}
+		if err == nil || again || !l.Stored || l.Started(0) != nil {
+			return m, err
+		}
+		newer, failed := Load(ctx, b, l.Crawl) // `plan --replace` may have named another document meanwhile
+		if failed != nil {
+			return nil, failed
+		}
+		l = newer
+	}
+}
+
+// checkCrawl returns an error if crawl.json is not the document that the ledger names. digest is the
+// digest of its contents. The error is ErrReplacing if `plan --replace` has named a new document
+// and not stored it yet, else a Lost.
+func (l *Ledger) checkCrawl(digest string) error {
+	named := l.Of(manifest.EntryCrawl)
+	if !l.Stored || named == nil || named.SHA256 == "" || named.SHA256 == digest {
+		return nil
+	}
+	before := func(e manifest.Entry) bool { return e.What == manifest.EntryCrawl && e.SHA256 == digest }
+	if l.Started(0) == nil && slices.ContainsFunc(l.doc.Entries, before) {
+		return fmt.Errorf("%q is not yet the one of the plan that was chosen: if no `crawlbatch plan --month %s --replace` runs now, repeat it; nothing was fetched: %w", named.Object, l.Crawl, ErrReplacing)
+	}
+	return l.Miss(named, true)
+}
+
+// CreatingCommand returns the command that creates a crawl. flags are the flags that commands for
+// the same store need, with a leading space.
 func CreatingCommand(crawl, flags string) string {
 	if layout.IsReparse(crawl) {
 		month, _ := layout.MonthOf(crawl)
@@ -156,42 +224,37 @@ func anyKey(ctx context.Context, b store.Bucket, prefix string) (bool, error) {
 // Entries returns the entries, oldest first.
 func (l *Ledger) Entries() []manifest.Entry { return slices.Clone(l.doc.Entries) }
 
-// last returns the newest entry that matches, or nil.
-func (l *Ledger) last(match func(e *manifest.Entry) bool) *manifest.Entry {
-	for i := len(l.doc.Entries) - 1; i >= 0; i-- {
-		if match(&l.doc.Entries[i]) {
-			e := l.doc.Entries[i]
-			return &e
-		}
+// at returns the newest entry about a thing, or nil.
+func (l *Ledger) at(p place) *manifest.Entry {
+	i, ok := l.index[p]
+	if !ok {
+		return nil
 	}
-	return nil
+	e := l.doc.Entries[i]
+	return &e
 }
 
 // Newest returns the newest entry of a kind about a round, or nil.
 func (l *Ledger) Newest(what string, round int) *manifest.Entry {
-	return l.last(func(e *manifest.Entry) bool { return e.What == what && e.In(round) })
+	return l.at(place{what: what, round: round})
 }
 
 // Of returns the newest entry of a kind about the crawl as a whole, or nil.
-func (l *Ledger) Of(what string) *manifest.Entry {
-	return l.last(func(e *manifest.Entry) bool { return e.What == what && e.Round == nil })
-}
+func (l *Ledger) Of(what string) *manifest.Entry { return l.Newest(what, -1) }
 
 // Frozen returns the entry of a stage's inputs, or nil.
 func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
-	return l.last(func(e *manifest.Entry) bool {
-		return e.What == manifest.EntryFrozen && e.In(round) && e.Stage == string(stage)
-	})
+	return l.at(place{what: manifest.EntryFrozen, round: round, stage: string(stage)})
 }
 
 // Plan returns the entry of the plan that a round follows, and whether the round has started. Plan
 // returns nil if no plan is chosen.
 func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
-	begun := l.Newest(manifest.EntryStarted, round)
-	choice = l.last(func(e *manifest.Entry) bool {
-		return e.What == manifest.EntryPlan && e.In(round) && (begun == nil || e.Plan == begun.Plan)
-	})
-	return choice, begun != nil
+	begun := l.Started(round)
+	if begun == nil {
+		return l.Newest(manifest.EntryPlan, round), false
+	}
+	return l.at(place{what: manifest.EntryPlan, round: round, plan: begun.Plan}), true
 }
 
 // Started returns the entry with which a round began, or nil.
@@ -207,21 +270,11 @@ func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	return now, err == nil
 }
 
-// Rounds returns the number of rounds up to the newest round that an entry names.
-func (l *Ledger) Rounds() int {
-	n := 0
-	for _, e := range l.doc.Entries {
-		if e.Round != nil && e.What != manifest.EntryPlanning {
-			n = max(n, *e.Round+1)
-		}
-	}
-	return n
-}
+// Rounds returns the number of rounds up to the newest one that an entry names.
+func (l *Ledger) Rounds() int { return l.rounds }
 
-// fresh reports whether the ledger has only the entries of the crawl's creation.
-func (l *Ledger) fresh() bool {
-	return !slices.ContainsFunc(l.doc.Entries, func(e manifest.Entry) bool { return e.What != manifest.EntryCrawl && !e.Adopted })
-}
+// fresh reports whether the ledger has only the entries of the crawl's creation or adoption.
+func (l *Ledger) fresh() bool { return !l.begun }
 
 // Writer appends to ledgers.
 type Writer struct {
@@ -232,21 +285,30 @@ type Writer struct {
 // Append appends the entries that decide returns for the present ledger, if any. If another writer
 // was first, Append calls decide again with the new ledger. Append returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
+	l, err := Load(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	return w.AppendTo(ctx, b, l, decide)
+}
+
+// AppendTo is Append to a ledger that was read before. The swap fails if the stored ledger is newer;
+// then AppendTo reads the ledger and decides again.
+func (w Writer) AppendTo(ctx context.Context, b store.Bucket, l *Ledger, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	for {
-		l, err := Load(ctx, b, crawl)
-		if err != nil {
-			return nil, err
-		}
 		entries, err := decide(l)
 		if err != nil || len(entries) == 0 {
 			return l, err
 		}
 		if !l.Stored {
-			return nil, fmt.Errorf("crawl %s of %s: %w: %w", crawl, b, ErrNotAdopted, stages.ErrPermanent)
+			return nil, fmt.Errorf("crawl %s of %s: %w: %w", l.Crawl, b, ErrNotAdopted, stages.ErrPermanent)
 		}
 		next, err := w.swap(ctx, b, l, entries)
 		if !errors.Is(err, store.ErrConflict) {
 			return next, err
+		}
+		if l, err = Load(ctx, b, l.Crawl); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -263,7 +325,7 @@ func (w Writer) swap(ctx context.Context, b store.Bucket, l *Ledger, entries []m
 	}
 	var err error
 	next.version, err = manifest.Swap(ctx, b, layout.Ledger(l.Crawl), &next.doc, l.version)
-	return next, err
+	return indexed(next), err
 }
 
 func (w Writer) now() string { return w.Clock.Now().UTC().Format(time.RFC3339Nano) }

@@ -14,6 +14,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/faultstore"
@@ -129,7 +130,7 @@ func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
 			if d := cmp.Diff(adopted, said(l)); d != "" || !l.Stored {
 				t.Errorf("write %d: stored %t:\n%s", failing, l.Stored, d)
 			}
-			head, _, err := ledger.LoadHead(t.Context(), b)
+			head, _, err := ledger.LoadHead(t.Context(), b, month)
 			if err != nil || !head.Names(month) || !head.Names("2026-12") {
 				t.Errorf("write %d: head %+v, %v", failing, head, err)
 			}
@@ -161,7 +162,7 @@ func TestManyMayAdoptAStoreAtOnce(t *testing.T) {
 	if d := cmp.Diff(adopted, said(load(t, b, month))); d != "" {
 		t.Error(d)
 	}
-	head, _, err := ledger.LoadHead(t.Context(), b)
+	head, _, err := ledger.LoadHead(t.Context(), b, month)
 	if err != nil || len(head.Crawls) != 1 {
 		t.Errorf("head %+v, %v", head, err)
 	}
@@ -319,24 +320,24 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		missed := func() error {
+			head, _, err := ledger.LoadHead(t.Context(), b, month)
+			if err != nil {
+				return err
+			}
 			l, err := ledger.Load(t.Context(), b, month)
 			if err == nil {
-				err = ledger.CheckHead(t.Context(), b, l)
+				err = ledger.CheckHead(l, head)
 			}
 			if err != nil {
 				return err
 			}
-			head, _, err := ledger.LoadHead(t.Context(), b)
-			if err != nil {
-				return err
-			}
-			return ledger.CheckActive(t.Context(), b, head)
+			return ledger.CheckActive(t.Context(), b, head, month)
 		}
 		var lost *ledger.Lost
 		if err := missed(); !errors.As(err, &lost) || lost.Object != key || !strings.Contains(err.Error(), "--rebuild") {
 			t.Errorf("%s: %v", key, err)
 		}
-		made, err := w.Rebuild(t.Context(), b, month, []string{month})
+		made, err := w.Rebuild(t.Context(), b, month, []string{month}, ledgertest.Remove)
 		if err != nil || !slices.Equal(made, []string{key}) {
 			t.Errorf("%s: made %q, %v", key, made, err)
 		}
@@ -350,7 +351,7 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 	if err := b.Delete(t.Context(), layout.Active()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ledgertest.Writer().Rebuild(t.Context(), b, month, []string{month}); err != nil {
+	if _, err := ledgertest.Writer().Rebuild(t.Context(), b, month, []string{month}, ledgertest.Remove); err != nil {
 		t.Fatal(err)
 	}
 	var a manifest.Active
@@ -391,5 +392,78 @@ func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	choice, started := load(t, b, month).Plan(0)
 	if choice == nil || choice.Plan != "p1" || !started {
 		t.Errorf("%+v, started %t", choice, started)
+	}
+}
+
+// TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes loses three rounds in a row, and of the newest
+// round all but a WARC file.
+func TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes(t *testing.T) {
+	b := newStore(t)
+	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+	for _, round := range []int{0, 4, 12} {
+		put(t, b, 3, layout.PlanManifest(month, round, "p"), &manifest.Plan{ID: "p", Crawl: month, Round: round})
+	}
+	if _, err := store.CreateBytes(t.Context(), b, layout.WARC(month, 14, "p", 0, 1, 0), []byte("WARC")); err != nil {
+		t.Fatal(err)
+	}
+	ledgertest.Make(t, b, month)
+	l := load(t, b, month)
+	if l.Rounds() != 15 {
+		t.Errorf("%d rounds", l.Rounds())
+	}
+	for round := range 16 {
+		choice, _ := l.Plan(round)
+		err := l.NoPlan(round)
+		if planned := round == 0 || round == 4 || round == 12; planned != (choice != nil) {
+			t.Errorf("round %d: plan %+v", round, choice)
+		} else if lost := errors.Is(err, ledger.ErrLost); !planned && lost != (round < 15) {
+			t.Errorf("round %d: %v", round, err)
+		}
+	}
+}
+
+// TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew changes a digit of the head, and puts back a
+// head of the time before the second crawl.
+func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
+	b := newStore(t)
+	w := ledgertest.Writer()
+	older := ""
+	for _, crawl := range []string{"2026-10", month} {
+		put(t, b, schema.FormatVersion, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl})
+		if err := w.Found(t.Context(), b, crawl); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Append(t.Context(), b, crawl, func(*ledger.Ledger) ([]manifest.Entry, error) {
+			return []manifest.Entry{ledger.Planning(0, w.Clock.Now())}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if body, _, err := b.Get(t.Context(), layout.Crawls(), manifest.MaxBytes); err != nil {
+			t.Fatal(err)
+		} else if older == "" {
+			older = string(body)
+		}
+	}
+	body, _, err := b.Get(t.Context(), layout.Crawls(), manifest.MaxBytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, now := range map[string]string{"changed": strings.Replace(string(body), "2026-10", "2026-09", 1), "put back": older} {
+		if err := b.Delete(t.Context(), layout.Crawls()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.CreateBytes(t.Context(), b, layout.Crawls(), []byte(now)); err != nil {
+			t.Fatal(err)
+		}
+		err := ledger.CheckNames(t.Context(), b, "2026-10")
+		if lost, ok := errors.AsType[*ledger.Lost](err); !ok || lost.Object != layout.Crawls() || !strings.Contains(err.Error(), "--month 2026-10 --rebuild") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if made, err := w.Rebuild(t.Context(), b, "2026-10", []string{"2026-10", month}, ledgertest.Remove); err != nil || !slices.Equal(made, []string{layout.Crawls()}) {
+			t.Errorf("%s: made %q, %v", name, made, err)
+		}
+		if err := ledger.CheckNames(t.Context(), b, "2026-10"); err != nil {
+			t.Errorf("%s, made anew: %v", name, err)
+		}
 	}
 }

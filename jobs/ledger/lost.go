@@ -22,20 +22,29 @@ type Lost struct {
 	Round   *int   `json:"round,omitempty"`   // round of the object; nil if the object belongs to the crawl or the store
 	Was     string `json:"was"`               // description of the object, such as "the seal of round 1"
 	Changed bool   `json:"changed,omitempty"` // true: the object exists with other contents
-	Remedy  string `json:"remedy"`            // advice for the user that loses no further data
+	Damage  error  `json:"-"`                 // why the existing object cannot be read; wraps manifest.ErrCorrupt
+	Remedy  string `json:"remedy"`            // advice that loses nothing more
 }
 
 // Error names the object, describes the object, and gives the remedy.
 func (l *Lost) Error() string {
 	how := "is lost: it was"
-	if l.Changed {
+	switch {
+	case l.Damage != nil:
+		how = "is damaged: it was"
+	case l.Changed:
 		how = "was changed or replaced since it was recorded: it is"
 	}
 	return fmt.Sprintf("%q %s %s: %s", l.Object, how, l.Was, l.Remedy)
 }
 
 // Unwrap makes every Lost an ErrLost that is permanent.
-func (l *Lost) Unwrap() []error { return []error{ErrLost, stages.ErrPermanent} }
+func (l *Lost) Unwrap() []error {
+	if l.Damage != nil {
+		return []error{ErrLost, stages.ErrPermanent, l.Damage}
+	}
+	return []error{ErrLost, stages.ErrPermanent}
+}
 
 // restore is the remedy for an object that cannot be recreated.
 const restore = "restore it from a copy, nothing else tells what it held"
@@ -55,12 +64,15 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	switch e.What {
 	case manifest.EntryCrawl:
 		lost.Was, lost.Remedy = "what crawl "+l.Crawl+" froze", restore
+		if choice, started := l.Plan(0); choice != nil && !started {
+			lost.Remedy = l.planAnew()
+		}
 	case manifest.EntryPlan:
 		lost.Was = fmt.Sprintf("the plan of round %d", *e.Round)
 		if _, started := l.Plan(*e.Round); started {
 			lost.Remedy = restore
 		} else {
-			lost.Remedy = fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace` with its sources also goes on", l.Crawl)
+			lost.Remedy = l.planAnew()
 		}
 	case manifest.EntryFrozen:
 		lost.Was = fmt.Sprintf("the inputs of %s in round %d", e.Stage, *e.Round)
@@ -76,6 +88,26 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 		lost.Was = "named by entry " + fmt.Sprint(e.N)
 	}
 	return lost
+}
+
+// planAnew is the remedy for documents of a round that has not started.
+func (l *Ledger) planAnew() string {
+	return fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace --source FILE` also goes on", l.Crawl)
+}
+
+// NoPlan returns a Lost if a round that has no plan any more has begun, as the ledger says: an entry
+// is about a later round, or about what the round fetched.
+func (l *Ledger) NoPlan(round int) error {
+	if e := l.Newest(manifest.EntryFetching, round); e != nil {
+		return l.Miss(e, false)
+	}
+	if round+1 >= l.Rounds() {
+		return nil
+	}
+	return &Lost{
+		Object: layout.RoundDir(l.Crawl, round), Round: &round, Was: fmt.Sprintf("round %d, of which a rebuilt ledger knows only that a later round exists", round),
+		Remedy: "restore it from a copy: nothing else tells what was planned and fetched, and whoever plans it again asks twice",
+	}
 }
 
 // Check reads the document that an entry names into d. The error is a Lost if the document is gone
@@ -174,17 +206,25 @@ func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry) er
 // CheckFetched returns a Lost if a round had checkpoints, but now has neither a checkpoint nor a
 // result of a fetch task.
 func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) error {
-	fetching := l.Newest(manifest.EntryFetching, round)
 	choice, _ := l.Plan(round)
-	if fetching == nil || choice == nil {
+	if choice == nil || l.Newest(manifest.EntryFetching, round) == nil {
 		return nil
 	}
 	var p manifest.Plan
 	if err := l.Check(ctx, b, choice, &p); err != nil {
 		return err
 	}
+	return l.CheckFetchedOf(ctx, b, &p)
+}
+
+// CheckFetchedOf is CheckFetched of the round of a plan.
+func (l *Ledger) CheckFetchedOf(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
+	fetching := l.Newest(manifest.EntryFetching, p.Round)
+	if fetching == nil {
+		return nil
+	}
 	for n := range p.Partitions {
-		for _, key := range []string{layout.Checkpoint(l.Crawl, round, n), layout.Result(l.Crawl, round, string(stages.Fetch), n)} {
+		for _, key := range []string{layout.Checkpoint(l.Crawl, p.Round, n), layout.Result(l.Crawl, p.Round, string(stages.Fetch), n)} {
 			if there, err := manifest.Exists(ctx, b, key); err != nil || there {
 				return err
 			}
@@ -203,43 +243,36 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 	if err == nil && begun {
 		err = &Lost{
 			Object: layout.Ledger(l.Crawl), Changed: true, Was: fmt.Sprintf("an older ledger, which does not know that round %d was started", round),
-			Remedy: fmt.Sprintf("restore the newest, or remove it and make it anew with `crawlbatch retry --month %s --rebuild`", l.Crawl),
+			Remedy: fmt.Sprintf("restore the newest, or make it anew with `crawlbatch retry --month %s --rebuild`", l.Crawl),
 		}
 	}
 	return err
 }
 
-// HeadLosses yields the losses of the store as a whole. Each loss is the head, active.json, or the
-// crawl.json or ledger.json of a named crawl.
-func HeadLosses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
+// HeadLosses yields the losses that the head shows: the head itself, active.json, and each named
+// crawl whose crawl.json or ledger.json is gone. crawl is the crawl that remedies name.
+func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
-		head, _, err := LoadHead(ctx, b)
-		if err != nil || head == nil {
-			if err != nil {
-				yield(nil, err)
+		tell := func(err error) (more bool) {
+			var lost *Lost
+			if errors.As(err, &lost) {
+				err = nil
 			}
+			return lost == nil && err == nil || yield(lost, err)
+		}
+		head, _, err := LoadHead(ctx, b, crawl)
+		if !tell(err) || !tell(CheckActive(ctx, b, head, crawl)) || err != nil {
 			return
 		}
-		if err := CheckActive(ctx, b, head); err != nil {
-			var lost *Lost
-			if !errors.As(err, &lost) {
-				yield(nil, err)
-				return
-			}
-			if !yield(lost, nil) {
-				return
-			}
+		if !tell(CheckCrawls(ctx, b, head, crawl)) || head == nil {
+			return
 		}
 		for _, c := range head.Crawls {
 			_, err := Load(ctx, b, c.Crawl)
 			if err == nil {
 				_, _, err = LoadCrawl(ctx, b, c.Crawl)
 			}
-			var lost *Lost
-			if errors.As(err, &lost) {
-				err = nil
-			}
-			if (lost != nil || err != nil) && !yield(lost, err) {
+			if !tell(err) {
 				return
 			}
 		}

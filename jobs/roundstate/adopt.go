@@ -16,24 +16,62 @@ import (
 // look is the time between two reads of a checkpoint that an older version holds.
 const look = time.Second
 
-// Ready prepares a store for a command that writes. The first command that writes adopts every
-// crawl of an older format, and logs each adoption. Later commands adopt only their own crawl.
-// Ready returns a ledger.Lost if the store's head, active.json or the crawl's ledger is gone. A
-// crawl that does not exist yet is no error.
-func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) error {
-	crawls := []string{crawl}
-	head, _, err := ledger.LoadHead(ctx, b)
-	if err == nil && head == nil {
-		crawls, err = ledger.Crawls(ctx, b)
-	} else if err == nil {
-		var exists bool
-		if exists, err = known(ctx, b, crawl); !exists {
-			crawls = nil
+// Ready prepares a store for a command that writes. The first such command adopts every crawl of an
+// older format, and logs that; later commands adopt only their own crawl. Ready returns a
+// ledger.Lost if the store's head, active.json or the crawl's ledger is gone. It returns the crawl's
+// ledger, or nil for a crawl that does not exist yet.
+func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) (*ledger.Ledger, error) {
+	head, _, err := ledger.LoadHead(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	l, unadopted, err := read(ctx, b, head, crawl)
+	if err != nil {
+		return nil, err
+	}
+	if head == nil || unadopted {
+		crawls := []string{crawl}
+		if head == nil {
+			if crawls, err = ledger.Crawls(ctx, b); err != nil {
+				return nil, err
+			}
+		}
+		if err := adopt(ctx, b, crawls, w, log); err != nil {
+			return nil, err
+		}
+		if head, _, err = ledger.LoadHead(ctx, b, crawl); err != nil {
+			return nil, err
+		}
+		if l, _, err = read(ctx, b, head, crawl); err != nil {
+			return nil, err
 		}
 	}
-	if err != nil {
-		return err
+	if l != nil {
+		if err := ledger.CheckHead(l, head); err != nil {
+			return nil, err
+		}
 	}
+	return l, ledger.CheckActive(ctx, b, head, crawl)
+}
+
+// read reads the ledger of a crawl, and reports whether the crawl is to be adopted. For a crawl that
+// does not exist yet, the ledger is nil.
+func read(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) (l *ledger.Ledger, unadopted bool, err error) {
+	m, _, err := ledger.LoadCrawl(ctx, b, crawl)
+	if errors.Is(err, ErrNoCrawl) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if l, err = ledger.Load(ctx, b, crawl); err != nil {
+		return nil, false, err
+	}
+	return l, l.Unadopted(m, head), nil
+}
+
+// adopt adopts the crawls of an older format among crawls, and logs that.
+func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer, log *slog.Logger) error {
 	waited := false
 	adopted, err := w.Adopt(ctx, b, crawls, func(ctx context.Context, a *manifest.Active) error {
 		return ended(ctx, b, a, w.Clock, func() {
@@ -49,27 +87,7 @@ func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, l
 	for _, name := range adopted {
 		log.Info("the crawl of an older crawlbatch got its ledger; older versions refuse it now", "crawl", name)
 	}
-	if exists, err := known(ctx, b, crawl); err != nil || !exists {
-		return err
-	}
-	l, err := ledger.Load(ctx, b, crawl)
-	if err == nil {
-		err = ledger.CheckHead(ctx, b, l)
-	}
-	if err == nil {
-		err = ledger.CheckActive(ctx, b, head)
-	}
-	return err
-}
-
-// known reports whether the store has a crawl. The error is a ledger.Lost if the crawl's documents
-// are lost.
-func known(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
-	_, _, err := ledger.LoadCrawl(ctx, b, crawl)
-	if errors.Is(err, ErrNoCrawl) {
-		return false, nil
-	}
-	return err == nil, err
+	return nil
 }
 
 // ended waits until no attempt holds a partition of the round that active.json names. ended calls

@@ -57,7 +57,7 @@ func TestAdoptionWaitsForManyDeadAttemptsAtOnce(t *testing.T) {
 		older(layout.Checkpoint(crawl, 0, n), &manifest.Checkpoint{Plan: p.ID, Partition: n, Epoch: 1, LeaseMS: lease.Milliseconds()})
 	}
 	clock := &quick{}
-	if err := Ready(t.Context(), b, crawl, ledger.Writer{Version: "test", Clock: clock}, slog.New(slog.DiscardHandler)); err != nil {
+	if _, err := Ready(t.Context(), b, crawl, ledger.Writer{Version: "test", Clock: clock}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if clock.slept < lease || clock.slept > 2*lease {

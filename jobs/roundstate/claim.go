@@ -19,20 +19,19 @@ import (
 var ErrBusy = errors.New("another fetch stage runs in this store")
 
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
-// politeness applies only within a round. Drivers and tasks call Claim before they request
-// anything. The error is ErrBusy if another round is being fetched, and a ledger.Lost if
-// active.json or the round's fetched data is gone.
-func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
-	if err := CheckFetched(ctx, b, p); err != nil {
+// politeness applies only within a round. Drivers and tasks claim before they request anything. The
+// error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json or the
+// round's fetched data is gone. l is the ledger of the plan's crawl.
+func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) error {
+	if err := l.CheckFetchedOf(ctx, b, p); err != nil {
 		return err
 	}
 	for {
-		var a manifest.Active
-		v, _, err := manifest.Load(ctx, b, layout.Active(), &a)
+		a, v, err := ledger.LoadActive(ctx, b, p.Crawl)
 		if errors.Is(err, store.ErrNotFound) {
-			head, _, err := ledger.LoadHead(ctx, b)
+			head, _, err := ledger.LoadHead(ctx, b, p.Crawl)
 			if err == nil {
-				err = ledger.CheckActive(ctx, b, head)
+				err = ledger.CheckActive(ctx, b, head, p.Crawl)
 			}
 			if err != nil {
 				return err
@@ -45,7 +44,7 @@ func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Write
 		case !a.Done && own:
 			return nil
 		case !a.Done:
-			done, err := fetched(ctx, b, a.Crawl, a.Round)
+			done, err := fetched(ctx, b, a, p.Crawl)
 			if err != nil {
 				return err
 			}
@@ -61,24 +60,17 @@ func Claim(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Write
 	}
 }
 
-// CheckFetched returns a ledger.Lost if the objects that a round fetched are gone.
-func CheckFetched(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
-	l, err := ledger.Load(ctx, b, p.Crawl)
-	if err != nil {
-		return err
+// fetched reports whether a round that active.json names has nothing left to fetch: a task may claim
+// the round once more while its last result is committed. crawl is the crawl that remedies name.
+func fetched(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
+	l, err := ledger.Load(ctx, b, a.Crawl)
+	if errors.Is(err, ErrNoCrawl) || err == nil && a.Round >= max(1, l.Rounds()) {
+		return false, ledger.DamagedActive(crawl, fmt.Errorf("it names round %d of crawl %s, which does not exist: %w", a.Round, a.Crawl, manifest.ErrCorrupt))
 	}
-	return l.CheckFetched(ctx, b, p.Round)
-}
-
-// fetched reports whether a round that active.json names has nothing left to fetch. active.json may
-// still name such a round, because a task may claim the round once more while its last result is
-// committed.
-func fetched(ctx context.Context, b store.Bucket, crawl string, round int) (bool, error) {
-	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
 		return false, err
 	}
-	return l.Frozen(round, stages.Merge) != nil || l.Newest(manifest.EntrySealed, round) != nil, nil
+	return l.Frozen(a.Round, stages.Merge) != nil || l.Newest(manifest.EntrySealed, a.Round) != nil, nil
 }
 
 // Release records in active.json that the round's fetch stage has ended.
@@ -105,12 +97,13 @@ func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
 // Fetching wraps the bucket of a fetch task. Before an attempt creates its partition's object under
 // fetch/taken/, and so before its first request, the wrapper appends the entry `fetching` to the
 // ledger.
-func Fetching(b store.Bucket, p *manifest.Plan, w ledger.Writer) store.Bucket {
-	return &fetching{b, p, w}
+func Fetching(b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) store.Bucket {
+	return &fetching{b, l, p, w}
 }
 
 type fetching struct {
 	store.Bucket
+	ledger *ledger.Ledger
 	plan   *manifest.Plan
 	writer ledger.Writer
 }
@@ -122,7 +115,7 @@ func (f *fetching) Unwrap() store.Bucket { return f.Bucket }
 func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	dir := layout.StageDir(f.plan.Crawl, f.plan.Round, string(stages.Fetch))
 	if strings.HasPrefix(key, dir+"taken/") {
-		_, err := f.writer.Append(ctx, f.Bucket, f.plan.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		_, err := f.writer.AppendTo(ctx, f.Bucket, f.ledger, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 			if l.Newest(manifest.EntryFetching, f.plan.Round) != nil {
 				return nil, nil
 			}

@@ -12,14 +12,14 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// ConfigInForce returns two configs. The first config is the config that the crawl froze. The
-// second config is the base on which a process applies its own --config and flags. If settings is
-// not empty, the second config is the config under the key settings, which a driver stored for its
-// pods. If settings is empty, the second config is the frozen config. The second config always has
-// the crawl's newest politeness. If the newest politeness is lost, the second config has the frozen
-// politeness, and the error is a ledger.Lost.
-func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
-	_, frozen, err = OpenCrawl(ctx, b, crawl, lookup)
+// ConfigInForce returns the config that a crawl froze, and the config that a process continues with
+// before it applies its own --config and flags. If settings is not empty, the second config is the
+// config under the key settings, which a driver stored for its pods. If settings is empty, the
+// second config is the frozen config. In both cases the second config has the crawl's newest
+// politeness. If the newest politeness is lost, the second config has the frozen politeness, and
+// the error is a ledger.Lost.
+func ConfigInForce(ctx context.Context, b store.Bucket, l *ledger.Ledger, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
+	_, frozen, err = openIn(ctx, b, l, lookup)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -32,9 +32,9 @@ func ConfigInForce(ctx context.Context, b store.Bucket, crawl, settings string, 
 		if current, err = config.ReadFrozen(settings, []byte(s.Config), lookup); err != nil {
 			return nil, nil, err
 		}
-		current.SetPoliteness(frozen.Politeness, layout.CrawlManifest(crawl))
+		current.SetPoliteness(frozen.Politeness, layout.CrawlManifest(l.Crawl))
 	}
-	newest, revision, err := NewestPoliteness(ctx, b, crawl)
+	newest, revision, err := NewestPolitenessIn(ctx, b, l)
 	if errors.Is(err, ledger.ErrLost) {
 		return frozen, current, err
 	}

@@ -12,10 +12,20 @@ import (
 )
 
 // OpenCrawl reads crawl.json and its frozen config. lookup reads the environment. The error is
-// ErrNoCrawl if the store never had the crawl, and a ledger.Lost if crawl.json is gone.
+// ErrNoCrawl if the store never had the crawl, and a ledger.Lost if crawl.json is gone or is not the
+// document that the ledger names.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
-	key := layout.CrawlManifest(crawl)
-	m, _, err := ledger.LoadCrawl(ctx, b, crawl)
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return nil, nil, err
+	}
+	return openIn(ctx, b, l, lookup)
+}
+
+// openIn is OpenCrawl with a ledger that was read before.
+func openIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
+	key := layout.CrawlManifest(l.Crawl)
+	m, err := l.ReadCrawl(ctx, b)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,7 +15,11 @@ func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	head, _, err := ledger.LoadHead(ctx, b)
+	newest := ""
+	if len(crawls) > 0 {
+		newest = crawls[len(crawls)-1]
+	}
+	head, _, err := ledger.LoadHead(ctx, b, newest)
 	if err != nil || head == nil {
 		return crawls, err
 	}

@@ -21,6 +21,8 @@ import (
 var (
 	// ErrNoCrawl means that the store has no crawl of that name.
 	ErrNoCrawl = ledger.ErrNoCrawl
+	// ErrReplacing means that a `plan --replace` of the crawl was interrupted, or runs now.
+	ErrReplacing = ledger.ErrReplacing
 	// ErrNoPlan means that the round has no plan.
 	ErrNoPlan = errors.New("no plan")
 	// ErrNotReady means that a task of an earlier stage has no result yet.

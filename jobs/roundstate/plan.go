@@ -2,7 +2,6 @@ package roundstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,12 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// ErrReplacing means that `plan --replace` runs now for the crawl, or was interrupted.
-var ErrReplacing = errors.New("its plan is being replaced")
-
-// FindPlan returns the plan that a round follows, according to the crawl's ledger, and whether the
-// round has started. The error is ErrNoPlan if no plan is chosen, and a ledger.Lost if the plan is
-// gone.
+// FindPlan returns the plan that a round follows, as the crawl's ledger says, and whether the round
+// has started. The error is ErrNoPlan if no plan is chosen, and a ledger.Lost if the plan is gone.
 func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *manifest.Plan, started bool, err error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -46,6 +41,9 @@ func PlanIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (p
 
 // noPlan returns the error for a round whose plan the ledger does not name.
 func noPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
+	if err := l.NoPlan(round); err != nil {
+		return err
+	}
 	if !l.Stored {
 		ids, err := Plans(ctx, b, l.Crawl, round)
 		if err != nil {
@@ -65,15 +63,11 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 }
 
 // FormatOf returns the schema.FormatVersion with which a round began.
-func FormatOf(ctx context.Context, b store.Bucket, crawl string, round int) (int, error) {
-	l, err := ledger.Load(ctx, b, crawl)
-	if err != nil {
-		return 0, err
-	}
+func FormatOf(l *ledger.Ledger, round int) (int, error) {
 	if e := l.Started(round); e != nil {
 		return e.Format, nil
 	}
-	return 0, fmt.Errorf("round %d of %s has not started: %w", round, crawl, store.ErrNotFound)
+	return 0, fmt.Errorf("round %d of %s has not started: %w", round, l.Crawl, store.ErrNotFound)
 }
 
 // LacksSpellings reports whether a plan of an older version lacks the spellings of URLs that the
@@ -82,16 +76,30 @@ func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool
 	if p.KeepsSpellings() {
 		return false, nil
 	}
-	format, err := FormatOf(ctx, b, p.Crawl, p.Round)
+	l, err := ledger.Load(ctx, b, p.Crawl)
+	if err != nil {
+		return false, err
+	}
+	format, err := FormatOf(l, p.Round)
 	return format >= 2, err
 }
 
 // Begin starts a round and returns its plan. After Begin, the round follows the plan that the
 // ledger names now. The process that starts the round deletes the replaced plans.
 func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledger.Writer) (*manifest.Plan, error) {
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	p, _, err := BeginIn(ctx, b, l, round, w)
+	return p, err
+}
+
+// BeginIn is Begin with a ledger that was read before. It returns the newest ledger that it has seen.
+func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w ledger.Writer) (*manifest.Plan, *ledger.Ledger, error) {
 	var p *manifest.Plan
 	first := false
-	_, err := w.Append(ctx, b, crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+	l, err := w.AppendTo(ctx, b, l, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		var started bool
 		var err error
 		p, started, err = PlanIn(ctx, b, l, round)
@@ -107,28 +115,22 @@ func Begin(ctx context.Context, b store.Bucket, crawl string, round int, w ledge
 		return []manifest.Entry{{What: manifest.EntryStarted, Round: &round, Plan: p.ID, Format: schema.FormatVersion}}, nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if first {
 		// Replaced plans only take room, so Begin does not repeat a failed removal.
 		_ = removeReplaced(ctx, b, p)
 	}
-	return p, nil
+	return p, l, nil
 }
 
-// settled returns ErrReplacing if the ledger names another crawl.json than the stored one. The
-// ledger and the store differ during `plan --replace`, which first names the new document in the
-// ledger and then stores the document.
+// settled returns an error if the ledger names another crawl.json than the stored one, because
+// `plan --replace` first names the new document and then stores it.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
-	named := l.Of(manifest.EntryCrawl)
-	if round > 0 || named == nil {
+	if round > 0 {
 		return nil
 	}
-	err := l.Check(ctx, b, named, &manifest.Crawl{})
-	var lost *ledger.Lost
-	if errors.As(err, &lost) && lost.Changed {
-		return fmt.Errorf("%q is not yet the one of the plan that was chosen: if no `crawlbatch plan --month %s --replace` runs now, run it again; nothing was fetched: %w", lost.Object, l.Crawl, ErrReplacing)
-	}
+	_, err := l.ReadCrawl(ctx, b)
 	return err
 }
 

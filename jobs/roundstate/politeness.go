@@ -17,11 +17,17 @@ import (
 // revision that the ledger names is gone, the error is a ledger.Lost, because stopped domains must
 // not be requested.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
-	named, err := namedPoliteness(ctx, b, crawl)
+	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
 		return p, 0, err
 	}
-	p, revision, _, digest, err := loadPoliteness(ctx, b, crawl)
+	return NewestPolitenessIn(ctx, b, l)
+}
+
+// NewestPolitenessIn is NewestPoliteness with a ledger that was read before.
+func NewestPolitenessIn(ctx context.Context, b store.Bucket, l *ledger.Ledger) (p config.Politeness, revision int, err error) {
+	named := namedPoliteness(l)
+	p, revision, _, digest, err := loadPoliteness(ctx, b, l.Crawl)
 	switch {
 	case named == nil:
 	case err == nil:
@@ -38,17 +44,13 @@ type namedRevision struct {
 	entry  *manifest.Entry
 }
 
-// namedPoliteness returns the newest revision that the ledger of a crawl names, or nil.
-func namedPoliteness(ctx context.Context, b store.Bucket, crawl string) (*namedRevision, error) {
-	l, err := ledger.Load(ctx, b, crawl)
-	if err != nil {
-		return nil, err
-	}
+// namedPoliteness returns the newest revision that a ledger names, or nil.
+func namedPoliteness(l *ledger.Ledger) *namedRevision {
 	e := l.Of(manifest.EntryPoliteness)
 	if e == nil {
-		return nil, nil
+		return nil
 	}
-	return &namedRevision{l, e}, nil
+	return &namedRevision{l, e}
 }
 
 // check returns a ledger.Lost if the stored revision is older than the named revision, or has other
@@ -90,10 +92,11 @@ func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p conf
 		return 0, err
 	}
 	for {
-		named, err := namedPoliteness(ctx, b, crawl)
+		l, err := ledger.Load(ctx, b, crawl)
 		if err != nil {
 			return 0, err
 		}
+		named := namedPoliteness(l)
 		newest, revision, v, digest, err := loadPoliteness(ctx, b, crawl)
 		if named != nil && errors.Is(err, manifest.ErrCorrupt) {
 			revision = named.entry.Revision + 1 // the damaged one may be newer than its entry

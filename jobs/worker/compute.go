@@ -9,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store/overlay"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -22,12 +23,16 @@ func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, e
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		return nil, fmt.Errorf("%s: fetched data cannot be computed: %w", t, stages.ErrPermanent)
 	}
-	return r.compute(ctx, t)
+	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	return r.compute(ctx, l, t)
 }
 
-// compute runs the stage of any task.
-func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result, err error) {
-	p, err := roundstate.Begin(ctx, r.Bucket, t.Crawl, t.Round, r.ledgers())
+// compute runs the stage of any task. l is the ledger of the task's crawl.
+func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_ *manifest.Result, err error) {
+	p, l, err := roundstate.BeginIn(ctx, r.Bucket, l, t.Round, r.ledgers())
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +53,7 @@ func (r Runner) compute(ctx context.Context, t stages.Task) (_ *manifest.Result,
 	env := &stages.Env{
 		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Version: r.Version, Compare: r.compare,
 	}
-	result, err := r.stage(ctx, env, p, t)
+	result, err := r.stage(ctx, env, l, p, t)
 	if err != nil {
 		return nil, err
 	}

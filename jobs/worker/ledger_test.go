@@ -21,7 +21,11 @@ func TestATaskRefusesToFetchBesideAnotherCrawl(t *testing.T) {
 	ledgertest.Make(t, r.Bucket, "2026-12")
 	other := *p
 	other.Crawl = "2026-12"
-	if err := roundstate.Claim(t.Context(), r.Bucket, &other, ledgertest.Writer()); err != nil {
+	l, err := ledger.Load(t.Context(), r.Bucket, other.Crawl)
+	if err == nil {
+		err = roundstate.Claim(t.Context(), r.Bucket, l, &other, ledgertest.Writer())
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Run(t.Context(), task(stages.Fetch, 0)); !errors.Is(err, roundstate.ErrBusy) || !strings.Contains(err.Error(), "--month 2026-12") {

@@ -31,11 +31,11 @@ import (
 // task that never had a result has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
-	if err != nil {
+	if err != nil && !errors.Is(err, manifest.ErrCorrupt) {
 		return nil, err
 	}
 	if committed == nil {
-		return r.remake(ctx, t)
+		return r.remake(ctx, t, err != nil)
 	}
 	missing, err := r.missing(ctx, t, committed)
 	if err != nil {
@@ -66,15 +66,22 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 
 // remake recreates a lost result and its missing parts. A task had a result if a later stage froze
 // the result's digest, or if the round is sealed. A task that never had a result has nothing to
-// rebuild.
-func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
+// rebuild. If the result is damaged, remake moves it to quarantine/ first.
+func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuilt []string, err error) {
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {
 		return nil, err
 	}
+	key := roundstate.ResultKey(t)
 	lost := roundstate.CheckResult(l, t)
-	if lost == nil || t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
+	switch {
+	case t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl):
 		return nil, lost
+	case lost == nil && damaged: // the next run makes it
+		_, err := quarantine.Move(ctx, r.Bucket, key)
+		return nil, err
+	case lost == nil:
+		return nil, nil
 	}
 	want, err := roundstate.ResultDigest(ctx, r.Bucket, l, t)
 	if err != nil {
@@ -102,7 +109,11 @@ func (r Runner) remake(ctx context.Context, t stages.Task) (rebuilt []string, er
 		}
 		rebuilt = append(rebuilt, f.Key)
 	}
-	key := roundstate.ResultKey(t)
+	if damaged {
+		if _, err := quarantine.Move(ctx, r.Bucket, key); err != nil {
+			return rebuilt, fmt.Errorf("rebuild %s: %w", t, err)
+		}
+	}
 	if _, err := store.CreateBytes(ctx, r.Bucket, key, body); err != nil {
 		return rebuilt, fmt.Errorf("rebuild %s: %w", t, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
@@ -17,7 +18,7 @@ import (
 const ParserVersion = parse.Version
 
 // reparse runs a fetch task of a reparse, which reads stored responses.
-func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Reparse, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
+func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, of *manifest.Reparse, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
 	parser, err := r.parserOf(of)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, of *manifest.Repar
 		if in.Archive, err = r.archive(ctx, of); err != nil {
 			return nil, err
 		}
-		if env.Format, err = roundstate.FormatOf(ctx, r.Bucket, t.Crawl, t.Round); err != nil {
+		if env.Format, err = roundstate.FormatOf(l, t.Round); err != nil {
 			return nil, err
 		}
 		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Plan: p})

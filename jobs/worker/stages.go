@@ -10,6 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/stages"
@@ -27,33 +28,33 @@ import (
 )
 
 // fetch runs a fetch task.
-func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
+func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
 	parser, err := NewParser(r.Config)
 	if err != nil {
 		return nil, err
 	}
 	cfg := FetchConfig(r.Config, r.Version)
-	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, t.Crawl)
+	newest, revision, err := roundstate.NewestPolitenessIn(ctx, r.Bucket, l)
 	if err != nil {
 		return nil, err
 	}
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if r.GiveUp { // giving up needs no claim, but the result would hide lost checkpoints
-		err = roundstate.CheckFetched(ctx, r.Bucket, p)
+	if r.GiveUp { // it requests nothing, but a result without what was fetched would hide the loss
+		err = l.CheckFetchedOf(ctx, r.Bucket, p)
 	} else {
-		err = roundstate.Claim(ctx, r.Bucket, p, r.ledgers())
+		err = roundstate.Claim(ctx, r.Bucket, l, p, r.ledgers())
 	}
 	if err != nil {
 		return nil, err
 	}
-	env.Bucket = roundstate.Fetching(env.Bucket, p, r.ledgers())
-	before, err := r.roundBefore(ctx, p, t)
+	env.Bucket = roundstate.Fetching(env.Bucket, l, p, r.ledgers())
+	before, err := r.roundBefore(ctx, l, p, t)
 	if err != nil {
 		return nil, err
 	}
-	format, err := roundstate.FormatOf(ctx, r.Bucket, t.Crawl, t.Round)
+	format, err := roundstate.FormatOf(l, t.Round)
 	if err != nil {
 		return nil, err
 	}
@@ -69,11 +70,11 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, p *manifest.Plan, t 
 // roundBefore returns the results of fetch tasks of the previous round. The host states and robots
 // files in these results may cover hosts of the task's partition. If both rounds have the same
 // number of buckets, roundBefore returns only the results of the partition's bucket.
-func (r Runner) roundBefore(ctx context.Context, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
+func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
 	}
-	last, _, err := roundstate.FindPlan(ctx, r.Bucket, t.Crawl, t.Round-1)
+	last, _, err := roundstate.PlanIn(ctx, r.Bucket, l, t.Round-1)
 	if err != nil {
 		return nil, err
 	}

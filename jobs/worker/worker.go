@@ -89,7 +89,7 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 	if err != nil {
 		return err
 	}
-	result, err := r.compute(ctx, t)
+	result, err := r.compute(ctx, l, t)
 	if err != nil {
 		return err
 	}
@@ -106,17 +106,17 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 func (r Runner) ledgers() ledger.Writer { return ledger.Writer{Version: r.Version, Clock: r.Clock} }
 
 // stage runs the task's stage on its frozen inputs.
-func (r Runner) stage(ctx context.Context, env *stages.Env, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
+func (r Runner) stage(ctx context.Context, env *stages.Env, l *ledger.Ledger, p *manifest.Plan, t stages.Task) (*manifest.Result, error) {
 	of, err := roundstate.ReparseOf(ctx, r.Bucket, t.Crawl)
 	if err != nil {
 		return nil, err
 	}
 	if t.Stage == stages.Fetch && of != nil {
-		return r.reparse(ctx, env, of, p, t)
+		return r.reparse(ctx, env, l, of, p, t)
 	}
 	if t.Stage == stages.Fetch {
 		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Plan: p})
-		return r.fetch(ctx, env, p, t)
+		return r.fetch(ctx, env, l, p, t)
 	}
 	frozen, err := roundstate.Freeze(ctx, r.Bucket, p, t.Stage, r.ledgers())
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -40,8 +41,22 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// emptied distinguishes a removed temporary folder from a missing object, and lets the next write
-// recreate the folder.
+// errEmptied means that somebody removed the temporary folder or what is in it during a write.
+var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or what is in it", store.ErrUnavailable)
+
+// repeated repeats a write during which the temporary folder was removed. Each write recreates the
+// folder, and a write that failed so has changed no object.
+func repeated(write func() error) (err error) {
+	for range linkTries {
+		if err = write(); !errors.Is(err, errEmptied) {
+			return err
+		}
+	}
+	return err
+}
+
+// emptied distinguishes a removed temporary folder from a missing object. The next write
+// recreates the folder.
 func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -50,7 +65,11 @@ func (s *Store) emptied(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prepared = false
-	return fmt.Errorf("%w: somebody removed %s or what is in it: %s", store.ErrUnavailable, s.tmp(), err.Error())
+	// An empty root may be the mount point of a file system that is gone.
+	if entries, failed := os.ReadDir(s.root); failed != nil || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != store.Reserved }) {
+		return fmt.Errorf("%w: somebody removed %s or what is in it: %s", store.ErrUnavailable, s.root, err.Error())
+	}
+	return fmt.Errorf("%w: %s: %s", errEmptied, s.tmp(), err.Error())
 }
 
 // sweep removes temporary files on which no living process holds a flock.

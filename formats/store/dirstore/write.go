@@ -32,7 +32,11 @@ func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size i
 	if err != nil {
 		return "", wrap("create", key, err)
 	}
-	v, err := s.create(ctx, path, body, size)
+	var v store.Version
+	err = repeated(func() (err error) {
+		v, err = s.create(ctx, path, body, size)
+		return err
+	})
 	if err != nil {
 		return "", wrap("create", key, err)
 	}
@@ -110,7 +114,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 		return "", wrap("swap", key, err)
 	}
 	v := localfile.VersionOf(body)
-	if err := s.swap(ctx, path, key, body, v, old); err != nil {
+	if err := repeated(func() error { return s.swap(ctx, path, key, body, v, old) }); err != nil {
 		return "", wrap("swap", key, err)
 	}
 	return v, nil

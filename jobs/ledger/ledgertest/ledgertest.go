@@ -5,6 +5,7 @@
 package ledgertest
 
 import (
+	"context"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -17,6 +18,11 @@ import (
 // Writer is a writer of ledgers for tests.
 func Writer() ledger.Writer { return ledger.Writer{Version: "test", Clock: stages.SystemClock{}} }
 
+// Remove is a ledger.Mover that keeps no copy.
+func Remove(ctx context.Context, b store.Bucket, key string) (string, error) {
+	return "", b.Delete(ctx, key)
+}
+
 // Make makes the ledgers of the crawls and the head anew from the documents in the store.
 func Make(t testing.TB, b store.Bucket, crawls ...string) {
 	t.Helper()
@@ -26,7 +32,7 @@ func Make(t testing.TB, b store.Bucket, crawls ...string) {
 		}
 	}
 	for _, crawl := range crawls {
-		if _, err := Writer().Rebuild(t.Context(), b, crawl, nil); err != nil {
+		if _, err := Writer().Rebuild(t.Context(), b, crawl, nil, Remove); err != nil {
 			t.Fatal(err)
 		}
 	}

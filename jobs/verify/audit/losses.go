@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -73,10 +72,8 @@ func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
 // checkHead reports a lost head or active.json, and other objects of the crawl that the head shows
 // as lost. Losses of other crawls are notes.
 func (a *Audit) checkHead(ctx context.Context) error {
-	if _, _, err := a.document(ctx, -1, layout.Crawls(), &manifest.Crawls{}, false); err != nil || a.Broken(layout.Crawls()) {
-		return err
-	}
-	for lost, err := range ledger.HeadLosses(ctx, a.Bucket) {
+	a.Count(documents, 1)
+	for lost, err := range ledger.HeadLosses(ctx, a.Bucket, a.Crawl) {
 		switch {
 		case lost != nil && ofOther(lost.Object, a.Crawl):
 			a.Note("another crawl of the store: %v", lost)
@@ -88,18 +85,7 @@ func (a *Audit) checkHead(ctx context.Context) error {
 			a.Note("another crawl of the store: %v", err)
 		}
 	}
-	if a.Ledger == nil {
-		return nil
-	}
-	err := ledger.CheckHead(ctx, a.Bucket, a.Ledger)
-	if lost, ok := errors.AsType[*ledger.Lost](err); ok {
-		a.missed(lost)
-		return nil
-	}
-	if err != nil && IsFault(err) {
-		return nil // the loop above has reported this error
-	}
-	return err
+	return nil
 }
 
 // ofOther reports whether an object belongs to another crawl.

@@ -396,7 +396,11 @@ func (a *Audit) loadResult(ctx context.Context, r *Round, t stages.Task) (*manif
 	}
 	if result.Task != t.String() || result.Stage != string(t.Stage) || result.Partition != t.Partition {
 		a.setBroken(key)
-		a.misplaced(r.Number, key, "it is the result of %s, not of %s: restore it from a copy, or remove it and run `crawlbatch retry --month %s`", result.Task, t, t.Crawl)
+		advice := "restore it from a copy"
+		if t.Stage != stages.Fetch || a.Reparse != nil {
+			advice += fmt.Sprintf(", or rebuild it with `crawlbatch retry --month %s --rebuild`", t.Crawl)
+		}
+		a.misplaced(r.Number, key, "it is the result of %s, not of %s: %s", result.Task, t, advice)
 		return nil, "", nil
 	}
 	if result.Plan != r.Plan.ID {

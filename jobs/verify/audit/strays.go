@@ -60,12 +60,16 @@ func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, erro
 // note.
 func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	a.Count(noStray, 0)
+	first := ""
+	if a.Report().Found() > 0 {
+		first = "first repair the documents that are lost or damaged, then "
+	}
 	for s, err := range a.strays(ctx, rounds) {
 		switch {
 		case err != nil:
 			return err
 		case s.Read:
-			a.Wrong(noStray, s.Round, At{Object: s.Key}, "%s, and whoever reads the folder reads it too: move it away with `crawlbatch verify --month %s --quarantine`", s.Why, a.Crawl)
+			a.Wrong(noStray, s.Round, At{Object: s.Key}, "%s, and whoever reads the folder reads it too: %smove it away with `crawlbatch verify --month %s --quarantine`", s.Why, first, a.Crawl)
 		default:
 			a.CountNote(fmt.Sprintf("{n} objects are left over, such as {example}: they do no harm; `crawlbatch verify --month %s --quarantine` lists them and moves them away", a.Crawl), s.Key)
 		}
