@@ -24,7 +24,8 @@ const (
 // CountRows counts the rows that reduce tasks write.
 const CountRows = "rows"
 
-// RetryClasses are the classes of failure that may follow CountRetries.
+// RetryClasses are the classes of failure after which requests are repeated. Each class has a count,
+// whose name is CountRetries and the class.
 var RetryClasses = []string{"timeout", "server_error", "rate_limited", "dns"}
 
 // Progress receives the counts of running tasks. Its methods are safe for concurrent use

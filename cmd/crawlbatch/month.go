@@ -34,7 +34,8 @@ func crawlName(s string) error {
 	return nil
 }
 
-// jobPrefix begins a --month that names a Kubernetes Job. The name of the Job tells the month.
+// A value of --month that starts with jobPrefix names a Kubernetes Job. The month is a part of the
+// Job's name.
 const jobPrefix = "job:"
 
 // resolveMonth replaces the value job:NAME of --month by the month that the Job's name tells.

@@ -211,7 +211,7 @@ func reduceAgain(t *testing.T, from string, run func(to string)) {
 	}
 }
 
-// keysBelow lists the objects of a directory store without working state.
+// keysBelow lists the objects of a directory store, except working state.
 func keysBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	var keys []string

@@ -68,7 +68,7 @@ func (f *input) changed(format string, args ...any) error {
 	return fmt.Errorf("%q: %s: %s: %w", f.Key, fmt.Sprintf(format, args...), f.remedy, ErrChanged)
 }
 
-// checked is an object of which ReadAt returns recorded bytes only.
+// checked is an object whose ReadAt returns only bytes that match a recorded digest.
 type checked struct {
 	store.Object
 	file   *input

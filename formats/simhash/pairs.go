@@ -204,8 +204,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 	}
 }
 
-// inFirst reports whether to report a pair in the current choice of blocks. Exactly one choice of
-// blocks per level reports a pair.
+// inFirst reports whether the current choice of blocks reports a pair. Each pair is found in several
+// choices, and exactly one of them reports it.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
 		if !l.first(diff) {

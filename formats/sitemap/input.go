@@ -80,7 +80,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	}
 	n, err := l.r.Read(p)
 	l.left -= int64(n)
-	if err != nil && err != io.EOF && isTruncation(err) { // keeps the data before the damage of a gzip file
+	if err != nil && err != io.EOF && isTruncation(err) { // the data before the damaged part of a gzip file is kept
 		l.cut, err = true, io.EOF
 	}
 	return n, err

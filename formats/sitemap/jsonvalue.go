@@ -35,7 +35,7 @@ func (s *jsonStream) next() (byte, error) {
 	}
 }
 
-// delim reads the delimiter want. Any other byte is an error.
+// delim reads one byte. A byte other than the delimiter in want is an error.
 func (s *jsonStream) delim(want byte) error {
 	c, err := s.next()
 	if err != nil {

@@ -239,7 +239,8 @@ func (l *Ledger) Newest(what string, round int) *manifest.Entry {
 	return l.at(place{what: what, round: round})
 }
 
-// Of returns the newest entry of a kind about the crawl as a whole, or nil.
+// Of returns the newest entry of one kind, among the entries that concern the whole crawl and no
+// single round. Of returns nil if the ledger has no such entry.
 func (l *Ledger) Of(what string) *manifest.Entry { return l.Newest(what, -1) }
 
 // Frozen returns the entry of a stage's inputs, or nil.

@@ -120,7 +120,7 @@ type attempt struct {
 	phase     phase
 	seen      checkpoint // the last checkpoint that the attempt read, or whose swap was acknowledged
 	age       uint8      // number of ticks since the attempt first saw the checkpoint in seen
-	right     uint8      // 1 + the ticks left of the right to fetch; 0: no right
+	right     uint8      // 0: the attempt has no right to fetch; else 1 + the ticks until that right expires
 	sent      checkpoint // content of the unsettled swap
 	sentAge   uint8      // number of ticks since the attempt first sent the swap in sent
 	net       uint8

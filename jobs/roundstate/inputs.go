@@ -196,8 +196,8 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 }
 
 // FrozenFormats returns the format in which each stage of a round was frozen. A stage writes its
-// parts in the format in which it was frozen. If inputs.json is lost, the format is 1, because a
-// newer crawlbatch may have sealed parts that an older crawlbatch wrote.
+// parts in the format in which it was frozen. If inputs.json is lost, the format is 1:
+// an older crawlbatch may have written the parts that a newer crawlbatch sealed.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // the fetch stage, which comes first, freezes nothing

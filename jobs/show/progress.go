@@ -68,8 +68,8 @@ type watched struct {
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // activity at the last call to look; only one goroutine uses it
-	next time.Time       // earliest time of the next call to look
+	last stages.Activity // what the last call of the function look returned; only one goroutine uses last
+	next time.Time       // earliest time of the next call of the function look
 }
 
 // share limits the calls to look to 1/share of a task's time. During a call to look, the task walks

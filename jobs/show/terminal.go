@@ -127,7 +127,7 @@ type LogOutput struct {
 	Plain io.Writer
 
 	mu    sync.Mutex
-	above *Progress // shows the log above its block; nil: the log goes to Plain
+	above *Progress // display that shows the log; if nil, the log goes to Plain
 }
 
 // Above sends the log to the lines above p, or to Plain again if p is nil. Above does nothing on a

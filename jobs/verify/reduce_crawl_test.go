@@ -45,8 +45,8 @@ var crawled = sync.OnceValues(func() (string, error) {
 	return dir, crawlTo(dir)
 })
 
-// crawledDir is the directory of the store that crawled made, or "" before the first call of
-// crawled.
+// crawledDir is the directory of the store that the function crawled made. It is empty before the
+// first call.
 var crawledDir string
 
 func TestMain(m *testing.M) {
@@ -254,7 +254,7 @@ func (d *damaged) looked(check string) int64 {
 	return 0
 }
 
-// finds fails the test unless the text of some violation of the row contains the problem.
+// finds fails the test unless the row has a violation whose text contains the problem.
 func (d *damaged) finds(row, problem string) {
 	d.t.Helper()
 	all := d.a.Report().Violations

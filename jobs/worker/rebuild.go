@@ -77,7 +77,7 @@ func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuil
 	switch {
 	case t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl):
 		return nil, lost
-	case lost == nil && damaged: // the next run makes it
+	case lost == nil && damaged: // the next run makes the result again
 		_, err := quarantine.Move(ctx, r.Bucket, key)
 		return nil, err
 	case lost == nil:

@@ -130,8 +130,8 @@ func (c *clusters) join(a, b uint32) {
 	c.tree = append(c.tree, edge{a, b})
 }
 
-// parents returns, for each class, the next class on the way to a class in roots. It returns none
-// for classes whose component has no class in roots.
+// parents returns, for each class, the next class on the way to a class in roots. The value is none
+// (a constant) for a class whose component has no class in roots.
 func (c *clusters) parents(roots []uint32) []uint32 {
 	// near holds the neighbours of each class in the tree. The neighbours of class i are
 	// near[start[i]:start[i+1]].

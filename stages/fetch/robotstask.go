@@ -211,9 +211,9 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable returns the outcome of URLs whose robots.txt could not be fetched. If not even a
-// connection to the URLs' own host could be made (own), the class of the failed connection is the
-// outcome.
+// unreachable returns the outcome of URLs whose robots.txt could not be fetched. The parameter own
+// says that the connection to the URLs' own host failed. Then the outcome is the class of that
+// failure.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable

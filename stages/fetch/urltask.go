@@ -33,8 +33,8 @@ type urlTask struct {
 	tries   int32         // number of requests sent for the URL in key
 	why     string        // last failure, in words for people
 	rules   *robots.Group // rules that allowed the current request
-	// detected is the media type of the current response. detected is empty before the response's
-	// first bytes arrive. The exchange's goroutine sets detected before send returns.
+	// detected is the media type of the current response, and empty before the first bytes of the
+	// response arrive. The goroutine of the exchange sets this field before send returns.
 	detected string
 
 	// The fetcher's mutex guards due and kept.
@@ -150,7 +150,7 @@ func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	return b
 }
 
-// finish ends a URL task with an outcome and records it. The functions in more complete the record.
+// finish ends a URL task with an outcome and records it. Each function of the list more changes the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)

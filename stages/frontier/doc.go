@@ -4,8 +4,8 @@
 // A task works on one reduce bucket, which holds whole domains. In: the states that the sealed
 // rounds left, the outcomes and redirects of this round, the targets to which its pages link
 // (rank's inlinks), the ranks of hosts, and the entries that the plan refused. Out: the bucket's
-// parts of urls (a row for each URL whose state changed) and of skips (a row for each URL that was
-// found and not planned, with the reason), and a URL filter of both, for lookups.
+// part of urls, with a row for each URL whose state changed; the bucket's part of skips, with a row
+// for each URL that was found and not planned; and a URL filter of both, for lookups.
 //
 // A URL's state is its newest row:
 //

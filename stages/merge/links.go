@@ -57,7 +57,7 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) 
 	return s, nil
 }
 
-// hop notes that a redirect chain from the planned URL from went through url.
+// hop notes that the redirect chain of a planned URL (from) went through another URL (url).
 func (m *merger) hop(from, url string) {
 	head, ok := m.hops[from]
 	if !ok {

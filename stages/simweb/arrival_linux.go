@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamped makes the kernel record when data arrives on the connections of a TCP listener
+// stamped asks the kernel for the time at which data arrives on each connection of a TCP listener
 // (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so it also covers data that
 // arrives before Accept. The kernel begins to record a moment after the first process has set this
 // option.

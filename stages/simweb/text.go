@@ -6,7 +6,7 @@ type source struct {
 	variant    string
 	short      bool
 
-	// steps is the number of edits of a near copy. A key below family chooses each edit.
+	// steps is the number of edits of a near copy. Keys that are derived from family choose the edits.
 	steps  int
 	family key
 }

@@ -20,8 +20,8 @@ type likeness struct {
 	digest      [][sha1.Size]byte
 	long        []bool  // true: the page has enough words to be compared by fingerprint
 	parent      []int32 // parent of each page in the union-find; a root is its own parent
-	total       []int32 // number of pages of a component; valid for its root
-	current     []int32 // number of this round's pages in a component; valid for its root
+	total       []int32 // at the index of a component's root: the number of the component's pages
+	current     []int32 // at the index of a component's root: the number of its pages of this round
 }
 
 // textDigest decodes a value of text_digest. textDigest returns false if the value is not a digest.

@@ -109,7 +109,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 			return err
 		}
 		for at.ok && at.err == nil && int(at.row.Bucket) == bucket {
-			at.advance() // advance skips targets that are left after an unreadable object ended a check
+			at.advance() // an unreadable object ended the check of the bucket before its last target
 		}
 	}
 	return at.err

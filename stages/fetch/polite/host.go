@@ -155,8 +155,8 @@ func (h *host) slacken(factor float64) {
 	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
 }
 
-// answered updates the host's response times, and its delay if it is slow, after a response that
-// took d.
+// answered updates the host's response times after a response that took d. If the host is slow,
+// answered also updates the host's delay.
 func (h *host) answered(d time.Duration, factor float64) {
 	last := d.Seconds()
 	if h.response == 0 {

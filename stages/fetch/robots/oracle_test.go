@@ -23,8 +23,8 @@ func oracle(body, agent, rawURL string) (allowed bool) {
 	return !m.Disallowed()
 }
 
-// asWritten ends product tokens as the C++ parser does, at the first octet outside [a-zA-Z_-]. The
-// port accepts digits and more.
+// asWritten ends product tokens as Google's C++ parser does, at the first octet outside [a-zA-Z_-].
+// The Go port of that parser accepts digits and other octets, too.
 type asWritten struct{ *grobotstxt.RobotsMatcher }
 
 func (m asWritten) HandleUserAgent(line int, value string) {

@@ -9,11 +9,11 @@ import (
 type Reading uint8
 
 const (
-	// Every compares the URL and each of its spellings in two ways: as Google's parser does, and as
-	// RFC 9309 does (rfcForm). The URL is denied if one comparison denies it.
+	// With the reading Every, the URL and each of its spellings are compared in two ways: as Google's
+	// parser does, and as RFC 9309 does (rfcForm). The URL is denied if one comparison denies it.
 	Every Reading = iota
-	// Google compares octets as Google's parser does, without decoding escapes. It ignores the
-	// spellings.
+	// With the reading Google, octets are compared as Google's parser does, without decoding escapes.
+	// Other spellings of the URL are ignored.
 	Google
 )
 

@@ -44,8 +44,7 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	return a
 }
 
-// worthNaming is the least remaining time for which the slowest host is shown even if it waits only
-// for its delay.
+// A host that waits only for its delay is shown if the host needs at least worthNaming to finish.
 const worthNaming = time.Minute
 
 // every describes the delay of a host.

@@ -32,7 +32,7 @@ var writingRanges = [...]writingRange{
 
 // writtenIn returns the language that the script of a text implies, or "" if no language follows
 // from it. Foreign parts of a text are mostly Latin (names, commands, addresses), so letters of
-// other scripts count twice. An ideograph is about half a word, so it counts four times.
+// other scripts count twice. Ideographs count four times, because two of them make about one word.
 func writtenIn(s string) (language string) {
 	count := countLetters(s)
 	// A text in ideographs is Japanese if it also has kana.

@@ -125,7 +125,7 @@ func head(name string, warning bool, status string, lines func(r Response) []str
 	})
 }
 
-// nothing returns a fault whose response is useless to every crawler.
+// The function nothing makes a fault whose response no crawler can use.
 func nothing(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.ProtocolError, bytes: send}
 }

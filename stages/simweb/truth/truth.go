@@ -125,7 +125,7 @@ type Page struct {
 	Outlinks                             int32
 	WordCount                            int32  // number of words between white space
 	Main                                 string // main text, with one block per line
-	TextDigest                           string // SHA-1, in base 32, of Main in lower case with white space folded to single spaces
+	TextDigest                           string // base-32 SHA-1 of the main text, in lower case and with single spaces
 	SimHash                              uint64
 }
 
