@@ -87,7 +87,7 @@ func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, 
 	return more, err
 }
 
-// round runs one round until the round is sealed.
+// round runs the stages of one round until the round is sealed.
 func (d *Driver) round(ctx context.Context, crawl string, round int) error {
 	p, err := d.begin(ctx, crawl, round)
 	if err != nil {
@@ -135,7 +135,7 @@ func (d *Driver) observeSealed(ctx context.Context, crawl string, round int) (bo
 	return d.observeSealedIn(ctx, l, round)
 }
 
-// observeSealedIn is observeSealed with a ledger that was read before.
+// observeSealedIn does the same as observeSealed, with a ledger that the caller has read.
 func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round int) (bool, error) {
 	s, err := roundstate.SealIn(ctx, d.Bucket, l, round)
 	if err != nil || s == nil {
@@ -183,7 +183,8 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	return nil
 }
 
-// neverDone returns a ledger.Lost if one of the tasks had a result that a later stage froze.
+// neverDone returns nil if the missing tasks never had a result. Otherwise, neverDone returns a
+// ledger.Lost error.
 func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stages.Task) error {
 	if len(missing) == 0 {
 		return nil
@@ -243,7 +244,7 @@ func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags), []error{failed[0], failureOf(failed)}}
 }
 
-// failure is a one-line error that wraps the causes.
+// failure is a one-line error that wraps the errors of the failed tasks.
 type failure struct {
 	text   string
 	causes []error

@@ -25,8 +25,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fake is an executor that commits an empty result for each task, unless fails returns an error for
-// the task.
+// fake is an executor that commits an empty result for each task, unless the function fails returns
+// an error for the task.
 type fake struct {
 	bucket store.Bucket
 	ran    []string
@@ -75,7 +75,7 @@ func newFixture(t *testing.T) *fixture {
 	}}
 }
 
-// plan plans round 0 of a list of URLs.
+// plan makes the plan of round 0 from a list of URLs.
 func (f *fixture) plan(replace bool, urls ...string) (*manifest.Plan, bool, error) {
 	f.t.Helper()
 	name := filepath.Join(f.driver.Scratch, "urls.txt")
@@ -207,7 +207,7 @@ func TestTheFirstPlanRefusesAnAgentThatRobotsCannotName(t *testing.T) {
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, config.ErrInvalid) {
 		t.Errorf("a plan that replaces the first: %v", err)
 	}
-	// In this crawl, which has begun, an older version froze an agent that robots.txt cannot name.
+	// This crawl has begun. An older version froze a user agent that robots.txt cannot name.
 	var crawl manifest.Crawl
 	version, _, err := manifest.Load(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl)
 	if err != nil {

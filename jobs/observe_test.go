@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// told records the calls of an observer.
+// told is an Observer that records the calls of its methods.
 type told struct{ lines []string }
 
 func (o *told) StageStarted(s StageStart) {
@@ -32,7 +32,7 @@ func (o *told) RoundDone(s *manifest.Sealed) {
 
 func TestAnObserverIsToldWhatIsDoneAndOfEachRoundAsItEnds(t *testing.T) {
 	f := newFixture(t)
-	p := f.begin() // begin makes a plan with 3 partitions of 2 URLs
+	p := f.begin() // the plan has 3 partitions of 2 URLs
 	recorded, err := roaring.BitmapOf(0).ToBytes()
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ type PlanRequest struct {
 	Scratch  string // an existing local directory
 	Lookup   func(string) (string, bool)
 
-	driver bool // true: a driver makes the request, so Plan freezes the clock and follows another driver's plan
+	driver bool // true: a driver makes the request; Plan then freezes the clock, and accepts a plan that another driver made
 }
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
@@ -50,9 +50,9 @@ func (r PlanRequest) ledgers() ledger.Writer {
 	return ledger.Writer{Version: r.Version, Clock: r.Clock}
 }
 
-// Plan plans the crawl's first round that is not sealed, and returns the plan. same is true if the
-// store already had exactly the returned plan. Plan writes nothing until the plan is complete. A
-// dry run writes nothing at all.
+// Plan plans the crawl's first round that is not sealed, and returns the plan. The result same is
+// true if the store already had exactly the returned plan. Plan writes nothing until the plan is
+// complete. A dry run writes nothing at all.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
 	cfg, old, err := r.frozen(ctx)
 	if err == nil && !r.DryRun {
@@ -125,8 +125,8 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 	return made, counts, err
 }
 
-// freezeNow freezes now as the clock for planning a round, unless the ledger has a clock that is
-// later than before. freezeNow returns the frozen clock.
+// freezeNow freezes the time now as the clock for planning a round, unless the ledger has a clock
+// later than the time before. freezeNow returns the frozen clock.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
@@ -139,7 +139,8 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.
 }
 
 // position returns the number of the round to plan, its crawl document, and the earlier sealed
-// rounds, oldest first. old is the crawl's stored document, or nil if the crawl is new.
+// rounds, oldest first. The parameter old is the crawl's stored document, or nil if the crawl is
+// new.
 func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
 	var sealed []*manifest.Sealed
 	if old != nil {
@@ -164,8 +165,8 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 	return crawl, len(sealed), append(before, sealed...), err
 }
 
-// make plans a round from the sources and from the frontier of earlier rounds. make keeps temporary
-// files in scratch.
+// make plans a round from the sources and from the frontier of earlier rounds. The method keeps
+// temporary files in the directory scratch.
 func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
@@ -249,8 +250,9 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before that.
-// Another `plan --replace` may have stored its own after this one read crawl.json.
+// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before
+// crawl.json is stored. Another `plan --replace` may have stored its own crawl.json after this
+// command read crawl.json.
 func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
 	key := layout.CrawlManifest(r.Crawl)
 	for {
@@ -294,7 +296,7 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// frozen returns the config to plan with. For a new crawl, or if the request replaces the crawl's
+// frozen returns the config for planning. For a new crawl, or if the request replaces the crawl's
 // plan, frozen returns the given config. For a crawl that keeps its plan, frozen returns the frozen
 // config with the allowed changes from the given config.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
@@ -308,7 +310,7 @@ func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Craw
 	_, started, err := roundstate.FindPlan(ctx, r.Bucket, r.Crawl, 0)
 	switch {
 	case errors.Is(err, roundstate.ErrNoPlan), err == nil && !started && (r.Replace || r.DryRun), err != nil && !started && r.Replace:
-		return r.Config, m, checkNew(r.Config) // nothing has been fetched, so the crawl may change
+		return r.Config, m, checkNew(r.Config) // nothing has been fetched, so the crawl's config may change
 	case err != nil:
 		return nil, nil, err
 	}
@@ -348,8 +350,8 @@ func CheckAgent(c *config.Config) error {
 	return nil
 }
 
-// compare compares a plan with the plan that the ledger names. same reports whether the plans are
-// equal. If the request must not replace the named plan, compare returns ErrPlanned.
+// compare compares a plan with the plan that the ledger names. The result same reports whether the
+// plans are equal. If the request must not replace the named plan, compare returns ErrPlanned.
 func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
 	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
 		return false, err
@@ -373,7 +375,7 @@ func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.
 	return false, nil
 }
 
-// reach is the number of months that lastCrawl looks back.
+// reach is the number of earlier months in which lastCrawl looks for a crawl.
 const reach = 36
 
 // errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.

@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// between calls hook before its n-th write or delete.
+// between is a store that calls the function hook before the store's n-th write or delete.
 type between struct {
 	store.Bucket
 	n    int
@@ -73,8 +73,8 @@ func (f *fixture) replacing(b store.Bucket) error {
 	return err
 }
 
-// whole checks that a started round has its plan with all files of the plan, and the crawl.json
-// that belongs to the plan.
+// whole checks that the store of a started round has the plan, all files of the plan, and the
+// crawl.json that belongs to the plan.
 func (f *fixture) whole(first string) {
 	f.t.Helper()
 	p, started, err := roundstate.FindPlan(f.t.Context(), f.bucket, "2026-11", 0)
@@ -177,7 +177,7 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 	}
 }
 
-// TestTwoDriversPlanWithOneClock has a driver freeze the clock. A later driver plans with the
+// TestTwoDriversPlanWithOneClock lets one driver freeze the clock. A later driver plans with the
 // frozen clock. If no URL was due at the frozen time, the later driver freezes its own clock, once.
 func TestTwoDriversPlanWithOneClock(t *testing.T) {
 	f := newFixture(t)

@@ -22,12 +22,13 @@ import (
 type ReparseRequest struct {
 	Bucket store.Bucket
 	As     string // the name of the new crawl, such as 2026-11r1
-	Of     string // the crawl that fetched; empty to parse external WARC files
+	Of     string // the crawl whose responses are parsed; empty to parse external WARC files
 	// Config is the config of the new crawl. Config equals the frozen config of the crawl Of,
 	// except for keys that decide how documents are parsed and reduced.
 	Config *config.Config
 
-	// Archive is the store of the external WARC files to parse, and Files are their keys.
+	// Archive is the store of the external WARC files to parse, and Files lists the keys of these
+	// WARC files.
 	Archive     store.Bucket
 	ArchiveName string // the name of the archive that the user gave
 	Files       []string

@@ -24,7 +24,7 @@ var (
 type RetryRequest struct {
 	Stage      stages.Stage // stage of the tasks; empty means the first stage that has tasks to run again
 	Partitions []int        // partitions of the tasks; empty means all
-	Classes    []string     // classes (manifest.FailureClasses) of the newest failed attempts; selects tasks; empty means all tasks
+	Classes    []string     // only tasks whose newest attempt failed in one of these classes (manifest.FailureClasses) run; empty means all tasks
 }
 
 // Retry runs tasks without a result in the newest started round, and returns the number of tasks

@@ -23,7 +23,7 @@ type Status struct {
 	Lost []*ledger.Lost `json:"lost,omitempty"`
 }
 
-// Err returns the losses as one error, or nil.
+// Err returns the losses as one error, or nil if nothing is lost.
 func (s *Status) Err() error {
 	switch len(s.Lost) {
 	case 0:
@@ -34,7 +34,7 @@ func (s *Status) Err() error {
 	return fmt.Errorf("%d objects are lost or changed, the first: %w", len(s.Lost), s.Lost[0])
 }
 
-// lose adds a ledger.Lost to the losses, and returns any other error.
+// lose adds an error of type ledger.Lost to the list of losses, and returns any other error.
 func (s *Status) lose(err error) error {
 	var lost *ledger.Lost
 	if !errors.As(err, &lost) {
@@ -139,7 +139,8 @@ func (r *StatusReader) Read(ctx context.Context, crawl string) (*Status, error) 
 	}
 }
 
-// losses adds to s all lost objects that the ledger or the head names, without repetition.
+// losses adds to the status s all lost objects that the ledger or the head names, without
+// repetition.
 func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) error {
 	for lost, err := range l.Losses(ctx, r.Bucket) {
 		if err != nil {

@@ -18,7 +18,8 @@ import (
 // readers is the largest number of small objects that are read at the same time.
 const readers = 32
 
-// each calls read for 0 to n-1, several at a time, and returns the first error.
+// each calls the function read with the numbers 0 to n-1, several calls at a time, and returns the
+// first error.
 func each(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
@@ -174,7 +175,7 @@ func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, ta
 	return all, nil
 }
 
-// outcomes returns the counts of outcomes.
+// outcomes selects the counts of outcomes from the counts of a checkpoint.
 func outcomes(counts []manifest.Count) []manifest.Count {
 	var out []manifest.Count
 	for _, c := range counts {

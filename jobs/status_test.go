@@ -29,7 +29,7 @@ func (f *fixture) put(key string, d manifest.Document) {
 	}
 }
 
-// ended records an attempt.
+// ended records an attempt that has ended.
 func (f *fixture) ended(stage stages.Stage, partition, attempt int, class, text string, u manifest.Usage) {
 	f.t.Helper()
 	f.put(layout.Attempt("2026-11", 0, string(stage), partition, attempt), &manifest.Attempt{Attempt: attempt, Class: class, Error: text, Usage: &u})
@@ -124,7 +124,8 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	cold := counted.Counts()
-	// LISTs: attempts and results of six stages, except results of fetch; and those of ledger.Crawls.
+	// Read lists the attempts and the results of six stages, except the results of fetch. The
+	// function ledger.Crawls sends 38 LISTs.
 	if cold.Lists != 2*6-1+38 {
 		t.Errorf("%d LISTs", cold.Lists)
 	}

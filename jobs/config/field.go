@@ -21,8 +21,8 @@ type field struct {
 	flag, help string              // name and help of the flag that sets the key; empty if no flag sets the key
 	before     any                 // the value in crawls that were planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
-	// instead returns the text to write in place of a value that holds a literal secret. If the key
-	// is a map, name is the name of the entry.
+	// The function instead returns the text to write in place of a value that holds a literal
+	// secret. If the key is a map, the parameter name is the name of the map's entry.
 	instead func(name, text string) string
 }
 
@@ -35,7 +35,8 @@ const (
 	live   change = true
 )
 
-// report receives a problem with a key. If the key is a map, below names the wrong entry.
+// A report receives a problem with a key. If the key is a map, the parameter below names the wrong
+// entry.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -179,7 +180,8 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section. from names the source of the new section.
+// SetPoliteness replaces the politeness section. The parameter from names the source of the new
+// section.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p
 	for _, f := range c.fields() {
@@ -189,7 +191,7 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// between allows the values from least to most, including both.
+// between makes a rule that allows the values least, most, and all values between these limits.
 func between[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {
@@ -208,7 +210,8 @@ func oneOf(values ...string) *rule[string] {
 	}}
 }
 
-// each allows a list in which every entry is valid. hint describes a valid entry.
+// each makes a rule that allows a list if every entry is valid. The parameter hint describes a
+// valid entry.
 func each(what, hint string, valid func(string) bool) *rule[[]string] {
 	return &rule[[]string]{"each " + hint, func(list []string, report report) {
 		for _, v := range list {
@@ -219,7 +222,7 @@ func each(what, hint string, valid func(string) bool) *rule[[]string] {
 	}}
 }
 
-// eachValue applies a rule to every value of a map.
+// eachValue makes a rule that applies the rule r to every value of a map.
 func eachValue[V any](r *rule[V]) *rule[map[string]V] {
 	return &rule[map[string]V]{"each " + r.allowed, func(m map[string]V, report report) {
 		for _, name := range sortedKeys(m) {
@@ -228,7 +231,7 @@ func eachValue[V any](r *rule[V]) *rule[map[string]V] {
 	}}
 }
 
-// orEmpty also allows an empty text.
+// orEmpty makes a rule that allows an empty text and the texts that the rule r allows.
 func orEmpty(r *rule[string]) *rule[string] {
 	return &rule[string]{r.allowed + ", or empty", func(v string, report report) {
 		if v != "" {
@@ -237,7 +240,7 @@ func orEmpty(r *rule[string]) *rule[string] {
 	}}
 }
 
-// orUnset also allows an unset value.
+// orUnset makes a rule that allows an unset value and the values that the rule r allows.
 func orUnset[T any](r *rule[T]) *rule[*T] {
 	return &rule[*T]{r.allowed, func(v *T, report report) {
 		if v != nil {

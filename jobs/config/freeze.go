@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Adopt checks that later differs from the frozen config c only in keys that a running crawl may
-// change. The error names the first key whose difference is not allowed. A key that was added after
-// the crawl was planned counts as equal if later leaves it at its default.
+// Adopt checks that the config later differs from the frozen config c only in keys that a running
+// crawl may change. The error names the first key whose difference is not allowed. A key that was
+// added after the crawl was planned may have its default in the config later.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -16,7 +16,8 @@ func (c *Config) Adopt(later *Config) error {
 	return nil
 }
 
-// AdoptReparsed is Adopt for a reparse that began with the config c.
+// AdoptReparsed checks whether a reparse that began with the config c may continue with the config
+// later. The rules are those of Adopt.
 func (c *Config) AdoptReparsed(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the reparse was begun with: give it that, or choose another name with --as, "+
@@ -25,8 +26,9 @@ func (c *Config) AdoptReparsed(later *Config) error {
 	return nil
 }
 
-// frozenIn returns the first frozen key that differs in later, or "" if there is none. frozenIn
-// ignores a key that did not exist when c was planned, if later leaves that key at its default.
+// frozenIn returns the first frozen key that differs in the config later, or "" if there is none.
+// frozenIn ignores a key that did not exist when the crawl was planned, if the config later leaves
+// that key at its default.
 func (c *Config) frozenIn(later *Config) string {
 	defaults, laters := Default().fields(), later.fields()
 	for i, f := range c.fields() {
@@ -55,8 +57,9 @@ func (c *Config) RequireContact() error {
 }
 
 // Reparsed returns the config of a reparse of a crawl that has the config c. Reparsed takes the
-// sections parse, dedup and frontier from later, and the other sections from c. Reparsed returns an
-// error if other frozen keys differ, because those keys decided how the crawl was fetched.
+// sections parse, dedup and frontier from the config later, and the other sections from c. Reparsed
+// returns an error if other frozen keys differ, because those keys decided how the crawl was
+// fetched.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	secrets, err := c.LiteralSecrets()

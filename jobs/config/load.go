@@ -48,13 +48,14 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 }
 
 // Read reads YAML over the defaults, expands ${VAR} in its values with lookup and checks the
-// result. Errors call the file name.
+// result. Errors use the parameter name as the name of the file.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
 
-// ReadFrozen is Read for the text of crawl.json. If a key was added after the crawl was planned and
-// its default would change the results, the key gets the value that the crawl began with.
+// ReadFrozen reads the config that crawl.json holds, as Read reads a file. If a key was added after
+// the crawl was planned and its default would change the results, the key gets the value that the
+// crawl began with.
 func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -226,8 +227,8 @@ func valueAt(file *ast.File, path string) (string, error) {
 	return n.String(), nil
 }
 
-// ReadPoliteness is Read for a file that may only have the section politeness. Other keys would
-// have no effect.
+// ReadPoliteness reads a file as Read does, but allows only the section politeness. Other keys
+// would have no effect.
 func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -333,7 +334,7 @@ var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // unexpanded is a value that contains references to the environment.
 type unexpanded struct {
 	path, text string
-	value      string // the rendered config's value, with the references expanded
+	value      string // the value in the rendered config, with the references expanded
 }
 
 // expander replaces ${VAR} in the values of string scalars.

@@ -49,9 +49,9 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 	return found, nil
 }
 
-// RefuseLiteralSecrets returns an error if the config holds a secret as plain text, because the store
-// would keep the secret. frozen is the config of an existing crawl, whose own secrets are not refused;
-// nil for a new crawl.
+// RefuseLiteralSecrets returns an error if the config holds a secret as plain text, because the
+// store would keep the secret. The parameter frozen is the config of an existing crawl, or nil for
+// a new crawl. RefuseLiteralSecrets accepts the secrets that an existing crawl has frozen.
 func (c *Config) RefuseLiteralSecrets(frozen *Config) error {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

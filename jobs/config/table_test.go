@@ -76,7 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// without drops the lines of text with keys that older lacks.
+// without removes from a config the lines with keys that the config older lacks.
 func without(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string

@@ -58,7 +58,8 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl. If under is not nil, the lab times the store that under returns.
+// newLab plans the crawl. If the function under is not nil, the lab times the store that under
+// returns.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
@@ -163,7 +164,7 @@ func (l *lab) scrape() map[string]float64 {
 	return samples
 }
 
-// only returns the samples whose names have one of the prefixes.
+// only is a filter: it returns the samples whose names have one of the prefixes.
 func only(samples map[string]float64, prefixes ...string) map[string]float64 {
 	out := map[string]float64{}
 	for name, v := range samples {
@@ -421,7 +422,7 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 	var during map[string]float64
 	l.runner.Progress = l.metrics.Progress(adder(func(name string, n int64) {
 		if name == stages.CountRequests && during == nil {
-			during = l.scrape() // the first answer is that of robots.txt
+			during = l.scrape() // the first answer is robots.txt
 			stop()
 		}
 	}))

@@ -105,7 +105,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress returns a stages.Progress that first counts an event and then calls next.
+// Progress returns a stages.Progress that counts each event and then passes the event to next.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next

@@ -137,8 +137,8 @@ const (
 	reaching    = 30_000
 )
 
-// requireAll fails the test if a value of reached is false, or if reached does not have want
-// entries.
+// requireAll fails the test if a value of the map reached is false, or if the number of its entries
+// is not want.
 func requireAll(t *testing.T, reached map[string]bool, want int) {
 	t.Helper()
 	n := 0

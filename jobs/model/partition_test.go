@@ -91,7 +91,7 @@ const (
 	looking         // the attempt looks: it has just begun, or has lost a race for the partition
 	standing        // the attempt stands by
 	comparing       // the attempt may take the partition, and compares the checkpoint with the objects
-	doubting        // the attempt found a trace of a later checkpoint
+	doubting        // the attempt found an object that proves a later checkpoint
 	taking
 	marking
 	fetching
@@ -160,7 +160,7 @@ type partitionState struct {
 	pauses, crashes, removals uint8
 	copied                    checkpoint
 	tampered, tamperedLive    bool
-	blind                     bool // true: an outsider left no trace, so the protocol promises nothing any more
+	blind                     bool // true: nothing shows what an outsider did, so the protocol promises nothing any more
 
 	known              uint8 // set of URLs that an effective or acknowledged checkpoint recorded
 	topEpoch, topCount uint8
@@ -222,7 +222,8 @@ func (m partition) broken(s *partitionState) string {
 	return ""
 }
 
-// mayWrite reports whether a request that is written now ends within the right to fetch.
+// mayWrite reports whether a request that is written now ends before the attempt's right to fetch
+// expires.
 func (m partition) mayWrite(a *attempt) bool {
 	least := uint8(2)
 	if m.mutation == lateRequests {
@@ -406,7 +407,7 @@ func (m partition) asks(s *partitionState, i, u int) bool {
 	return done&(1<<u) == 0
 }
 
-// write writes a request.
+// write lets an attempt write the request for a URL.
 func (m partition) write(n *partitionState, i, u int) {
 	for j := range n.att {
 		// A holder sees within a second that its lock was removed, and aborts its requests in

@@ -250,8 +250,8 @@ func (m planning) decide(n *planState, a *actor, i int) {
 	}
 }
 
-// replace is decide for a process that runs `plan --replace`. own is the plan that the process
-// made.
+// replace chooses the next step of a process that runs `plan --replace`. The parameter own is the
+// plan that the process made.
 func (m planning) replace(a *actor, plan, started, own uint8) {
 	if m.mutation == replaceUnchecked {
 		started = 0

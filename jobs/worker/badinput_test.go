@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// replace stores other bytes under a key, as a user does who copies a file there.
+// replace stores other bytes under a key, as if a user had copied a file there.
 func replace(t *testing.T, b store.Bucket, key string, body []byte) {
 	t.Helper()
 	if err := b.Delete(t.Context(), key); err != nil {
@@ -197,7 +197,7 @@ func TestAChangedInputStopsATaskBeforeItsResult(t *testing.T) {
 	}
 	done(t, r.Bucket, task(stages.Merge, 0), f)
 	done(t, r.Bucket, task(stages.Merge, 1))
-	at := bytes.LastIndex(body, []byte("crawlbatch")) // in the footer, which no checksum of Parquet covers
+	at := bytes.LastIndex(body, []byte("crawlbatch")) // the text is in the footer, which no checksum of Parquet covers
 	body[at] ^= 1
 	replace(t, r.Bucket, key, body)
 	err = r.Run(t.Context(), task(stages.Dedup, 0))

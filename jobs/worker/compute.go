@@ -61,9 +61,9 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	return result, nil
 }
 
-// Reproduce is Recompute, but it compares the rows of the task's tables with the stored parts
-// instead of writing parts, and the result describes the stored parts. That takes a fraction of
-// the time. It fails if a part is missing or has other rows.
+// Reproduce recomputes a task, but writes no parts, and so takes a fraction of the time of
+// Recompute. Reproduce compares the rows of the task's tables with the stored parts. The returned
+// result describes the stored parts. Reproduce fails if a part is missing or has other rows.
 func (r Runner) Reproduce(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	r.compare = true
 	result, _, release, err := r.Recompute(ctx, t)
@@ -74,8 +74,8 @@ func (r Runner) Reproduce(ctx context.Context, t stages.Task) (*manifest.Result,
 	return result, nil
 }
 
-// Recompute is Compute on an overlay, so the store does not change. The caller can read the new
-// parts from the overlay until the call of release.
+// Recompute runs Compute on an overlay, so the store does not change. The caller can read the new
+// parts from the overlay until the caller calls release.
 func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
 	dir, err := os.MkdirTemp(r.Scratch, "again-")
 	if err != nil {

@@ -183,11 +183,11 @@ func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.
 	return missing, nil
 }
 
-// digestBuffer is the size of the ranges in which whole reads, in bytes.
+// digestBuffer is the number of bytes that the method whole reads at a time.
 const digestBuffer = 4 << 20
 
-// whole reports whether the store has a file of the right size and, if read is true, with the right
-// digest.
+// whole reports whether the store has a file with the right size. If the parameter read is true,
+// whole also compares the digest.
 func (r Runner) whole(ctx context.Context, f manifest.File, read bool) (bool, error) {
 	o, err := r.Bucket.Open(ctx, f.Key)
 	if errors.Is(err, store.ErrNotFound) {

@@ -41,7 +41,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if r.GiveUp { // it requests nothing, but a result without what was fetched would hide the loss
+	if r.GiveUp { // giving up sends no requests, but a result without the fetched records would hide their loss
 		err = l.CheckFetchedOf(ctx, r.Bucket, p)
 	} else {
 		err = roundstate.Claim(ctx, r.Bucket, l, p, r.ledgers())

@@ -29,7 +29,7 @@ type PolitenessUpdates struct {
 }
 
 // Publish makes the politeness of c the crawl's newest revision and passes the politeness to the
-// running tasks. file is the source of c.
+// running tasks. The parameter file names the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
 	// The store comes first, because an attempt that takes over a task must not be less polite than
 	// the task was.
@@ -47,7 +47,8 @@ func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.
 // StillInForce is the log message about a file that changes nothing.
 const StillInForce = "the old politeness holds"
 
-// Refused logs why the politeness of file is not published. For a nil error, Refused logs nothing.
+// Refused logs why the politeness of a file is not published. For a nil error, Refused logs
+// nothing.
 func (u *PolitenessUpdates) Refused(file string, err error) {
 	if err != nil {
 		u.Log.Error(StillInForce, "file", file, "error", strings.Join(strings.Fields(err.Error()), " "))
@@ -58,9 +59,9 @@ func (u *PolitenessUpdates) Refused(file string, err error) {
 // update a mounted ConfigMap.
 const followEvery = 3 * time.Second
 
-// Follow publishes the politeness in file now and after each change of the file, until ctx ends. A
-// missing file changes nothing. Follow logs an invalid file once and keeps the old politeness. If
-// the store does not answer, Follow tries again.
+// Follow publishes the politeness of the file now and after each change of the file, until ctx
+// ends. A missing file changes nothing. Follow logs an invalid file once and keeps the old
+// politeness. If the store does not answer, Follow tries again.
 func (u *PolitenessUpdates) Follow(ctx context.Context, file string) {
 	var done []byte // content of the file that was last published or refused
 	logged := ""    // text of the error that was logged last

@@ -42,7 +42,7 @@ func (r *rounds) Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// failingSwaps is a store that fails a given number of swaps.
+// failingSwaps is a store in which a given number of swaps fail.
 type failingSwaps struct {
 	store.Bucket
 	swaps int
@@ -87,7 +87,7 @@ func TestAPolitenessFileIsFollowed(t *testing.T) {
 	for _, step := range []struct {
 		name     string
 		write    string // new content of the file; "" leaves the file unchanged
-		away     int    // number of swaps that the store fails
+		away     int    // number of swaps that fail
 		revision int
 		delay    time.Duration
 		errors   int // expected number of logged errors so far

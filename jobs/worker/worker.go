@@ -42,7 +42,7 @@ type Runner struct {
 	// nil, tasks that parse external WARC files fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 
-	compare bool // see Reproduce
+	compare bool // true: the task compares its rows with the stored parts (see Reproduce)
 }
 
 // Run makes one attempt at a task. Run returns nil if the task has a result, even from another
