@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
-// attempt is one attempt at a fetch task while it holds the lease.
+// attempt is one attempt at a fetch task while the attempt holds the lease.
 type attempt struct {
 	env     *stages.Env
 	in      *Input
@@ -37,8 +37,8 @@ type attempt struct {
 	elapsed  time.Duration // time of the window that earlier attempts used
 	revision atomic.Int64  // revision of the politeness settings in force
 
-	cutting sync.Mutex          // held by the checkpoint under way, because only one may be made at a time
-	waiting []*segments.Segment // segments that are cut, but not yet listed in a checkpoint
+	cutting sync.Mutex          // held while a checkpoint is made, because only one checkpoint may be made at a time
+	waiting []*segments.Segment // finished segments that no checkpoint lists yet
 	queued  int64               // number of planned URLs whose outcome the checkpoint does not list
 }
 
@@ -259,13 +259,13 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// telling is the number of failures in a row after which patiently logs that it waits.
+	// telling is the number of failures in a row after which the function patiently logs the wait.
 	telling = 2
 )
 
-// patiently repeats op while the store does not answer or is full, and describes the wait in
-// paused. During the wait, admit lets no request begin if the lease has ended or too many bytes
-// wait for upload.
+// patiently calls the function op again while the store does not answer or is full. The variable
+// paused describes the wait. During the wait, the function admit lets no request begin if the lease
+// has ended or too many bytes wait for upload.
 func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer paused.Store(nil)
@@ -301,7 +301,7 @@ func (a *attempt) activity() stages.Activity {
 	return out
 }
 
-// tell describes in a checkpoint what the attempt is doing, for `status`.
+// tell describes in a checkpoint what the attempt is doing, for the command `status`.
 func (a *attempt) tell(d *manifest.Checkpoint) {
 	d.Activity = nil
 	if !d.Complete {

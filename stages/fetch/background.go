@@ -12,17 +12,17 @@ import (
 // This file holds the background work of an attempt. Each part of the background work runs until
 // its context ends. An error ends the attempt.
 
-// A checkpoint with fewer than worthwhile URLs per minute of the interval is postponed, for at most
-// stretch intervals. A checkpoint writes about ten objects, and in a slow crawl these objects would
-// cost more than the data. Intervals shorter than patientFrom are never stretched.
+// A checkpoint is postponed, for at most stretch intervals, if it would list fewer URLs per minute
+// of the interval than the constant worthwhile. A checkpoint writes about ten objects, and in a
+// slow crawl these objects would cost more than the data. Intervals shorter than patientFrom are
+// never stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10
 	patientFrom = 10 * time.Second
 )
 
-// putOff reports whether a checkpoint with this number of URLs may be made later than its interval
-// says.
+// putOff reports whether a checkpoint with this number of URLs may wait longer than one interval.
 func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
 }

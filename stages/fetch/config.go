@@ -39,7 +39,7 @@ type Config struct {
 	AllowPrivateNetworks bool
 }
 
-// Retries are how often a URL is tried again, by class of failure.
+// Retries say how often a URL is tried again, by class of failure.
 type Retries struct {
 	Timeout     int // retries after no answer in time; default 1
 	ServerError int // retries after a 5xx status except 503; default 2
@@ -48,7 +48,7 @@ type Retries struct {
 	Robots      int // further requests for a robots.txt after its other retries failed; default 2
 }
 
-// Pauses are the times before retries. A random part is added to each.
+// Pauses are the times before retries. A random part is added to each pause.
 type Pauses struct {
 	RateLimited time.Duration // pause of the whole host after 429 or 503, doubled for each further 429 or 503 in a row; default 30s
 	Timeout     time.Duration // pause before a retry after a time-out; default 15s

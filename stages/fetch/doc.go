@@ -42,6 +42,6 @@
 // lease holds the partition. partition indexes the URLs of the task. polite paces hosts.
 // robotscache and robots decide which requests are allowed. request sends requests (with wire and
 // guard), and response interprets how they ended. segments records the outcomes. status describes
-// the task to people. Package fetch leads each URL through the packages below it. reparse processes
-// stored responses (records) in place of fetched ones.
+// the task to people. Package fetch leads each URL through these packages. reparse processes stored
+// responses (records) in place of fetched ones.
 package fetch

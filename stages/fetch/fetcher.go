@@ -48,12 +48,12 @@ type fetcher struct {
 	token    string // product token of the user agent
 
 	sched *polite.Scheduler
-	cpu   chan struct{} // holds a value for each goroutine that compresses or parses; its capacity is their limit
+	cpu   chan struct{} // holds a value for each goroutine that compresses or parses; the channel's capacity limits their number
 
 	failures status.Failures
 
 	mu             sync.Mutex
-	urlTasks       map[int64]*urlTask // URL tasks that continue with a later grant, by row
+	urlTasks       map[int64]*urlTask // URL tasks that continue with a later grant, by number of the planned row
 	robotsTasks    map[int64]*robotsTask
 	lastRobotsTask int64 // ID of the newest robots task
 	claims         map[uint64]struct{}
@@ -73,7 +73,7 @@ type options struct {
 	segment  string // column warc_segment: the partition's name, such as part-00017
 	deferAll bool   // whether to send no requests and to defer all URLs without an outcome
 
-	// patience bounds the Retry-After after which a URL is tried again; 0 means no bound.
+	// patience is the longest Retry-After for which the fetcher waits; 0 means no bound.
 	patience time.Duration
 	onRetry  func(stages.Wait) // called for each retry; may be nil
 
@@ -355,7 +355,7 @@ func (f *fetcher) reload(p polite.Config) {
 }
 
 // If all retries for a robots.txt fail, later requests follow: the first after 2 minutes by
-// default, each further one after three times as long.
+// default, and each further request after a wait three times as long.
 const (
 	laterPauses = 12 // pause before the first later request, as a multiple of Pauses.ServerError
 	laterGrowth = 3

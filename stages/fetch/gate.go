@@ -16,7 +16,8 @@ type gate interface {
 	mayWrite(now time.Time) bool
 	// serial reports whether only one grant may be in use at a time.
 	serial() bool
-	// begin is called before a grant sends a request for the URL or robots.txt in what.
+	// begin is called before a grant sends a request. The parameter what names the URL or
+	// robots.txt.
 	begin(ctx context.Context, what manifest.Trying) error
 	// done is called after each grant.
 	done(ctx context.Context) error

@@ -41,7 +41,7 @@ func hasty(cfg Config) Config {
 // One fetches one URL as a map task would, with robots.txt, redirects and short retries, but
 // without a store. The captures name no file, and env.Bucket is not used. The function One requests
 // rawURL in its canonical form. robots.txt must allow rawURL and its canonical form. The function
-// One calls tell for each wait. The error says why rawURL is not a URL, or wraps
+// One calls the function tell for each wait. The error says why rawURL is not a URL, or wraps
 // stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
@@ -101,7 +101,7 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits reports each wait to a person, but not twice.
+// waits reports each wait to a person once.
 type waits struct {
 	tell func(stages.Wait)
 

@@ -234,8 +234,9 @@ func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.captureInSlot(u, s, subset)
 }
 
-// captureInSlot does the work of capture for a caller that already holds a slot of f.cpu. It takes
-// no second slot. If all callers waited for a second slot, no slot would ever become free.
+// captureInSlot archives a response that is not a document, for a caller that already holds a slot
+// of f.cpu. captureInSlot takes no second slot. If all callers waited for a second slot, no slot
+// would ever become free.
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)

@@ -124,7 +124,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 }
 
 // takeCheckpoint restores the state in the checkpoint and in the files that the checkpoint lists.
-// Waits in the checkpoint are counted from seen, when this attempt first saw the checkpoint.
+// Waits in the checkpoint are counted from the time seen, at which this attempt first saw the
+// checkpoint.
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)
@@ -152,9 +153,9 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims claims the URLs to which recorded redirects led within their domain. Some claimed URLs
+// claims reserves the URLs to which recorded redirects led within their domain. Some reserved URLs
 // were never requested, because robots.txt denied them or the chain was too long. If another chain
-// leads to a claimed URL, the chain ends there, and the frontier decides about the URL.
+// leads to a reserved URL, the chain ends there, and the frontier decides about the URL.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
 		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {

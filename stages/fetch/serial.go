@@ -69,8 +69,8 @@ func (a *attempt) enterSerial(suspected bool) {
 // serial implements gate.
 func (a *attempt) serial() bool { return a.one.on.Load() }
 
-// begin implements gate. In serial mode, it makes the checkpoint name the URL or robots.txt in
-// what.
+// begin implements gate. In serial mode, begin first swaps in a checkpoint that names the URL or
+// robots.txt of the parameter what.
 func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	if !a.serial() {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// An attempt passes more state to the next attempt than its rows. The checkpoint holds the clocks
+// An attempt passes its rows and further state to the next attempt. The checkpoint holds the clocks
 // of hosts and the URLs that wait for another try, because both are few. Each segment has a file
 // with the state of robots.txt files.
 
@@ -52,10 +52,12 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 }
 
 // maxChains bounds the redirect chains in a checkpoint, in bytes. Chains of many hosts may wait at
-// once, and readers refuse a checkpoint that is too long. JSON may need six bytes for one.
+// once, and readers refuse a checkpoint that is too long. JSON may need six bytes for one byte of
+// text.
 const maxChains = 4 << 20
 
-// forget drops the redirect chains beyond maxChains. The next attempt begins dropped chains again.
+// forget drops the redirect chains that follow the first maxChains bytes of chains. The next
+// attempt begins dropped chains again.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {

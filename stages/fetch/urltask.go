@@ -25,8 +25,8 @@ type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
 	key     urlkey.Key       // URL to request next: the planned URL or a redirect's target
-	spelled string           // spelling of key in the redirect; "" if the spelling equals key
-	known   schema.Spellings // known spellings of key, if key is not planned
+	spelled string           // spelling of the URL key in the redirect; "" if the spelling is canonical
+	known   schema.Spellings // known spellings of the URL key, if this URL is not planned
 	met     []manifest.Hop   // requests of the redirect chain so far
 	cookies response.Cookies // cookies that the chain received
 	retries manifest.RetryCounts
@@ -94,8 +94,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep remembers a URL task that continues with a later grant. The grant comes at due or later. A
-// zero due means as soon as the host is due.
+// keep remembers a URL task that continues with a later grant. The grant comes at the time due or
+// later. A zero time means as soon as the host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,8 +103,8 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// keepRecorded does the work of keep for a URL task whose requests are all recorded. Checkpoints
-// hold the state of a recorded task, and the next attempt continues from this state.
+// keepRecorded does the work of the function keep for a URL task whose requests are all recorded.
+// Checkpoints hold the state of a recorded task, and the next attempt continues from this state.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,

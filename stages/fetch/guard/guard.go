@@ -64,7 +64,7 @@ func (g *Guard) Check(addr netip.AddrPort) error {
 	return g.CheckAddr(addr.Addr())
 }
 
-// CheckAddr is Check without the port.
+// CheckAddr checks an address as Check does, but checks no port.
 func (g *Guard) CheckAddr(addr netip.Addr) error {
 	if g.addresses == nil {
 		return nil

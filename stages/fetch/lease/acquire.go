@@ -126,8 +126,8 @@ func (l *Lease) untake(ctx context.Context, key string) error {
 	return errors.Join(fmt.Errorf("%q was removed before this attempt took the partition, as %q shows: %s: %w", l.key, key, remedy, stages.ErrPermanent), err)
 }
 
-// take swaps in a checkpoint with the next epoch. A predecessor that lost its lock, although it lived, did not die
-// of what it fetched.
+// take swaps in a checkpoint with the next epoch. If the predecessor's process lost the store's
+// lock while the process lived, no URL caused the end of the predecessor.
 func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	lock := l.held()
 	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()
@@ -193,8 +193,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. If l already knows a version of it, seen is when this attempt first
-// saw that version, else zero.
+// look loads the checkpoint. The parameter seen is when this attempt first saw the version that l
+// knows. The time seen is zero if l knows no version.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
@@ -232,7 +232,8 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 // deadly is the number of attempts that must die at a URL or robots.txt before it is quarantined.
 const deadly = 3
 
-// countDeath adds to suspects that an attempt died at the URL or robots.txt that it was trying.
+// countDeath adds to the list suspects that an attempt died while the attempt tried the URL or
+// robots.txt at.
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
 	suspects = slices.Clone(suspects)
 	for i := range suspects {

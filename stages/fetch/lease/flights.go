@@ -38,7 +38,7 @@ func (f *Flights) AbortAll() {
 	f.now, f.abort = context.WithCancel(f.base)
 }
 
-// Base returns a context that lasts until End.
+// Base returns a context that lasts until the call of End.
 func (f *Flights) Base() context.Context { return f.base }
 
 // End aborts the requests in flight. Later requests are aborted at once.

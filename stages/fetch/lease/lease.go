@@ -112,7 +112,7 @@ func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) erro
 
 // send swaps the unsettled checkpoint in. If the store does not answer, the checkpoint stays
 // unsettled. The lease is counted from the first time that this checkpoint was sent, because the
-// store may have made the first swap. The caller holds swapping.
+// store may have made the first swap. The caller holds the mutex swapping.
 func (l *Lease) send(ctx context.Context) error {
 	next := l.unsettled
 	version, err := manifest.Swap(ctx, l.bucket, l.key, next, l.stored)
@@ -148,10 +148,10 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine returns nil if the store's checkpoint (found) is the one that was sent. If found is older
-// than the checkpoint that this attempt knows, somebody put it back. If found is newer than the
-// known checkpoint and its epoch is lower than that of sent, the previous holder has renewed its
-// lease while this attempt tried to take the partition.
+// mine returns nil if the store's checkpoint (found) equals the checkpoint that this attempt sent
+// (sent). If found is older than the checkpoint that this attempt knows, somebody put it back. If
+// found is newer than the known checkpoint and its epoch is lower than that of sent, the previous
+// holder has renewed its lease while this attempt tried to take the partition.
 func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -180,7 +180,7 @@ const maxDisagreement = 5 * time.Second
 // checks the store's lock.
 func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
 
-// MayBegin is MayWrite without the check of the store's lock.
+// MayBegin reports the same as MayWrite, but does not check the store's lock.
 func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request }
 
 // remaining returns how long the lease still lasts, or zero or less if it has ended. The lease also
@@ -223,8 +223,8 @@ func disagreement(from, to time.Time) time.Duration {
 
 // reclaim takes the store's lock again if somebody removed the lock's file. If another process has
 // the lock now, the checkpoint tells whether that process has taken the partition. Until the next
-// swap this attempt continues to renew the lease, but has no right to fetch. The caller holds
-// swapping.
+// swap this attempt continues to renew the lease, but has no right to fetch. The caller holds the
+// mutex swapping.
 func (l *Lease) reclaim() error {
 	gone := l.held()
 	if gone == nil || gone.Stands() {

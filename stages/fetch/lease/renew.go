@@ -88,9 +88,9 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 	}
 }
 
-// WatchExpiry runs until ctx ends. Whenever the lease ends without renewal, it aborts the requests
-// in flight. Usually there are none, because no request begins that could outlast the lease. A
-// process that was suspended may have some when it wakes up.
+// WatchExpiry runs until ctx ends. Whenever the lease ends without renewal, WatchExpiry aborts the
+// requests in flight. Usually no request is in flight then, because no request begins that could
+// outlast the lease. A process that was suspended may have requests in flight when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {

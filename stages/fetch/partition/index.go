@@ -30,7 +30,7 @@ import (
 // concurrent use.
 type Index struct {
 	file      *os.File // scratch file with one record for each row
-	offsets   []int64  // offset of each row's record in file, and last the length of file
+	offsets   []int64  // offset of each row's record in the scratch file; the last element is the length of the scratch file
 	byURL     []urlRow // rows sorted by the hash of their URL
 	hosts     []Host
 	spellings *spellings // known spellings of URLs that are not planned

@@ -15,8 +15,8 @@ type Queue struct {
 	left     int
 }
 
-// Queue makes a queue of the host's rows that are not in recorded. A nil bitmap means the empty
-// set. The bitmap must not change afterwards.
+// Queue makes a queue of the host's rows that are not in the bitmap recorded. A nil bitmap means
+// the empty set. The bitmap must not change afterwards.
 func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
 	q := &Queue{ranges: slices.Clone(h.ranges), recorded: recorded}
 	for _, r := range h.ranges {

@@ -23,11 +23,11 @@ import (
 
 // spellings holds the URLs of the partition's domains that are not planned but known in several
 // spellings, because a redirect may lead to one of these URLs. The records are in a scratch file,
-// sorted by host and URL. Memory holds the offset of every spellingsBlock-th record. A nil value is
-// empty.
+// sorted by host and URL. Memory holds the offset of every spellingsBlock-th record. A nil pointer
+// means no such URLs.
 type spellings struct {
 	file   *os.File
-	blocks []int64 // offset of each block of records, and last the length of the file
+	blocks []int64 // offset of each block of records; the last element is the length of the file
 }
 
 // spellingsBlock is the number of records in a block. The records of a block are read together.
@@ -91,7 +91,7 @@ func compareSpellings(r *schema.PlannedURL, host, url string) int {
 	return cmp.Or(strings.Compare(r.Host, host), strings.Compare(r.URL, url))
 }
 
-// of returns the known spellings of a URL that is not planned.
+// of looks up the known spellings of a URL that is not planned.
 func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 	if s == nil || len(s.blocks) < 2 {
 		return nil, nil
@@ -121,7 +121,7 @@ func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 	return found, nil
 }
 
-// read calls yield for the records of a block until yield returns false.
+// read calls the function yield for the records of a block until yield returns false.
 func (s *spellings) read(block int, yield func(*schema.PlannedURL) bool) error {
 	buf := make([]byte, s.blocks[block+1]-s.blocks[block])
 	if _, err := s.file.ReadAt(buf, s.blocks[block]); err != nil {

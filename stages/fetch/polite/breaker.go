@@ -4,7 +4,7 @@ import "time"
 
 // Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
-	Window   time.Duration // period in which requests count; older requests do not
+	Window   time.Duration // period whose requests count
 	Requests int           // least number of requests in the window for which the share of failures counts
 	InARow   int           // number of failures in a row that suspend the host, however long they took
 	Silent   int           // number of requests in a row without a response that suspend the host
@@ -26,7 +26,7 @@ const windowParts = 10
 
 // breaker is the state of one host's Breaker.
 type breaker struct {
-	record  *record // nil if no request has ended, or after forget
+	record  *record // nil if no request has ended, or after a call of forget
 	open    bool
 	gaveUp  bool
 	row     int32 // failed requests in a row
@@ -62,8 +62,8 @@ func (b *breaker) forget() {
 	}
 }
 
-// count adds a finished request and reports whether this request opened the breaker. silent is the
-// number of requests in a row without a response.
+// count adds a finished request and reports whether this request opened the breaker. The parameter
+// silent is the number of requests in a row without a response.
 func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bool {
 	if b.record == nil {
 		b.record = &record{}

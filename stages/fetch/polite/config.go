@@ -119,8 +119,8 @@ type terms struct {
 	stop     string // why the host's domain is stopped; "" if it is not
 }
 
-// of returns the terms of a host, whatever its port. A stopped domain stops its subdomains too.
-// Each other setting comes from the longest name that has this setting.
+// of collects the settings of a host, whatever the host's port. A stopped domain stops its
+// subdomains too. Each other setting comes from the longest name that has this setting.
 func (c *Config) of(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {

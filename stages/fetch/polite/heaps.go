@@ -29,8 +29,8 @@ func (it Item) before(o Item) bool {
 
 func (Item) moved(int) {}
 
-// element is an element of a heap. before says which of two elements comes first. moved receives
-// the element's new index, or -1 when the element is removed.
+// element is an element of a heap. The method before says which of two elements comes first. The
+// method moved receives the element's new index, or -1 when the element is removed.
 type element[T any] interface {
 	before(T) bool
 	moved(index int)

@@ -60,11 +60,11 @@ type host struct {
 	written   time.Time // when the last request was written; zero if there was none
 	service   float64   // mean time from a grant to its Done, in seconds
 	response  float64   // mean time from a request to the end of its response, in seconds; 0 if there was none
-	recent    float64   // response or the time of the last response, whichever is smaller, so that one slow response does not make the host slow
+	recent    float64   // the smaller of the field response and the time of the last response, so that one slow response does not make the host slow
 	silent    int       // number of requests in a row without a response
 	inFlight  int
 	met       bool // whether the host's address is known (addr) or exempt from the delay (addr is nil)
-	held      bool // whether the host has an open grant whose request is not written yet, or that drains items
+	held      bool // whether the host has an open grant whose request is not written yet, or an open grant that ends items without requests
 	br        breaker
 	addr      *address
 

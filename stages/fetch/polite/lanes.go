@@ -22,19 +22,20 @@ func BandOf(priority int32) Band {
 }
 
 // shares are the weights of the bands when more hosts are due than slots are free. Each band gets
-// at least its weight divided by the sum of weights, so no band starves. If a band needs less than
-// its share, the other bands get the rest.
+// at least the share of slots that its weight is of the sum of weights, so no band starves. If a
+// band needs less than its share, the other bands get the rest.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
 // Two more lanes follow the lanes of the bands. These lanes hold hosts of any band and have their
 // own shares.
 const (
-	// longest holds each host that alone needs at least as long as all remaining items need in all
-	// slots. The hosts in this lane decide when the task ends, so they do not wait for other hosts.
-	// The lane never holds more hosts than there are slots.
+	// The lane longest holds each host that alone needs at least as long as all remaining items
+	// need in all slots. The hosts in this lane decide when the task ends, so they do not wait for
+	// other hosts. The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
-	// doubtful holds hosts whose last request got no response. Each host in this lane may block a
-	// slot for a whole time-out, so together these hosts get at most 1/doubtfulPart of the slots.
+	// The lane doubtful holds hosts whose last request got no response. Each host in this lane may
+	// block a slot for a whole time-out, so together these hosts get at most 1/doubtfulPart of the
+	// slots.
 	doubtful
 	lanes
 
@@ -111,7 +112,7 @@ func (s *Scheduler) dequeue() (h *host, from *lane) {
 	return heap.Pop(&from.hosts).(*host), from
 }
 
-// charge makes a lane pay for a grant of a host.
+// charge adds the predicted slot time of a host's grant to what the lane has paid.
 func (s *Scheduler) charge(l *lane, h *host) {
 	s.paid = l.paid
 	l.paid += h.service / l.weight

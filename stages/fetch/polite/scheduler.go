@@ -58,7 +58,7 @@ type Scheduler struct {
 	closesAt  time.Time          // when Close will be called; zero if unknown
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero if neither was
 	wholly    bool               // whether HoldAll was called
-	wakeup    context.CancelFunc // ends the sleep of Next
+	wakeup    context.CancelFunc // ends the sleep of the method Next
 
 	slots          int     // limit of open grants; 0 if unknown
 	service        float64 // mean time of about the last hundred grants, in seconds
@@ -199,8 +199,8 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 // idle is how long Next sleeps when only a call of Done can add work. Done ends the sleep.
 const idle = time.Hour
 
-// pick returns a grant if a host is due at now. If no host is due, pick returns how long to wait,
-// and whether more grants can follow.
+// pick returns a grant if a host is due at the time now. If no host is due, pick returns how long
+// to wait, and whether more grants can follow.
 func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool) {
 	for len(s.timed) > 0 && !s.timed[0].at.After(now) {
 		w := heap.Pop(&s.timed).(*waiter)

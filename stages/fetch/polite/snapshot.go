@@ -62,9 +62,9 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 }
 
 // Restore applies the clocks that an earlier attempt stored. The caller first adds all planned
-// hosts and then calls Restore. waited is the time since Snapshot. A stored delay above the
-// configured delay stays until Reload. If fresh is set, the config is newer than the clocks, and
-// Restore ignores stored delays.
+// hosts and then calls Restore. The parameter waited is the time since Snapshot. A stored delay
+// above the configured delay stays until Reload. If fresh is set, the config is newer than the
+// clocks, and Restore ignores stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,9 +55,9 @@ type Standing struct {
 // moment is the longest wait, for any reason, of a host that counts as Delayed.
 const moment = 5 * time.Second
 
-// Stand returns the state of all hosts, with at most n waits. A host that waits for its delay, and
-// for at most brief, counts as Delayed. Stand visits every host, so it should be called at most
-// about once a second.
+// Stand returns the state of all hosts, with at most n waits. A host that waits for its delay, for
+// at most the time brief, counts as Delayed. Stand visits every host, so it should be called at
+// most about once a second.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,8 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	return out
 }
 
-// rest predicts the time from the host's next request to its last. It assumes that a delay raised
-// by 429 and 503 falls again (speedUp).
+// rest predicts the time from the host's next request to its last request. It assumes that a delay
+// raised by 429 and 503 falls again (speedUp).
 func (h *host) rest() time.Duration {
 	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
 	var sum time.Duration
@@ -155,7 +155,7 @@ func (h *host) first() Item {
 	return h.extra[0]
 }
 
-// keepFrom delays the host's requests until the given time, for reason r.
+// keepFrom delays the host's requests until the given time, for the reason r.
 func (h *host) keepFrom(at time.Time, r Reason) {
 	if at.After(h.notBefore) {
 		h.notBefore, h.putOff = at, r

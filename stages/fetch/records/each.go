@@ -19,14 +19,14 @@ type Steps[T any] struct {
 	Emit func(doc *T) error
 }
 
-// job is a document that was read and not yet emitted.
+// job is a document that was read, but for which Emit has not run yet.
 type job[T any] struct {
 	doc  *T
 	raws []Raw
 	done chan error // receives the result of Work
 }
 
-// Each runs the steps for all documents. One goroutine reads docs.
+// Each runs the steps for all documents. One goroutine reads the sequence docs.
 func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s Steps[T]) error {
 	workers := runtime.GOMAXPROCS(0)
 	g, ctx := errgroup.WithContext(ctx)
@@ -36,7 +36,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 		return readBatches(ctx, a, docs, s.Places, batches)
 	})
 	work := make(chan *job[T])
-	order := make(chan *job[T], 4*workers) // jobs that are not yet emitted
+	order := make(chan *job[T], 4*workers) // jobs for which Emit has not run yet
 	g.Go(func() error {
 		defer close(work)
 		defer close(order)
@@ -82,7 +82,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 	return g.Wait()
 }
 
-// readBatches loads the records of docs batch by batch and sends the batches to out.
+// readBatches loads the documents' records batch by batch and sends the batches to the channel out.
 func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
 	var batch []*job[T]
 	var places []Place

@@ -2,9 +2,9 @@
 // CPUs.
 //
 // In: documents, each with the places of its records. Out: the same documents in the same order,
-// after the caller's work on them. One range request reads all records that are close together in a
-// file, so a thousand pages take a few requests. Memory holds at most two batches, one in work and
-// one read ahead, whatever lengths the records claim.
+// after the caller's function has worked on them. One range request reads all records that are
+// close together in a file, so a thousand pages take a few requests. Memory holds at most two
+// batches, whatever lengths the records claim.
 //
 // A missing or damaged record affects only its document; Raw.Err and ErrDamaged report it. If the
 // store fails or a file is missing, reading ends. Package records imports only formats packages.
@@ -55,7 +55,7 @@ type Raw struct {
 	Place
 	Bytes []byte
 	Cut   bool  // whether Bytes is only the beginning, because the record is longer than the archive's limit
-	Err   error // why there are no bytes; nil if there are
+	Err   error // why there are no bytes; nil if there are bytes
 }
 
 // Archive reads records of WARC files. An Archive is for one goroutine. The caller closes the

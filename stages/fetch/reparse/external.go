@@ -77,7 +77,7 @@ func (r *run) external(ctx context.Context) error {
 	})
 }
 
-// sortMemory is how many bytes the sorter holds before it spills.
+// sortMemory is how many bytes the sorter holds before it writes to scratch files.
 const sortMemory = 32 << 20
 
 func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// previous reads the source task's captures, links and texts in parallel with its documents, in the
-// order in which they were recorded. It copies captures and links that belong to no document. It
-// reads texts only for documents that cannot be parsed again.
+// previous holds cursors over the captures, links and texts that the source task recorded. The
+// cursors advance together with the documents, in the order of recording. Captures and links that
+// belong to no document are copied. Texts are read only for documents that cannot be parsed again.
 type previous struct {
 	pages    int64 // number of documents read so far
 	captures *table.Cursor[schema.Capture]
@@ -46,7 +46,8 @@ func missing(dataset, url string) error {
 }
 
 // capture returns the row of the WARC record that a row of fetches points to. It copies the
-// captures before the returned one, because they belong to responses without a page.
+// captures before the returned capture, because the copied captures belong to responses without a
+// page.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()

@@ -132,7 +132,8 @@ func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw)
 }
 
 // read replays the response of a document from its own head and its payload, which another record
-// may hold. It returns an error if the limits cut the payload now but did not in the crawl.
+// may hold. It returns an error if the limits shorten the payload now but did not shorten it in the
+// crawl.
 func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
@@ -179,7 +180,7 @@ func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wi
 	return x, nil
 }
 
-// keep records the document's new rows, or its old rows if there are no new ones.
+// keep records the document's new rows, or its old rows if there are no new rows.
 func (r *run) keep(old *previous, d *recorded) error {
 	b := &segments.Record{Page: &d.page, Terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)

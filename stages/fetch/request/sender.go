@@ -170,9 +170,9 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// meet looks up a host whose address is not known yet, and reports whether the address is due. If
-// the address is not due, meet ends the grant, so that hosts with one address wait without a slot
-// or a connection. looked is how long the look-up took.
+// meet looks up the host's address, unless the address is known, and reports whether the address is
+// due. If the address is not due, meet ends the grant, so that hosts with one address wait without
+// a slot or a connection. The result looked is how long the look-up took.
 func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. looked is how long meet looked up the host's
-// address before the exchange.
+// describe fills the row of a request that has ended. The parameter looked is how long the function
+// meet took to look up the host's address before the exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {

@@ -12,7 +12,7 @@ import (
 // RetryClass selects the limit of Retries that applies to a failure.
 type RetryClass uint8
 
-// The retry classes, and RetryClasses, which is their number.
+// The retry classes. RetryClasses is the number of these classes.
 const (
 	Never RetryClass = iota
 	AfterTimeout
@@ -23,8 +23,8 @@ const (
 	RetryClasses
 )
 
-// Verdict is the meaning of how a request ended: the outcome of its URL if there is no retry, the
-// class of the retry, and the class by which the scheduler counts it for the host.
+// Verdict says what the end of a request means: the outcome of its URL if there is no retry, the
+// class of the retry, and the class under which the scheduler counts the request for the host.
 type Verdict struct {
 	Outcome schema.Outcome
 	Retry   RetryClass

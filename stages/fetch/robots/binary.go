@@ -15,7 +15,7 @@ func (g *Group) Size() int {
 		r := &g.rules[i]
 		n += overhead + len(r.line) + len(r.directory.text)
 		if len(r.line) < len(r.text) || len(r.line) == maxRuleText {
-			n += len(r.text) // otherwise text shares the memory of line
+			n += len(r.text) // otherwise the field text shares the memory of the field line
 		}
 	}
 	for i := range g.rfc {

@@ -16,8 +16,8 @@
 // Crawlers canonicalize URLs, but sites do not canonicalize the URLs in their rules. Therefore a
 // comparison of raw octets alone would allow URLs that the site means to deny. The reading Every
 // therefore makes two comparisons: of raw octets, as Google does, and of normalised escapes on both
-// sides, as RFC 9309 does. Each comparison that Every makes uses its own longest match. In a
-// comparison of octets or escapes, a different order of parameters makes a different path. Every
+// sides, as RFC 9309 does. Each of the two comparisons uses its own longest match. In a comparison
+// of octets or escapes, a different order of parameters makes a different path. The reading Every
 // therefore also checks the spellings in which sources wrote the URL.
 //
 // Package robots finds the longest match itself. temoto/robotstxt parses only the values of

@@ -15,7 +15,7 @@ type pattern struct {
 
 func compile(value string) pattern { return compiled(normalise(value)) }
 
-// compiled is like compile, for text that is already normalised.
+// compiled makes a pattern from text that is already normalised.
 func compiled(text string) pattern {
 	return pattern{
 		text:     text,

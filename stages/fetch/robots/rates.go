@@ -12,12 +12,12 @@ import (
 // has its own bound for delays.
 const maxCrawlDelay = 1e9
 
-// CrawlDelay returns the group's Crawl-delay, and whether it has one. Of several Crawl-delay lines,
-// the longest delay counts.
+// CrawlDelay returns the group's Crawl-delay, and whether the group has a Crawl-delay. Of several
+// Crawl-delay lines, the longest delay counts.
 func (g *Group) CrawlDelay() (time.Duration, bool) { return g.delay, g.hasDelay }
 
-// RequestRate returns the time between two requests by the group's Request-rate, and whether it has
-// one. Of several Request-rate lines, the longest time counts.
+// RequestRate returns the time between two requests by the group's Request-rate, and whether the
+// group has a Request-rate. Of several Request-rate lines, the longest time counts.
 func (g *Group) RequestRate() (time.Duration, bool) { return g.rate, g.hasRate }
 
 // Delay returns the longer of CrawlDelay and RequestRate, and whether the group has either.

@@ -52,8 +52,8 @@ func rfcForm(s string, rule bool) string {
 	return string(out)
 }
 
-// firstChange returns the index of the first octet that rfcForm changes, or len(s) if it changes
-// none.
+// firstChange returns the index of the first octet that rfcForm changes, or len(s) if rfcForm
+// changes no octet.
 func firstChange(s string, rule bool) int {
 	for i := 0; i < len(s); i++ {
 		c, escaped := octet(s, i)
@@ -85,7 +85,7 @@ func decoded(c byte) bool {
 	return c == '-' || c == '.' || c == '_' || c == '~' || c == '$' || c == '\''
 }
 
-// rfc returns the pattern with its text in the form of rfcForm.
+// rfc returns the pattern with its text in the form that rfcForm makes.
 func (p pattern) rfc() pattern {
 	text, anchored := strings.CutSuffix(p.text, "$")
 	if p.text = rfcForm(text, true); anchored {
@@ -94,7 +94,7 @@ func (p pattern) rfc() pattern {
 	return p
 }
 
-// rfcRules returns the rules in the form of rfcForm, or nil if this changes no rule.
+// rfcRules returns the rules in the form that rfcForm makes, or nil if rfcForm changes no rule.
 func rfcRules(rules []rule) []rule {
 	var out []rule
 	for i := range rules {

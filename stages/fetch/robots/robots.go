@@ -53,8 +53,8 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced returns the longer of seconds and this group's delay for an agent, and the longer of rate
-// and this group's rate. All values are in seconds.
+// paced returns the longer of the parameter seconds and this group's delay for an agent, and the
+// longer of the parameter rate and this group's rate. All values are in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // number of agents that were already searched
 	for _, d := range g.delays {
@@ -215,7 +215,7 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// For returns the rules for a crawler. If groups name the crawler's whole product token, in upper
+// For selects the rules for a crawler. If groups name the crawler's whole product token, in upper
 // or lower case, their rules apply. If no group does, the rules of all groups for "*" apply. The
 // Group does not keep the File in memory.
 func (f *File) For(productToken string) *Group {
@@ -258,7 +258,7 @@ func AllowAll() *Group { return new(Group) }
 // Group holds the rules of a robots.txt for one crawler. It is immutable.
 type Group struct {
 	rules    []rule
-	rfc      []rule // rules in the form of rfcForm; nil if they equal rules
+	rfc      []rule // rules in the form that rfcForm makes; nil if they equal the field rules
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
@@ -277,7 +277,8 @@ type Verdict struct {
 // Verdict decides whether the encoded URL may be requested. The matching rule with the longest path
 // in octets decides. If an Allow and a Disallow have equal length, the Allow wins. With the reading
 // Every, both comparisons must allow the URL and all its spellings (other forms in which sources
-// wrote it). Rule is the line that denies one of them, or else the line that allows the URL.
+// wrote it). If a comparison denies one of these, Rule is the line that denies it. Otherwise, Rule
+// is the line that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {

@@ -110,8 +110,7 @@ func (c *Cache) Close() {
 	c.rules.close()
 }
 
-// SetTTL changes how long a robots.txt applies. It does not change the time of entries that are
-// already known.
+// SetTTL changes how long a robots.txt applies. Entries that are already known keep their time.
 func (c *Cache) SetTTL(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

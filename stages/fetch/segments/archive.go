@@ -79,8 +79,8 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	return nil
 }
 
-// compress writes the records of an exchange to buf, the request first. If earlier is not
-// nil, the response becomes a revisit of earlier. compress returns the ID and the index
+// compress writes the records of an exchange to buf, the request first. If the payload earlier is
+// not nil, the response becomes a revisit of this payload. compress returns the ID and the index
 // entry of the response's record.
 func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id string, _ *warc.Capture, _ error) {
 	w := warc.NewWriter(buf)

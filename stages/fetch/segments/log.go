@@ -56,8 +56,8 @@ type Record struct {
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
 	// OnRecorded, if set, runs under the log's lock after the rows are appended. Because of the
-	// lock, a cut includes either both the rows and the state that OnRecorded changes, or neither.
-	// OnRecorded must not call the log.
+	// lock, a segment includes either both the rows and the state that OnRecorded changes, or
+	// neither. OnRecorded must not call the log.
 	OnRecorded func()
 }
 
@@ -100,7 +100,7 @@ type Log struct {
 	cur      *Segment
 	segments int // number of segments begun in this epoch
 	warcs    int
-	waiting  int64 // bytes of segments that are cut but not uploaded
+	waiting  int64 // bytes of finished segments that are not uploaded
 	lost     error // first failed write; later records are refused, because rows may point into the lost files
 }
 
@@ -203,8 +203,8 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 }
 
 // Cut ends the current segment, closes its files and returns it. It returns nil if the segment has
-// no rows. At the cut it calls state under the log's lock; state returns the URLs and robots.txt
-// files that wait for another try.
+// no rows. Under the log's lock, Cut calls the function state, which returns the URLs and
+// robots.txt files that wait for another try.
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur

@@ -26,8 +26,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Segment holds the records between two checkpoints, in scratch files. Each table gets its file
-// with its first row.
+// Segment holds the records between two checkpoints, in scratch files. The file of a table is
+// created with the table's first row.
 type Segment struct {
 	dir           string
 	format        int         // schema.FormatVersion of the tables; 0 means the newest
@@ -36,9 +36,9 @@ type Segment struct {
 	rows          *roaring.Bitmap // planned rows whose outcome is recorded
 	counts        map[string]int64
 	bytes         int64
-	follows       string                 // position of the last acknowledged checkpoint at the cut; "" for a reparse
-	retries       []manifest.URLRetry    // URLs that wait for another try at the cut
-	robotsRetries []manifest.OriginRetry // robots.txt files that wait for another try at the cut
+	follows       string                 // position of the last acknowledged checkpoint when the segment was finished; "" for a reparse
+	retries       []manifest.URLRetry    // URLs that waited for another try when the segment was finished
+	robotsRetries []manifest.OriginRetry // robots.txt files that waited for another try when the segment was finished
 	closed        []closedFile           // files that are closed but not uploaded yet
 	files         []manifest.File        // uploaded files
 

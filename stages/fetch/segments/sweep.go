@@ -47,8 +47,9 @@ func InOrderWritten(a, b string) int {
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// SweepBelow deletes the task's files that are not in files and have an epoch less than below. It
-// calls before ahead of each deletion, and stops when before returns an error.
+// SweepBelow deletes the task's files that are not in files and have an epoch less than below.
+// SweepBelow calls the function before ahead of each deletion, and stops at this function's first
+// error.
 func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {

@@ -19,11 +19,11 @@ import (
 
 // A partition's files show which checkpoints the partition has had. Each segment file and WARC file
 // names the checkpoint that it follows: the last checkpoint that was acknowledged when the segment
-// was cut, or when the WARC file was begun. If an attempt dies before it lists an uploaded file,
-// that file follows the last checkpoint or an earlier one.
+// was finished, or when the WARC file was begun. If an attempt dies before it lists an uploaded
+// file, that file follows the last checkpoint or an earlier one.
 
-// followsKey names the metadata of a Parquet file, and the field of a warcinfo record, that hold
-// the position of the checkpoint that the file follows.
+// followsKey is the name of a metadata entry of Parquet files and of a field of warcinfo records.
+// Both hold the position of the checkpoint that the file follows.
 const followsKey = "crawlbatch-follows"
 
 // maxInfo bounds the warcinfo record that Follows reads, in bytes.
@@ -82,7 +82,7 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 // PutBack looks for objects which prove that c is not the partition's last checkpoint, because an
 // older checkpoint was put back. It returns the proof, or "" if there is none. An attempt that died
 // leaves at most one segment whose files follow its last checkpoint. The files of that segment
-// prove nothing. PutBack costs LISTs, and reads of unlisted files of the last epoch.
+// prove nothing. PutBack sends LISTs to the store, and reads unlisted files of the last epoch.
 //
 // The caller makes sure that no attempt swaps the checkpoint during PutBack, or calls PutBack again
 // if an attempt did.

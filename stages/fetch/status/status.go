@@ -25,7 +25,7 @@ import (
 // ShownWaits is the number of waits that are shown in detail.
 const ShownWaits = 5
 
-// brief is the longest wait for a delay that is not shown in detail.
+// brief is a limit. A host that waits for its delay at most this long is not shown in detail.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now.
@@ -47,7 +47,7 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 // A host that waits only for its delay is shown if the host needs at least worthNaming to finish.
 const worthNaming = time.Minute
 
-// every describes the delay of a host.
+// every puts the delay of a host into words.
 func every(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
 // pace describes the delay of a host. It adds the cause of the delay, unless the delay comes from

@@ -62,7 +62,7 @@ type Config struct {
 	// together. The default is 64 MiB. The first 256 KiB of each exchange do not count, and one
 	// exchange at a time may exceed the bound. An exchange that gets no memory stops reading and
 	// waits. An exchange whose time limit passes while it waits for memory ends with ErrAborted.
-	// While other exchanges wait, a body slower than 32 KiB/s is cut (TruncTime).
+	// While other exchanges wait, the client stops reading a body slower than 32 KiB/s (TruncTime).
 	Memory int64
 	Now    func() time.Time // default time.Now
 }
@@ -93,7 +93,7 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	}
 }
 
-// Client makes requests. Any number of goroutines may use it. The owner closes a Client once.
+// Client makes requests. Any number of goroutines may use a Client. The owner closes a Client once.
 type Client struct {
 	cfg    Config
 	dialer *dial.Dialer
@@ -127,7 +127,7 @@ func (c *Client) Close() { c.idle.Close() }
 
 // Locate returns where a request for rawURL would go, without sending a request: the addresses of
 // its host in the order to try, and the route. It returns only addresses that the guard permits,
-// and none if a proxy resolves the name. dns is the time that Timing.DNS would report.
+// and none if a proxy resolves the name. The result dns is the time that Timing.DNS would report.
 func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route dial.Route, dns time.Duration, err error) {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {

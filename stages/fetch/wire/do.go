@@ -44,7 +44,6 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 		}
 		// The server closed the connection while the request was on its way, without a response. A
 		// server may close a kept connection at any time (RFC 9112, 9.3.1).
-		// time (RFC 9112, 9.3.1). It has sent no response.
 		e.retry = true
 	}
 	k, err := e.connect(ctx)
@@ -101,8 +100,8 @@ func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	return nil
 }
 
-// exchange writes the request on k and reads the response. keep tells whether k may serve another
-// exchange.
+// exchange writes the request on k and reads the response. The result keep tells whether k may
+// serve another exchange.
 func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
 		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))
@@ -133,8 +132,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 	return e.receive(ctx, k, r)
 }
 
-// send writes the request. err ends the exchange. If only failed is set, the write failed, but a
-// response may still arrive.
+// send writes the request. The error err ends the exchange. If only the error failed is set, the
+// write failed, but a response may still arrive.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
@@ -220,8 +219,8 @@ func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	return ok
 }
 
-// checkBody decides whether the exchange fails. err is the error that ended the reading of the
-// body. checkBody marks a body that was cut to free memory.
+// checkBody decides whether the exchange fails. The parameter err is the error that ended the
+// reading of the body. checkBody marks a body that the client stopped reading to free memory.
 func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
 	x := e.x
 	if ctx.Err() != nil {
@@ -232,7 +231,7 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 	}
 	switch wasCut, waited := x.share.state(); {
 	case wasCut && !r.Definite() && x.Truncated == http1.Complete:
-		x.Truncated = http1.TruncTime // the client cut the body to free memory, which looks like the end of the connection
+		x.Truncated = http1.TruncTime // the client stopped reading the body to free memory, which looks like the end of the connection
 	case !wasCut && waited > maxUnblamedWait && x.Truncated == http1.TruncTime:
 		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // the wait for memory took part of the time limit
 	}

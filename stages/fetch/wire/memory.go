@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	// While other exchanges wait, a body is cut if it has held memory for slowAfter and is slower
-	// than slowest. slowest is in bytes per second, measured since the body first took memory.
+	// While other exchanges wait, the client stops reading a body that has held memory for the time
+	// slowAfter and is slower than slowest bytes per second. The speed is measured since the body
+	// first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
-	// hurryAfter is how long an exchange waits before it looks for a slow body to cut.
+	// hurryAfter is how long an exchange waits before the client stops reading a slow body.
 	hurryAfter = 2 * time.Second
 	// If an exchange waited for memory longer than maxUnblamedWait, the end of its time limit does
 	// not count as slowness of the peer.
@@ -34,7 +35,7 @@ type memory struct {
 	mu        sync.Mutex
 	free      int64  // memory that no share holds, in bytes
 	overdrawn *share // share that may overdraw, or nil
-	cutting   *share // share that was cut and has not released its memory yet, or nil
+	cutting   *share // share whose body is no longer read and whose memory is not released yet, or nil
 	queue     []*claim
 	shares    map[*share]struct{} // shares that hold memory
 }
@@ -62,7 +63,8 @@ type claim struct {
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// grow raises s to the given number of bytes in total. It waits for the memory until the deadline.
+// grow raises the share s to the given number of bytes in total. It waits for the memory until the
+// deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {
@@ -124,7 +126,7 @@ func (m *memory) serve() {
 	}
 }
 
-// leave removes w from the queue and returns err, or nil if w was just granted.
+// leave removes the claim w from the queue and returns err, or nil if w was just granted.
 func (m *memory) leave(w *claim, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,8 +139,9 @@ func (m *memory) leave(w *claim, err error) error {
 	return err
 }
 
-// cutSlow cuts the slow body that holds the most memory. Only the first claim in the queue calls
-// cutSlow. Only one body is cut at a time, because one body may release more than w needs.
+// cutSlow ends the reading of the slow body that holds the most memory. Only the first claim in the
+// queue calls cutSlow. cutSlow ends only one body at a time, because one body may release more than
+// w needs.
 func (m *memory) cutSlow(w *claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +173,7 @@ func (s *share) endWait() {
 	s.waiting = time.Time{}
 }
 
-// state reports whether s was cut, and how long it has waited in the queue.
+// state reports whether cutSlow ended the body of s, and how long s has waited in the queue.
 func (s *share) state() (wasCut bool, waited time.Duration) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

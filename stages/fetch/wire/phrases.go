@@ -13,8 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Words describes the failure for people who group failures. phrase is one of a few texts without
-// host, port, address or number. detail distinguishes failures with the same phrase, and may be "".
+// Words describes the failure for people who group failures. The result phrase is one of a few
+// texts without host, port, address or number. The result detail distinguishes failures with the
+// same phrase, and may be "".
 func (e *Error) Words() (phrase, detail string) {
 	phrase = e.phrase()
 	parts := []string{e.Host}
@@ -131,7 +132,7 @@ func certificatePhrase(err *x509.CertificateInvalidError) string {
 }
 
 // socketPhrase returns the phrase for a system error of a connection. If err holds no system error,
-// it returns other.
+// it returns the text other.
 func socketPhrase(err error, other string) string {
 	var errno syscall.Errno
 	switch {

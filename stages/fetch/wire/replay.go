@@ -25,7 +25,7 @@ func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()
 	if err == nil {
-		_ = p.ReadBody() // the only error is a cut body, which was cut at its fetch too
+		_ = p.ReadBody() // the only error is an incomplete body, which was incomplete at its fetch too
 	}
 	return p.finish(err)
 }
@@ -67,7 +67,8 @@ func newReplay(from io.Reader, https bool, l Limits) *replay {
 	return &replay{r, x}
 }
 
-// finish decodes the body. err is the error with which reading the head ended, or nil.
+// finish decodes the body. The parameter err is the error with which reading the head ended, or
+// nil.
 func (p *replay) finish(err error) (*Exchange, error) {
 	p.Release()
 	if err != nil {

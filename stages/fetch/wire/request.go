@@ -49,8 +49,8 @@ type Request struct {
 	Allow Allowance
 }
 
-// Allowance returns how many bytes payload and decoded body of a response may have. prefix is the
-// beginning of the decoded body. Allowance cannot lower MaxBody.
+// Allowance returns how many bytes payload and decoded body of a response may have. The parameter
+// prefix is the beginning of the decoded body. Allowance cannot lower MaxBody.
 type Allowance func(x *Exchange, prefix []byte) int64
 
 // Write describes a request that is about to be written.
@@ -70,7 +70,8 @@ func (r *Request) method() string {
 	return r.Method
 }
 
-// within returns the limits that apply: for each, the lower of the request's and the client's.
+// within returns the limits that apply. Each limit is the lower of the request's limit and the
+// client's limit.
 func (r *Request) within(c *Config) (timeout time.Duration, maxBody int64) {
 	timeout, maxBody = c.Timeouts.Total, c.MaxBody
 	if r.Timeout > 0 {

@@ -19,7 +19,7 @@ type Clock struct {
 }
 
 // NewClock makes a clock for use in a synctest bubble. The caller reads base outside the bubble, so
-// that it has a monotonic reading.
+// that base has a monotonic reading.
 func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now()} }
 
 // Now returns the time with both readings.

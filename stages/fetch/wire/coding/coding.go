@@ -27,7 +27,7 @@ const (
 	WarnCorrupt   = "coding-corrupt"     // the encoding has an error; the part before it was kept
 	WarnTrailing  = "coding-trailing"    // bytes after the encoded body were skipped
 	WarnTooMany   = "coding-too-many"    // the body has more than five codings and was left encoded
-	WarnBomb      = "decompression-bomb" // the body was cut at 256 times its encoded size
+	WarnBomb      = "decompression-bomb" // the body was shortened to 256 times its encoded size
 )
 
 const (
@@ -49,8 +49,8 @@ type Decoded struct {
 	// Codings lists the undone codings. The outermost comes first: "gzip", "br", …
 	Codings []string
 	// BodyTruncated tells why bytes of Body are missing. If the payload is truncated, BodyTruncated
-	// is the payload's reason. If the payload is complete but its encoding is cut or corrupt,
-	// BodyTruncated is "disconnect". If the body decodes to more than the limits allow,
+	// is the payload's reason. If the payload is complete but its encoding is incomplete or
+	// corrupt, BodyTruncated is "disconnect". If the body decodes to more than the limits allow,
 	// BodyTruncated is "length".
 	BodyTruncated http1.Truncation
 }
@@ -68,7 +68,7 @@ func (d *Decoded) Release() {
 const unknown = ""
 
 // list returns the codings of a body in the order in which they were applied, without chunked and
-// identity. odd is the first unknown coding in the server's spelling.
+// identity. The result odd is the first unknown coding in the server's spelling.
 func list(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
@@ -90,8 +90,8 @@ func list(h http1.Header) (codings []string, odd string) {
 }
 
 // Decode undoes the codings of r's payload into d and releases d's previous content. The body may
-// have maxBody bytes. Decode reports whether it cut the body. If Decode cut the body, the caller
-// may call it again with a larger limit.
+// have maxBody bytes. Decode reports whether it left out the end of the body. If it did, the caller
+// may call Decode again with a larger limit.
 func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}

@@ -45,7 +45,7 @@ func (o *output) gzip(in []byte) layerVerdict {
 			z.Multistream(false)
 			err = o.readFrom(z)
 		}
-		if err == io.EOF { // the header is cut
+		if err == io.EOF { // the header is incomplete
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {

@@ -284,9 +284,9 @@ func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) erro
 	return nil
 }
 
-// race dials l's addresses and returns the first connection (RFC 8305, 5). It dials each address
-// attemptDelay after the previous one, or as soon as the previous one has failed. If all fail, race
-// returns the first address that failed, and its error.
+// race dials l's addresses and returns the first connection (RFC 8305, 5). race dials the next
+// address after the time attemptDelay, or as soon as an earlier address has failed. If all fail,
+// race returns the first address that failed, and its error.
 func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort, error) {
 	addrs := l.dial[:min(len(l.dial), maxAttempts)]
 	if len(addrs) == 1 {
@@ -342,8 +342,8 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	return nil, firstErr.addr, firstErr.err
 }
 
-// dialOne opens one TCP connection. The guard has already checked addr. It checks the address again
-// when the system connects, because the address could change in between.
+// dialOne opens one TCP connection. The guard has already checked addr. The guard checks the
+// address again when the system connects, because the address could change in between.
 func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, addr)

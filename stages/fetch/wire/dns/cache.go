@@ -1,8 +1,9 @@
 // Package dns looks up the addresses of hosts and caches the answers.
 //
-// In: a fully qualified host name. Out: an Answer or an error. The name servers are the system's or
-// given ones. IsNotFound tells a name that does not exist from a failed look-up. The Cache keeps
-// answers for their TTL, within bounds. Concurrent callers with the same name share one look-up.
+// In: a fully qualified host name. Out: an Answer or an error. The name servers are those of the
+// system, or given servers. IsNotFound distinguishes a name that does not exist from a failed
+// look-up. The Cache keeps answers for their TTL, within bounds. Concurrent callers with the same
+// name share one look-up.
 //
 // Package dns imports the standard library and golang.org/x/net/dns/dnsmessage.
 package dns
@@ -125,7 +126,8 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long the Cache keeps an answer. own is the answer's own TTL, or 0 if unknown.
+// ttl returns how long the Cache keeps an answer. The parameter own is the answer's own TTL, or 0
+// if unknown.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:

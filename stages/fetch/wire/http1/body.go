@@ -106,9 +106,9 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest Content-Length, or -1 if there is none.
-// invalid tells whether an invalid field was ignored. A length that ends within documentMark counts
-// as invalid, because such a body looks like a head that breaks off.
+// contentLength returns the largest and the smallest Content-Length, or -1 if there is none. The
+// result invalid tells whether an invalid field was ignored. A length that ends within documentMark
+// counts as invalid, because such a body looks like a head that breaks off.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -130,7 +130,7 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 }
 
 // readLength reads a body of n bytes. If least is less than n, the fields contradict each other,
-// and the body may also end at least or with the connection.
+// and the body may also end after least bytes or at the connection's end.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {
@@ -154,7 +154,7 @@ func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 }
 
 // readAll reads to the connection's end. If silence is true, it also stops when no byte arrives for
-// quietBody.
+// the time quietBody.
 func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
 	if silence {
@@ -214,7 +214,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 	return endFramed, nil
 }
 
-// reserve calls Grow for the memory of the payload and of the framing.
+// reserve calls the hook Grow for the memory of the payload and of the framing.
 func (m *Reader) reserve(payload int64) error {
 	total := int64(buffers.Size(int(payload)) + cap(m.r.framing.bytes))
 	if total > OwnMemory && m.Grow != nil {
@@ -223,8 +223,8 @@ func (m *Reader) reserve(payload int64) error {
 	return nil
 }
 
-// TestPrefix calls OnPrefix when it is first called. It reports whether to read the rest of the
-// body.
+// TestPrefix calls the hook OnPrefix, unless an earlier call did. It reports whether to read the
+// rest of the body.
 func (m *Reader) TestPrefix() bool {
 	if m.prefixTested || m.OnPrefix == nil {
 		return true

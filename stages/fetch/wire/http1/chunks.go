@@ -84,8 +84,8 @@ func (m *Reader) readChunkSize() (int64, error) {
 	return size, nil
 }
 
-// parseChunkSize parses "1f;ext=1\r\n". odd tells whether there are spaces around the size or the
-// CR is missing.
+// parseChunkSize parses "1f;ext=1\r\n". The result odd tells whether there are spaces around the
+// size or the CR is missing.
 func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	odd = !bytes.HasSuffix(line, []byte("\r"))

@@ -103,8 +103,8 @@ func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	case err == errLong:
 		return false, errHeadTooLong(m.MaxHeader)
 	case err == io.EOF && (!m.HTTPS || m.Replayed && start > 0 && len(r.RawHead) == start):
-		// Browsers accept a cut head over http. Over TLS, the cut may be an attack. A stored head
-		// may end after a whole line, because a document began there.
+		// Browsers accept an incomplete head over http. Over TLS, the missing end may be an attack.
+		// A stored head may end after a whole line, because a document began there.
 		r.Warn(WarnHeadTruncated)
 		m.headEnded = false
 		r.Truncated = TruncDisconnect

@@ -28,17 +28,17 @@ type Reader struct {
 	// OnPrefix, if not nil, is called once, when PrefixLen bytes of the payload or the whole
 	// payload have been read. Its result tells whether to read the rest of the payload.
 	OnPrefix func() bool
-	// Grow, if not nil, is called before payload and framing together take more than OwnMemory.
-	// bytes is the memory that payload and framing will take. An error ends the body.
+	// Grow, if not nil, is called before payload and framing together take more than OwnMemory. The
+	// parameter bytes is the memory that payload and framing will take. An error ends the body.
 	Grow func(bytes int64) error
 	// Wait, if not nil, is called before reads and limits how long they may wait. The limit is d,
-	// or the rest of the exchange if the rest is shorter or d is 0.
+	// or the remaining time of the exchange if this time is shorter or d is 0.
 	Wait func(d time.Duration)
 
 	source
 	r              *Response
 	minor          int           // minor version of HTTP/1
-	headEnded      bool          // whether the head is complete; a response with a cut head has no body
+	headEnded      bool          // whether the head is complete; a response with an incomplete head has no body
 	documentMark   int           // length of the tag that begins a document inside the head, or 0
 	quiet          time.Duration // longest silence allowed in the body; 0 for no limit
 	grantedFraming int           // capacity of the framing in the last call of Grow
@@ -46,7 +46,8 @@ type Reader struct {
 	definite       bool // whether the framing determined the end of the body
 }
 
-// NewReader returns a reader that reads the response to a GET from in into r.
+// NewReader returns a reader of the response to a GET. The reader takes the bytes from the stream
+// in and fills the Response r.
 func NewReader(in io.Reader, r *Response) *Reader {
 	return &Reader{Method: http.MethodGet, source: source{in: in}, r: r}
 }
@@ -98,7 +99,7 @@ func (m *Reader) SkipBody() {
 	}
 }
 
-// wait calls Wait, unless it is nil.
+// wait calls the hook Wait, unless the hook is nil.
 func (m *Reader) wait(d time.Duration) {
 	if m.Wait != nil {
 		m.Wait(d)

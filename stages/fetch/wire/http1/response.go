@@ -38,8 +38,8 @@ type Response struct {
 	Truncated Truncation
 	// Filtered marks that the caller rejected the body by its head or beginning.
 	Filtered bool
-	// Warnings tell which parts were malformed and how they were read, in the order found. Each is
-	// "code" or "code: detail" (see the Warn constants).
+	// Warnings tell which parts were malformed and how they were read, in the order found. Each
+	// warning is "code" or "code: detail" (see the Warn constants).
 	Warnings []string
 
 	framing framing

@@ -87,7 +87,7 @@ func (s *source) peek(n int) ([]byte, error) {
 }
 
 // peekLine returns at most n bytes before the next line feed without consuming them. It returns
-// fewer at the end of the stream.
+// fewer bytes at the end of the stream.
 func (s *source) peekLine(n int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
