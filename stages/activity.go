@@ -9,7 +9,7 @@ type Activity struct {
 	Ready    int   // number of hosts that are due and wait for a free slot
 	Delayed  int   // number of hosts that wait only for their usual delay
 	Waits    []Wait
-	More     int // number of waits that Waits leaves out
+	More     int // number of waits that the list Waits leaves out
 	// Remaining is a lower bound of the time that the task still takes. Remaining includes the
 	// known waits. Zero means unknown.
 	Remaining time.Duration
@@ -23,7 +23,7 @@ type Activity struct {
 type Wait struct {
 	Host string // host that the task waits for; empty if the whole task waits
 	// Why is a phrase such as "robots.txt answered 503, asked again". Its last words say what
-	// happens at Until.
+	// happens at the time Until.
 	Why   string
 	Until time.Time // end of the wait; zero means unknown
 	URLs  int64     // number of planned URLs that wait for Host
@@ -40,7 +40,8 @@ type Failure struct {
 
 // Watcher displays what tasks do. Its methods are safe for concurrent use.
 type Watcher interface {
-	// Watch registers a task. Until end is called, look reports what the task is doing.
+	// Watch registers a task. Until the function end is called, the function look reports what the
+	// task is doing.
 	Watch(t Task, look func() Activity) (end func())
 }
 

@@ -17,14 +17,14 @@ func Keys(results []*manifest.Result, dataset string) []string {
 	return keys(results, dataset, func(*manifest.File) bool { return true })
 }
 
-// SubsetKeys lists the same keys as Keys for one subset of captures. subset is "" for datasets
-// without subsets.
+// SubsetKeys lists the keys that Keys lists, but only those of one subset of captures. The
+// parameter subset is "" for datasets without subsets.
 func SubsetKeys(results []*manifest.Result, dataset, subset string) []string {
 	return keys(results, dataset, func(f *manifest.File) bool { return f.Subset == subset })
 }
 
-// PartKeys lists the same keys as Keys for the parts with the number part, whichever task wrote
-// them.
+// PartKeys lists the keys that Keys lists, but only those of the parts with the number part. Any
+// task may have written the parts.
 func PartKeys(results []*manifest.Result, dataset string, part int) []string {
 	name := layout.Part(part) + ".parquet"
 	return keys(results, dataset, func(f *manifest.File) bool { return path.Base(f.Key) == name })

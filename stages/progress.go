@@ -18,7 +18,7 @@ const (
 // once, however many attempts the task takes.
 const (
 	CountOutcomes = "outcome." // number of URLs by outcome; the outcome is appended
-	CountQueued   = "queued"   // number of URLs of running tasks without a listed outcome; reduced when URLs get one or the task ends
+	CountQueued   = "queued"   // number of URLs of running tasks without a listed outcome; reduced when an outcome is listed or the task ends
 )
 
 // CountRows counts the rows that reduce tasks write.

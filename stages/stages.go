@@ -2,7 +2,7 @@
 // task runs, the names of tasks, and the classes of failures.
 //
 // A stage is a set of tasks. A stage starts when every task of the stage before it has a result.
-// Each reduce stage is a package below with
+// Each reduce stage is a package below this one. Its main function is
 //
 //	func Run(ctx context.Context, env *Env, in *Input, cfg Config) (*manifest.Result, error)
 //
@@ -86,7 +86,7 @@ var (
 // Clock gives a task the time.
 type Clock interface {
 	Now() time.Time
-	// Sleep waits for d. If ctx ends before, Sleep returns the context's error at once.
+	// Sleep waits for the time d. If ctx ends before, Sleep returns the context's error at once.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -97,7 +97,7 @@ type SystemClock struct{}
 // Now returns the current time.
 func (SystemClock) Now() time.Time { return time.Now() }
 
-// Sleep waits for d or until the context ends.
+// Sleep waits for the time d or until the context ends.
 func (SystemClock) Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -126,8 +126,8 @@ type Env struct {
 	Compare bool
 }
 
-// Input is the input of a reduce task: the round's plan, the committed results of the stages before
-// it in this round, and the sealed rounds before this round.
+// Input is the input of a reduce task: the round's plan, the committed results of this round's
+// earlier stages, and the sealed rounds before this round.
 type Input struct {
 	Task    Task
 	Plan    *manifest.Plan

@@ -11,9 +11,10 @@ import (
 // ByURL holds the columns by which most tables are sorted.
 var ByURL = []string{"url_surtkey", "url"}
 
-// NewWriter returns the writer of a table that becomes the object key, in the task's format
-// (Env.Format). The caller writes rows that are sorted by the columns of sortedBy, then calls
-// table.Finish. If Env.Compare is set, the writer only compares the rows with the object's.
+// NewWriter returns the writer of a table that becomes the object with the given key, in the task's
+// format (Env.Format). The caller writes rows that are sorted by the columns of sortedBy, then
+// calls table.Finish. If Env.Compare is set, the writer only compares the rows with the rows of the
+// object.
 func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
 	opts = append(opts, table.Format(env.Format), table.SortedBy(sortedBy...))
 	if env.Compare {
@@ -22,8 +23,8 @@ func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sorted
 	return table.NewWriter[T](filepath.Join(env.Scratch, dataset+".parquet"), opts...)
 }
 
-// Write stores a table under the given key. fill appends the table's rows, sorted by the columns of
-// sortedBy.
+// Write stores a table under the given key. The function fill appends the table's rows, sorted by
+// the columns of sortedBy.
 func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, fill func(*table.Writer[T]) error,
 	opts ...table.WriterOption) (manifest.File, error) {
 	w, err := NewWriter[T](ctx, env, dataset, key, sortedBy, opts...)

@@ -19,8 +19,9 @@ type choice struct {
 	total  []uint32 // number of pages and sealed representatives of each component
 	size   []uint32 // number of pages of this round in each component
 	stands []uint32 // representative of each component
-	// speaks[class] is the speaker of the class: its page that is named in Via. Via of a page in
-	// another class names the speaker of the next class on the way to the representative.
+	// speaks[class] is the speaker of the class: the page of the class that the column Via names.
+	// In the row of a page of another class, Via names the speaker of the next class on the way to
+	// the representative.
 	speaks []uint32
 	parent []uint32 // next class of each class on the way to the representative
 }

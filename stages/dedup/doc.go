@@ -2,10 +2,10 @@
 // picks a representative of each group.
 //
 // In: merge's working pages of all partitions, and the representatives of earlier sealed rounds.
-// Out, each with one part per reduce bucket: the dataset duplicates, with a row for each page of a
-// cluster; and the working file representatives, with the pages that later rounds are compared
-// with. If a page has no row, its cluster has no other page, except perhaps an earlier version of
-// the same page.
+// Out: the dataset duplicates, with a row for each page of a cluster; and the working file
+// representatives, with the pages that later rounds compare with their own pages. Both have one
+// part per reduce bucket. If a page has no row, its cluster has no other page, except perhaps an
+// earlier version of the same page.
 //
 // # What a cluster is
 //
@@ -19,9 +19,9 @@
 //
 // # The representative
 //
-// If a cluster has sealed representatives, its representative is one of those of the oldest round.
-// The representative of a cluster without sealed representatives is one of its pages. Among several
-// candidates, the order of preference is
+// If a cluster has sealed representatives, its representative is a sealed representative of the
+// oldest round. The representative of a cluster without sealed representatives is one of its pages.
+// Among several candidates, the order of preference is
 //
 //  1. a page whose canonical_url does not name another page,
 //  2. the page with the shortest URL, in bytes,
@@ -33,9 +33,9 @@
 //
 // Distance is the number of bits in which the fingerprints of the page and its representative
 // differ. Along a chain of alike pages, Distance may exceed MaxDistance. Via is a page that is
-// alike to the row's page and is next on the way to the representative. Via is the representative
-// if the row's page is alike to the representative. Kind is exact if the texts of the page and the
-// representative are equal, else near.
+// alike to the row's page and comes next on the way to the representative. Via is the
+// representative if the row's page is alike to the representative. Kind is exact if the texts of
+// the page and the representative are equal, else near.
 //
 // The search for pairs is exact (package simhash). The result depends only on the inputs. Memory is
 // about 80 bytes per page and sealed representative. Strings stay in files, which dedup reads a

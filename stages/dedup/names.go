@@ -67,7 +67,7 @@ func (n *names) url(page uint32) ([]byte, error) {
 	return buf, nil
 }
 
-// close removes the scratch file. Errors do not matter, because the scratch directory is removed
+// close removes the scratch file. close ignores errors, because the scratch directory is removed
 // later.
 func (n *names) close() {
 	_ = n.file.Close()

@@ -16,7 +16,7 @@ import (
 // alone prove nothing, because articles have numbers. Alike pages alone prove nothing, because
 // sites have copies.
 const (
-	alikePercent  = 95        // percentage of a pattern's pages that must have the text of the page before
+	alikePercent  = 95        // least percentage of a pattern's pages whose text equals the text of the pattern's previous page
 	alikeDistance = 3         // number of differing bits up to which fingerprints mean the same text
 	alikeWords    = 20        // number of words below which texts are alike only if they are equal
 	fewWords      = 10        // number of words below which texts are never alike, because galleries and pages made by scripts have such texts
@@ -27,7 +27,7 @@ const (
 	idLength      = 8         // least length of an identifier, in characters
 )
 
-// sampled holds the columns of a page that are compared with those of the previous page.
+// sampled holds the columns of a page that are compared with the columns of the previous page.
 type sampled struct {
 	URL        string `parquet:"url"`
 	TextDigest string `parquet:"text_digest,optional"`
@@ -41,8 +41,8 @@ type sample struct {
 	pages, same int
 }
 
-// alike maps a host and a pattern of URLs to the reason why such URLs are a trap. Nearly
-// all pages of the pattern have the same text.
+// alike maps a host and a pattern of URLs to the reason why such URLs are a trap. The reason is
+// that nearly all pages of the pattern have the same text.
 type alike map[string]string
 
 // learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory holds
@@ -55,7 +55,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 	}
 	host, patterns := "", map[string]*sample{}
 	endHost := func() {
-		for p, s := range patterns { // the order of the patterns does not matter, because found is a map
+		for p, s := range patterns { // the order of the patterns does not matter, because the variable found is a map
 			if s.pages >= i.cfg.SimilarPages && 100*s.same >= alikePercent*(s.pages-1) {
 				found[host+p] = fmt.Sprintf("%d of %d pages at %s%s are the same", s.same+1, s.pages, host, p)
 			}
@@ -99,7 +99,7 @@ func (a *sampled) like(b *sampled) bool {
 	return a.WordCount >= alikeWords && b.WordCount >= alikeWords && bits.OnesCount64(uint64(a.SimHash)^uint64(b.SimHash)) <= alikeDistance
 }
 
-// trap returns why a URL counts as a trap, or "" if it does not.
+// trap returns why a URL counts as a trap, or "" if the URL is no trap.
 func (a alike) trap(k *urlkey.Key) string {
 	if len(a) == 0 {
 		return ""

@@ -12,9 +12,9 @@ type Follow string
 
 // The policies apply to redirects and links alike.
 const (
-	FollowNone   Follow = "none"   // no found URL; only listed URLs are planned
-	FollowHost   Follow = "host"   // URLs of hosts that this crawl has planned
-	FollowDomain Follow = "domain" // URLs of registered domains that this crawl has planned
+	FollowNone   Follow = "none"   // no found URL may be planned, only URLs that a source lists
+	FollowHost   Follow = "host"   // URLs of hosts of which this crawl has planned URLs
+	FollowDomain Follow = "domain" // URLs of registered domains of which this crawl has planned URLs
 	FollowAny    Follow = "any"    // all found URLs
 )
 
@@ -27,15 +27,15 @@ type Scope interface {
 // inputs.
 type Config struct {
 	Follow   Follow
-	Scope    Scope // decides which URLs are in scope; nil means all
+	Scope    Scope // decides which URLs are in scope; nil means that all URLs are
 	MaxDepth int32 // greatest depth; deeper URLs are skipped
 
 	MaxLength   int // greatest length in bytes; a longer URL counts as a trap
-	MaxSegments int // greatest number of path segments; a URL with more counts as a trap
-	MaxRepeats  int // greatest number of repetitions in a row of one to three segments; a URL with more counts as a trap
-	// SimilarPages is the number of pages with nearly the same text from which URLs that differ
-	// only in numbers, identifiers and values count as a trap. The counted pages are those of one
-	// host in the round. If SimilarPages is 0, URLs never count as a trap for this reason.
+	MaxSegments int // greatest number of path segments; a URL with more segments counts as a trap
+	MaxRepeats  int // greatest number of repetitions in a row of one to three segments; a URL with more repetitions counts as a trap
+	// URLs of one host that differ only in numbers, identifiers and values count as a trap if at
+	// least SimilarPages of their pages in the round have nearly the same text. If SimilarPages is
+	// 0, URLs never count as a trap for this reason.
 	SimilarPages int
 
 	Interval    time.Duration // time until a URL that was fetched once is due again
@@ -43,7 +43,7 @@ type Config struct {
 	MaxInterval time.Duration // largest interval, for a URL that never changes
 	RetryAfter  time.Duration // time until a failed URL is due again; doubled with each failure in a row
 
-	Memory int64 // memory of each sort before it spills, in bytes
+	Memory int64 // memory of each sort before the sort writes to disk, in bytes
 }
 
 // Default is the config of a monthly crawl.

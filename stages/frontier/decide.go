@@ -58,7 +58,8 @@ func (d *decider) decide(g *group) error {
 }
 
 // requested returns the outcome of a request for the URL in this round, or nil if there was no
-// request. other tells whether the URL was requested because a different, planned URL led to it.
+// request. The result other tells whether the URL was requested because a different, planned URL
+// led to it.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -149,7 +150,8 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	return nil
 }
 
-// reconsiderOverflow does the work of reconsider for a known URL with too many spellings.
+// reconsiderOverflow does the work of the function reconsider for a known URL with too many
+// spellings.
 func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error {
 	if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil) {
 		depth, _, _ := g.nearest()
@@ -163,8 +165,8 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// updated returns the record of a waiting URL, updated with this round's links. changed tells
-// whether the links reduce its depth, change its priority by 50 or more, or add spellings.
+// updated returns the record of a waiting URL, updated with this round's links. The result changed
+// tells whether the links reduce its depth, change its priority by 50 or more, or add spellings.
 func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false

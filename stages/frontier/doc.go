@@ -20,10 +20,10 @@
 //
 // A URL's row keeps every spelling of the URL that links of its own domain (rank), sources (the
 // plan and its refusals) or earlier rounds give, because robots.txt has to allow each spelling. New
-// spellings cause a new row. A row with five spellings means that there are more than four. A URL
-// with too many spellings is never due again. A URL that is skipped, or that no followed link
-// names, gets a row only if it has spellings. The row of a skipped URL has the state skipped, and
-// the stage decides about the URL again when a link next names it.
+// spellings cause a new row. A row with five spellings means that the URL has more than four
+// spellings. A URL with too many spellings is never due again. A URL that is skipped, or that no
+// followed link names, gets a row only if the URL has spellings. The row of a skipped URL has the
+// state skipped. The stage decides about the URL again when a link next names the URL.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and

@@ -76,7 +76,7 @@ type group struct {
 	prior     *schema.URLRecord // state of the URL after the last earlier round
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if the URL responded in place of a planned URL that redirected to it
-	hop       *hop              // set if the URL responded as a hop of a redirect chain, mostly with a redirect
+	hop       *hop              // set if the URL responded as a hop of a redirect chain; most such responses are redirects
 	redirect  *redirect         // set if a planned URL redirects to the URL
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
@@ -84,7 +84,8 @@ type group struct {
 }
 
 // add adds an item. Of several prior states, the last counts, because states come from the oldest
-// to the newest. Of several responses, the first counts, and likewise of several redirects.
+// to the newest. Of several responses, the first counts. Of several redirects, the first counts
+// too.
 func (g *group) add(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
@@ -102,7 +103,7 @@ func (g *group) add(i *item) {
 		g.redirect = cmp.Or(g.redirect, row)
 	case *schema.Inlink:
 		g.spellings = g.spellings.Union(row.Spellings)
-		if row.FollowKind { // from other links, only the spellings count
+		if row.FollowKind { // of a link that is not followed, only the spellings count
 			g.inlink = row
 		}
 	case *schema.Refused:

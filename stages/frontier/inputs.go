@@ -64,7 +64,7 @@ type inputs struct {
 	cfg     *Config
 	bucket  int
 	streams []table.Stream[item]
-	closers []io.Closer // closed in reverse order
+	closers []io.Closer // opened inputs, which are closed in reverse order
 }
 
 func (i *inputs) Close() error {
@@ -80,8 +80,8 @@ func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
 
-// addFiles adds objects to the merge, each as a separate stream. keep chooses rows of the objects;
-// nil keeps all rows.
+// addFiles adds objects to the merge, each as a separate stream. The function keep chooses rows of
+// the objects. If keep is nil, addFiles adds all rows.
 func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string), keep func(*T) bool) error {
 	for _, key := range keys {
 		r, err := table.Open[T](ctx, i.env.Bucket, key)
@@ -97,8 +97,8 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 	return nil
 }
 
-// addSorted calls take for each row of the objects. If take returns a row, addSorted adds it. Rows
-// of equal URLs are sorted by tie.
+// addSorted calls the function take for every row of the objects. If take returns a row, addSorted
+// adds the returned row. The function tie orders rows of equal URLs.
 func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
 	place func(*Out) (surt, url string), tie func(a, b *Out) int) error {
 	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {
@@ -202,7 +202,7 @@ func (i *inputs) addResponses(ctx context.Context) error {
 		func(a, b *response) int { return strings.Compare(a.FinalURL, b.FinalURL) })
 }
 
-// moved reports whether another URL than the planned one responded.
+// moved reports whether another URL than the planned URL responded.
 func moved(o *outcome) bool {
 	if o.FinalURL == "" || o.FinalURL == o.URL {
 		return false
@@ -274,10 +274,10 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 		func(a, b *plannedSpelling) int { return 0 })
 }
 
-// planned holds the bucket's hosts and domains that this crawl has planned.
+// planned holds the bucket's hosts and domains of which this crawl has planned URLs.
 type planned struct{ hosts, domains map[string]bool }
 
-// name holds the columns that fill planned, from a row of fetches or urls.
+// name holds the columns of a row of fetches or urls from which the type planned is filled.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`

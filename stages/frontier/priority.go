@@ -8,13 +8,13 @@ import (
 // These are the parts of a priority, which is at most 1000 points.
 const (
 	basePoints   = 500
-	rankPoints   = 300 // added for the best host; an average host gets half of them
+	rankPoints   = 300 // added for the best host; half of these points are added for an average host
 	levelPoints  = 100 // subtracted for each directory of the path
 	anchorPoints = 100 // added if links to the URL have a text
 )
 
-// priority returns how soon a found URL should be fetched, from 0 to 1000. rank is the host's share
-// of all ranks. hosts is the number of hosts.
+// priority returns how soon a found URL should be fetched, from 0 to 1000. The parameter rank is
+// the host's share of all ranks. The parameter hosts is the number of hosts.
 func priority(url string, rank float64, hosts int64, anchors []string) int32 {
 	points := float64(basePoints)
 	share := 0.5

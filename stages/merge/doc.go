@@ -12,9 +12,9 @@
 //     is an error that names the URL;
 //   - a URL has at most one row of pages, one row of text and one set of links. The segments may
 //     have more, if several planned URLs redirect to the URL and an attempt crashed in between. If
-//     there are several documents of a URL, one stays, with its text and links. The document that
-//     stays is the one that was planned under its own URL, else the document whose planned URL
-//     sorts first, else the document recorded first. Every response keeps its row of captures;
+//     there are several documents of a URL, one document stays, with its text and links. A document
+//     that was planned under its own URL is preferred, then the document whose planned URL sorts
+//     first, then the document recorded first. Every response keeps its row of captures;
 //   - rows are sorted as formats/catalog says, then by the rest of the row, then by the order of
 //     recording, so the same segments give the same bytes;
 //   - memory is bounded, because rows are sorted on disk. Memory holds one row per host, the URLs

@@ -22,7 +22,7 @@ type edges struct {
 	source schema.Edge // columns of the current source
 	domain string      // domain of the current source
 	latest int64       // latest date that the current source can know, in milliseconds; a target's later LastMod is ignored
-	others []other     // targets of the current source on other hosts
+	others []other     // those targets of the current source that are on other hosts
 }
 
 // clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
@@ -72,9 +72,9 @@ func (e *edges) begin(l *schema.Link, origins *origins) error {
 	return nil
 }
 
-// add adds a link of the source. If links of the kind of l are not followed, only the spelling in l
+// add adds a link of the source. If links of this kind are not followed, only the link's spelling
 // counts, because another link may lead to the same target. A target without a key cannot be
-// planned or joined, so add only counts it. (Every canonical URL has a key.)
+// planned or joined, so add only counts the target. (Every canonical URL has a key.)
 func (e *edges) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil

@@ -16,8 +16,8 @@ import (
 
 // hosts makes a row for each host of the partition's domains. A robots.txt may redirect to hosts of
 // other domains. Requests to hosts of other domains are ignored, because other partitions have the
-// rows of such hosts. hosts takes fetches first, then captures of robots.txt, then requests by host
-// and start.
+// rows of such hosts. The type hosts takes fetches first, then captures of robots.txt, then
+// requests by host and start.
 type hosts struct {
 	byName  map[string]*hostState
 	domains map[string]bool
@@ -37,8 +37,9 @@ type hostState struct {
 	suspended   bool
 }
 
-// robotsDigest chooses one robots.txt of a host. A robots.txt of https is preferred to one of http,
-// then the lesser digest, so the order of downloads does not matter.
+// robotsDigest chooses one robots.txt of a host. A robots.txt of https is preferred to a robots.txt
+// of http. Between two of the same scheme, the lesser digest is preferred, so the order of
+// downloads does not matter.
 type robotsDigest struct {
 	digest string
 	secure bool
@@ -55,7 +56,7 @@ func (d *robotsDigest) see(digest string, secure bool) {
 
 func newHosts() *hosts { return &hosts{byName: map[string]*hostState{}, domains: map[string]bool{}} }
 
-// of returns the state of a host, or nil if the host's domain is not in the partition.
+// of finds the state of a host, or returns nil if the host's domain is not in the partition.
 func (h *hosts) of(host, domain string) *hostState {
 	if s := h.byName[host]; s != nil {
 		return s
@@ -115,7 +116,7 @@ func (h *hosts) fetched(f *schema.Fetch) {
 	s.suspended = s.suspended || f.Outcome == schema.HostSuspended
 }
 
-// robots notes the digest of a robots.txt that a host itself served.
+// robots notes the digest of a robots.txt that the host itself served.
 func (h *hosts) robots(c *schema.Capture) {
 	if c.FetchStatus < 200 || c.FetchStatus > 299 || c.Path != "/robots.txt" || c.Query != "" {
 		return
@@ -173,7 +174,7 @@ func (s *hostState) seeRobots(q *schema.Request) {
 		s.asked = true
 		s.row.RobotsAt = q.Start
 	}
-	s.asked = s.asked || q.RobotsFile != "" // a RobotsFile of this or an earlier round
+	s.asked = s.asked || q.RobotsFile != "" // the RobotsFile may be of this or an earlier round
 	if q.RobotsDigest != "" {
 		s.rules = true
 		s.effective.see(q.RobotsDigest, strings.HasPrefix(q.URL, "https:"))

@@ -107,15 +107,15 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 	return e.finish(ctx)
 }
 
-// linkFilter decides which links are kept: the links of each document that is kept for its URL, and
-// each redirect once. Links come in the order of compareLinks.
+// linkFilter decides which links are kept. The links of each kept document are kept, and each
+// redirect is kept once. Links come in the order of compareLinks.
 type linkFilter struct {
 	kept map[string]int // number of the set of links that is kept, for each URL that was fetched more than once
 	last linkRow
 	set  int // number of the current set among the sets of links of its source, from 0
 }
 
-// take reports whether l is the first link of its source, and whether l is kept.
+// take reports whether the link l is the first link of its source, and whether l is kept.
 func (f *linkFilter) take(l *linkRow) (first, keep bool) {
 	first = l.Source != f.last.Source
 	repeated := !first && l.Set == 0 && f.last.Set == 0 && l.Target == f.last.Target && l.Spelling == f.last.Spelling
@@ -147,7 +147,7 @@ type origins struct {
 	plans *table.Cursor[deep]
 }
 
-// deep is a URL and its depth.
+// deep holds a URL and the URL's depth.
 type deep struct {
 	SURT      string `parquet:"url_surtkey"`
 	URL       string `parquet:"url"`

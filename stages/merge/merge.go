@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// sortMemory is the memory that each sorter uses before it spills, in bytes. At most three sorters
-// work at a time.
+// sortMemory is the memory that each sorter uses before the sorter writes to disk, in bytes. At
+// most three sorters work at a time.
 const sortMemory = 48 << 20
 
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.
@@ -82,7 +82,7 @@ type merger struct {
 
 	hosts  *hosts
 	twice  map[string]int    // number of the document that is kept, for each URL that was fetched more than once
-	linked map[string]int    // number of the set of links that is kept, for the same URLs; -1 if none is
+	linked map[string]int    // number of the set of links that is kept, for the same URLs; -1 if no set is kept
 	hops   map[string]string // planned URL of the chain, for each URL through which a chain of redirects went
 	depths map[string]int32  // depth of each planned URL in hops
 }
@@ -149,7 +149,8 @@ func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a
 	return s, nil
 }
 
-// appendSorted appends the rows of segments in order. It leaves out the rows that each rejects.
+// appendSorted appends the rows of segments in order. It leaves out the rows that the function each
+// rejects.
 func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, compare func(a, b *T) int, each func(*T) bool) error {
 	rows, err := sorted(ctx, m, keys, compare)
 	if err != nil {

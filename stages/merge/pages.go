@@ -18,13 +18,13 @@ func comparePages(a, b *schema.WorkingPage) int {
 type document struct {
 	page   schema.WorkingPage
 	n      int // number of documents of the URL so far
-	kept   int // index of page among all documents of the URL
+	kept   int // index of the kept page among all documents of the URL
 	linked int // number of documents with links so far
-	links  int // index of page among the documents with links; -1 if it has no links
+	links  int // index of the kept page among the documents with links; -1 if the page has no links
 }
 
-// see adds the URL's next document. The new document becomes page if it ranks before the present
-// page.
+// see adds the URL's next document. If the new document ranks before the kept page, the new
+// document becomes the kept page.
 func (d *document) see(p *schema.WorkingPage) {
 	links := -1
 	if p.Outlinks > 0 { // a document without outlinks has no rows of links
@@ -38,7 +38,7 @@ func (d *document) see(p *schema.WorkingPage) {
 }
 
 // better reports whether a ranks before b. A page that was planned under its own URL ranks first.
-// Other pages rank by their planned URL. Of equal pages, the one that was recorded first is kept.
+// Other pages rank by their planned URL. Of equal pages, the page that was recorded first is kept.
 func better(a, b *schema.PageColumns) bool {
 	if own := a.PlannedURL == a.URL; own != (b.PlannedURL == b.URL) {
 		return own
@@ -87,7 +87,7 @@ func compareText(a, b *schema.Text) int { return schema.CompareURLs(a.SURT, a.UR
 // mergeText publishes the text of each page that is kept.
 func (m *merger) mergeText(ctx context.Context) error {
 	return publish(ctx, m, stages.FileText, stages.ByURL, func(w *table.Writer[schema.Text]) error {
-		url, n := "", 0 // n is the number of texts of url so far
+		url, n := "", 0 // n is the number of texts of this URL so far
 		return appendSorted(ctx, m, w, m.keys(stages.FileText, ""), compareText, func(t *schema.Text) bool {
 			if n++; t.URL != url {
 				url, n = strings.Clone(t.URL), 0

@@ -2,8 +2,8 @@
 // and seals the round.
 //
 // In: a partition's working file pages (merge), and its bucket's duplicates (dedup), inlinks and
-// hosts (rank). Out: the partition's part of pages, sorted by (url_surtkey, url). Once every stage
-// has its results, publish also makes the seal.
+// hosts (rank). Out: the partition's part of the dataset pages, sorted by (url_surtkey, url). Once
+// every stage has its results, publish also makes the seal.
 //
 // All inputs are sorted by SURT and URL, so they are joined as streams. Memory holds a batch of
 // rows of each input and the ranks of the bucket's hosts. Pages and seal depend only on committed

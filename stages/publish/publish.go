@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Run makes a partition's part of pages.
+// Run makes a partition's part of the dataset pages.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	t := in.Task
 	bucket := in.Plan.Partitions[t.Partition].Bucket

@@ -10,7 +10,7 @@ import (
 )
 
 // Seal lists all files that a round has published. It reads the results of all stages, which must
-// be complete. Counts are named STAGE.NAME and summed over tasks.
+// be complete. The seal's counts have names STAGE.NAME and are sums over the tasks.
 func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
 	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
 	totals := map[string]int64{"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions))}

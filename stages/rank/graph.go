@@ -22,7 +22,8 @@ const (
 	maxIterations = 200  // with damping 0.85, the difference is below tolerance after about 90 iterations
 )
 
-// graph holds the links between hosts. The number of a host is its place in the sorted names.
+// graph holds the links between hosts. The number of a host is the index of its name in the sorted
+// names.
 type graph struct {
 	names []string
 	ids   map[string]int32
@@ -135,8 +136,8 @@ func (g *graph) index(from, to []int32) {
 // inDegree returns how many other hosts link to host d.
 func (g *graph) inDegree(d int32) int64 { return g.start[d+1] - g.start[d] }
 
-// pageRank returns the rank of each host. The ranks sum to 1. The mass of hosts without outgoing
-// edges is spread evenly.
+// pageRank returns the rank of each host. The ranks sum to 1. The rank of hosts without outgoing
+// edges is spread evenly over all hosts.
 func (g *graph) pageRank(ctx context.Context) ([]float64, error) {
 	n := len(g.names)
 	if n == 0 {

@@ -58,8 +58,8 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 			h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
 			return w.Append(&h)
 		}
-		// linkedOnly writes the hosts with numbers below end that are link targets and in no
-		// partition.
+		// linkedOnly writes link targets that are in no partition: the hosts with numbers below
+		// end.
 		linkedOnly := func(end int32) error {
 			for ; at < end; at++ {
 				name := g.names[at]

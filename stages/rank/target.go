@@ -21,7 +21,7 @@ type target struct {
 	ids      map[string]int32
 	source   string // source that was counted last
 
-	// seen[host] is the number of the target for which the host was last counted.
+	// seen[host] is the number of the last target that counted the host.
 	seen   []int32
 	number int32
 
@@ -36,7 +36,7 @@ func newTarget(g *graph, cfg Config) *target {
 	return t
 }
 
-// reset starts a new row for the target of e.
+// reset starts a new row for the target of the edge e.
 func (t *target) reset(e *schema.Edge) {
 	t.row = schema.Inlink{SURT: e.TargetSURT, URL: e.Target}
 	t.source = ""

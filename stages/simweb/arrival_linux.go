@@ -12,9 +12,9 @@ import (
 )
 
 // stamped asks the kernel for the time at which data arrives on each connection of a TCP listener
-// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so it also covers data that
-// arrives before Accept. The kernel begins to record a moment after the first process has set this
-// option.
+// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so the option also covers data
+// that arrives before Accept. The kernel begins to record a moment after the first process has set
+// this option.
 func stamped(ln net.Listener) net.Listener {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -113,7 +113,7 @@ func arrivalIn(control []byte) int64 {
 	return 0
 }
 
-// WriteTo implements io.WriterTo. Without it, TCPConn's WriteTo would bypass Read.
+// WriteTo implements io.WriterTo. Without this method, TCPConn's WriteTo would bypass Read.
 func (c *stampedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }

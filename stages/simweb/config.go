@@ -21,9 +21,8 @@ type Config struct {
 	Hosts        int // number of hosts, at least 1
 	PagesPerHost int // mean number of pages per host, at least 1; sizes follow Zipf's law
 
-	// Each of the following shares of a host's pages is from 0 to 1, and together they are at most
-	// 0.9.
-	// The home page is always an ordinary page.
+	// Each of the following shares of a host's pages is from 0 to 1. The sum of the shares is at
+	// most 0.9. The home page is always an ordinary page.
 	FaultShare float64 // share of pages that have a fault, such as a redirect
 	ExactShare float64 // share of pages that are copies of another page
 	NearShare  float64 // share of pages that are near copies of another page
@@ -36,10 +35,10 @@ type Config struct {
 
 	// Faults are the classes of faults that pages may have.
 	Faults faults.Class
-	// Without names faults that pages never have.
+	// The list Without has the names of faults that no page has.
 	Without []string
-	// Robots gives hosts different robots.txt files. If Robots is false, every host allows
-	// everything.
+	// If Robots is true, hosts have different robots.txt files. If Robots is false, every host
+	// allows everything.
 	Robots bool
 
 	CrawlDelay time.Duration // Crawl-delay in the robots.txt of some hosts; 0 for none

@@ -15,8 +15,8 @@
 // of a host form a tree with eight children per page. Pages also have random links within and
 // between hosts, nofollow links, links to hosts that do not exist, tracking parameters, fragments,
 // and every form of reference that a base URL resolves. Some pages are exact copies of another
-// page. Some are near copies: a few words differ, and the fingerprints are at most three bits
-// apart. Some form chains of near copies, and the ends of a chain differ more than neighbours do.
+// page. Some pages are near copies: a few words differ, and the fingerprints are at most three bits
+// apart. Some pages form chains of near copies. The ends of a chain differ more than neighbours do.
 //
 // No result depends on the order of fetching, because each redirect leads to a page that no link
 // names.

@@ -18,7 +18,7 @@ type Document struct {
 
 	Main      []byte // main text, with one block per line
 	Links     []Link
-	MainLinks int // number of Links up to the end of the document's main part
+	MainLinks int // number of elements of Links up to the end of the document's main part
 
 	lang    language
 	html    []byte
@@ -61,12 +61,12 @@ type author struct {
 	dir      string // directory of the document's base URL
 	absolute bool   // whether to write only references that do not depend on the base URL
 	position string
-	nofollow bool // whether a meta robots makes all links nofollow
+	nofollow bool // whether a meta element robots makes all links nofollow
 	refresh  *place
 }
 
-// document generates the document of a page for path. variant distinguishes documents of the same
-// page. variant is "" for the page of the graph.
+// document generates the document of a page for path. The parameter variant distinguishes documents
+// of the same page. It is "" for the page of the graph.
 func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -217,8 +217,8 @@ func (a *author) nav() {
 	a.position = ""
 }
 
-// aside writes embedded objects. If the main part is short or a copy of another page's, aside also
-// writes the links to this page's children.
+// aside writes embedded objects. If the main part is short or a copy of another page's main part,
+// aside also writes the links to this page's children.
 func (a *author) aside(src source) {
 	w, k := a.w, a.key.named("aside")
 	a.position = "aside"

@@ -6,7 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// FaultURL returns the URL of a fault on a host. num distinguishes the URLs of the same fault.
+// FaultURL returns the URL of a fault on a host. The number num distinguishes the URLs of the same
+// fault.
 func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.at(host, faultPath(name, num))
 }

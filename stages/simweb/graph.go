@@ -77,8 +77,8 @@ func (w *Web) base(host, page int) (int, int) {
 // fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls f with the children of page in the tree. A crawler may never see the links of a
-// fault, so the fault's parent also links to the fault's children.
+// children calls the function f with each child of a page in the tree. A crawler may never see the
+// links of a fault, so the fault's parent also links to the fault's children.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
 	for c := page*fanout + 1; c <= page*fanout+fanout && c < n; c++ {
@@ -91,7 +91,7 @@ func (w *Web) children(host, page int, f func(child int)) {
 
 var sections = [...]string{"news", "blog", "shop", "docs", "people", "lab"}
 
-// path returns the path of a page, with its query. pageOf is its inverse.
+// path returns the path of a page, with its query. The function pageOf is the inverse of path.
 func (w *Web) path(host, page int) string {
 	if page == 0 {
 		return "/"
@@ -146,5 +146,5 @@ func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 // URL returns the canonical URL of a page.
 func (w *Web) URL(host, page int) string { return w.at(host, w.path(host, page)) }
 
-// at returns the URL of a path on host.
+// at makes the URL of a path on host.
 func (w *Web) at(host int, path string) string { return "http://" + w.Host(host) + path }

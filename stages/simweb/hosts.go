@@ -102,7 +102,7 @@ func (w *Web) HostIndex(name string) (int, bool) {
 	return i, true
 }
 
-// sibling returns another host of the same domain, or i itself if there is no other.
+// sibling returns another host of the same domain, or i itself if there is no other host.
 func (w *Web) sibling(i int) int {
 	d := w.domainOf(i)
 	for j := d; j < d+domainBlock && j < w.cfg.Hosts; j++ {

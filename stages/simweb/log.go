@@ -19,7 +19,7 @@ type Entry struct {
 }
 
 // Log records the requests to a Server, in the order in which their responses began. Several
-// goroutines may use it at the same time.
+// goroutines may use a Log at the same time.
 type Log struct {
 	mu      sync.Mutex
 	entries []Entry

@@ -53,9 +53,10 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 	return append(b, '.')
 }
 
-// editSizes are the numbers of words that an edit changes, in the order in which they are tried. A
-// word is in three of many shingles, so a change of a word usually flips only bits with an almost
-// even vote. A text without almost even votes needs a larger edit.
+// editSizes are the numbers of words that an edit changes, in the order of the tries. A bit of a
+// fingerprint is the majority of that bit in all shingles. A changed word usually flips only bits
+// with a small majority, because few shingles contain the word. A text without such bits needs a
+// larger edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
 // triesPerSize bounds the number of tries with random words for each size of edit.
@@ -65,10 +66,10 @@ const triesPerSize = 150
 // by at least one bit and at most NearDistance. It tries random words until some fit, usually after
 // a few tries. If no words fit, edit returns the words unchanged.
 //
-// texts holds two copies of the text before the paragraph, each body bytes long. Different steps
-// change different words, so that the ends of a chain drift apart. In short texts, different words
-// may move the fingerprint too far. If the fingerprint moves too far, edit changes the last words
-// again, because fewer shingles contain them.
+// The parameter texts holds two copies of the text before the paragraph. Each copy has body bytes.
+// Different steps change different words, so that the ends of a chain drift apart. In short texts,
+// different words may move the fingerprint too far. If the fingerprint moves too far, edit changes
+// the last words again, because fewer shingles contain the last words.
 func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

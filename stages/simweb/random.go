@@ -19,10 +19,10 @@ func mix(x uint64) uint64 {
 
 const golden = 0x9e3779b97f4a7c15
 
-// at returns the key of item n below k.
+// at derives the key of item n from the key k.
 func (k key) at(n int) key { return key(mix(uint64(k) + golden*(uint64(n)+1))) }
 
-// named returns the key of the item with the given name below k.
+// named derives the key of the item with the given name from the key k.
 func (k key) named(name string) key {
 	for i := 0; i < len(name); i++ {
 		k = key(mix(uint64(k) ^ uint64(name[i])*golden))
@@ -54,7 +54,7 @@ func (s *stream) below(n int) int {
 
 func (s *stream) between(least, most int) int { return least + s.below(most-least+1) }
 
-// permute returns element i of an affine permutation of 0 … n-1. k chooses the permutation.
+// permute returns element i of an affine permutation of 0 … n-1. The key k chooses the permutation.
 func permute(k key, i, n int) int {
 	if n < 2 {
 		return 0

@@ -19,8 +19,9 @@ func (a *author) plainAnchor(p place, anchor string) {
 	a.record(p, Link{Anchor: anchor, Kind: schema.KindA})
 }
 
-// pageAnchor writes a link to a page of the graph in a form that k chooses. If the page redirects
-// to a planned twin, pageAnchor then also writes a link to the twin. It returns the visible words.
+// pageAnchor writes a link to a page of the graph in a form that the key k chooses. If the page
+// redirects to a planned twin, pageAnchor then also writes a link to the twin. It returns the
+// visible words.
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
 	a.anchor(k, place{host, a.w.path(host, page)}, anchor, "")
@@ -35,7 +36,7 @@ func (a *author) pageAnchor(k key, host, page int) string {
 // tracks are parameters with which sites track their readers. Crawlers remove tracking parameters.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
-// anchor writes an a element. k chooses the form of the element's reference.
+// anchor writes a link as an element <a>. The key k chooses the form of the element's reference.
 func (a *author) anchor(k key, p place, anchor, rel string) {
 	l := Link{Anchor: anchor, Rel: strings.ToLower(rel), Kind: schema.KindA}
 	for _, r := range strings.Fields(l.Rel) {

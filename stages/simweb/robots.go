@@ -113,8 +113,8 @@ func (w *Web) IsRobots(i int, path string) bool {
 }
 
 // Verdict returns the decision of host i's robots.txt on a path with its query. Verdict parses no
-// robots.txt, because the generator knows the decision. rule is the line that decides, or "". A
-// host whose robots.txt is unreachable denies every path.
+// robots.txt, because the generator knows the decision. The result rule is the line that decides,
+// or "". A host whose robots.txt is unreachable denies every path.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Server serves a Web over HTTP/1.1 and selects the host by the Host header. It can also play
+// Server serves a Web over HTTP/1.1 and selects the host by the Host header. A Server can also play
 // faults that net/http cannot produce. Some faults fail only at the first request, so the Server
 // remembers the URLs that were requested.
 type Server struct {
@@ -133,7 +133,7 @@ func (w *Web) ETag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// send sends a response as net/http does, but without a Date. Without a Date, the same request
+// send writes a response as net/http does, but without a Date. Without a Date, the same request
 // always gets the same bytes.
 func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()

@@ -14,8 +14,8 @@ const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 
 const sitemapNamespace = ` xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
 
-// SitemapURLs calls f with the URLs in the sitemaps of a host. The sitemaps list the host's
-// pages without faults, in the order of their numbers.
+// SitemapURLs calls the function f with the URLs in the sitemaps of a host. The sitemaps list the
+// host's pages without faults, in the order of their numbers.
 func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
 }

@@ -81,7 +81,7 @@ func (a *author) mainPart(src source) {
 	d.mainEnd, d.MainLinks = len(d.html), len(d.Links)
 }
 
-// open starts a block. A block is a line of the main text.
+// open writes the start tag of a block. A block is a line of the main text.
 func (a *author) open(tag string) {
 	a.text("<" + tag + ">")
 	a.doc.Main = append(a.doc.Main, '\n')

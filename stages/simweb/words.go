@@ -22,8 +22,8 @@ var languages = [...]language{
 	{"de", "deu", true}, {"fr", "fra", true}, {"es-MX", "spa", true},
 }
 
-// appendWord appends the word that k chooses. For speed it uses one hash per word: six bits of it
-// for the length and fourteen for each syllable.
+// appendWord appends the word that k chooses. For speed it uses one hash per word: six bits of the
+// hash for the length and fourteen bits for each syllable.
 func appendWord(b []byte, k key, accents bool) []byte {
 	x := mix(uint64(k))
 	n := 2 + int(x>>2&1) // two or three syllables

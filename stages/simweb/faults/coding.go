@@ -50,8 +50,8 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// must returns v. The functions that return err fail only on bad options. All callers of must use
-// constant options.
+// must returns v and panics on an error. The functions that return err fail only on bad options,
+// and the callers pass constant options.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())

@@ -30,11 +30,11 @@ const (
 type Part uint8
 
 const (
-	NoPage    Part = iota // pages has no row
-	WholePage             // pages has a row with the whole page
-	MainPage              // pages has a row with text and links up to the end of the main part
-	EmptyPage             // pages has a row without text
-	OtherPage             // pages has a row whose text depends on how the crawler repairs the page
+	NoPage    Part = iota // the dataset pages has no row
+	WholePage             // the dataset pages has a row with the whole page
+	MainPage              // the dataset pages has a row with text and links up to the end of the main part
+	EmptyPage             // the dataset pages has a row without text
+	OtherPage             // the dataset pages has a row, but its text depends on how the crawler repairs the page
 )
 
 // Fault is one way in which a server misbehaves, and the result that a correct crawler records. On
@@ -73,8 +73,8 @@ type Fault struct {
 type Response struct {
 	MIME string
 	Body []byte
-	// MainEnd is the offset in Body, in bytes, of the end of the main part. A page may be cut
-	// there.
+	// MainEnd is the offset in Body, in bytes, of the end of the main part. A fault may end the
+	// page there.
 	MainEnd int
 	// NoPage marks a Body that is not an HTML page.
 	NoPage bool
@@ -87,15 +87,15 @@ type Response struct {
 // Text is the title and the main text of a page that a fault replaced.
 type Text struct{ Title, Main string }
 
-// script plays a fault on a connection whose request has been read. It ends when it is done or ctx
-// ends. The connection is closed after the script.
+// script plays a fault on a connection whose request has been read. A script returns when its
+// actions are done or ctx ends. The connection is closed after the script.
 type script func(ctx context.Context, conn net.Conn, r Response, pause time.Duration)
 
 // All is the table of all faults. Callers must not change the table.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
-// Planned names the fault that redirects to a page which a second link always names. The target is
-// therefore planned too.
+// Planned is the name of a fault. The fault redirects to a page that a second link always names, so
+// crawlers plan this page too.
 const Planned = "redirect-planned"
 
 var byName = func() map[string]*Fault {
@@ -109,7 +109,7 @@ var byName = func() map[string]*Fault {
 // Named returns the fault with the given name, or nil.
 func Named(name string) *Fault { return byName[name] }
 
-// Of returns the faults of the given classes.
+// Of lists the faults of the given classes.
 func Of(classes Class) []*Fault {
 	var list []*Fault
 	for i := range All {
@@ -147,8 +147,8 @@ func (f *Fault) OnWire() bool { return f.bytes != nil || f.script != nil }
 func (f *Fault) Scripted() bool { return f.script != nil }
 
 // Play plays a fault on conn, whose request has been read. OnWire must be true. Play returns when
-// the fault is done or ctx ends. pause is the time between the pieces of a slow response. The
-// caller closes conn.
+// the fault is done or ctx ends. The parameter pause is the time between the pieces of a slow
+// response. The caller closes conn.
 func (f *Fault) Play(ctx context.Context, conn net.Conn, r Response, pause time.Duration) {
 	if f.script != nil {
 		f.script(ctx, conn, r, pause)

@@ -21,7 +21,7 @@ const (
 type Redirect struct {
 	To   Destination
 	Hops int // number of URLs after the first that redirect to the next URL
-	// Query is appended to the target. If Written is not empty, it is the form of Query in the
+	// Query is appended to the target. If Written is not empty, Written is the form of Query in the
 	// Location.
 	Query, Written string
 	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix alone is the
@@ -70,8 +70,8 @@ func chain(name string, n int) Fault {
 	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
 }
 
-// ending changes f to a redirect that ends in outcome. followed is the number of redirects that a
-// crawler follows before this outcome.
+// ending returns the redirect f with the outcome in which the chain ends. The parameter followed is
+// the number of redirects that a crawler follows before this outcome.
 func ending(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
 	return f

@@ -22,7 +22,7 @@ func status(name string, code int, class Class, outcome schema.Outcome, about st
 	return Fault{Name: name, About: about, Class: class, Outcome: outcome, Status: code, Code: code, Header: header}
 }
 
-// once returns a fault whose first request fails. Later requests get the page.
+// once returns a fault that makes the first request fail. Later requests get the page.
 func once(name string, code int, about string) Fault {
 	f := page(name, about, nil)
 	f.Class, f.First = Retried, code

@@ -168,7 +168,8 @@ func hang(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	}
 }
 
-// drip writes first, then one piece after each pause, until the client closes the connection.
+// drip writes the text first, then the text piece after each pause, until the client closes the
+// connection.
 func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Duration) {
 	for {
 		if _, err := conn.Write([]byte(first)); err != nil || !sleep(ctx, pause) {
@@ -178,7 +179,7 @@ func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Du
 	}
 }
 
-// sleep waits for d. It returns false if ctx ended before.
+// sleep waits for the time d. It returns false if ctx ended before.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -49,9 +49,9 @@ type Pace struct {
 }
 
 // CheckLog checks the requests of a whole log, in any order, against the rules of web's hosts. Once
-// a host has served its robots.txt, the Crawl-delay in it applies to all later gaps if it is longer
-// than pace's delay. CheckLog parses no robots.txt, because the generator knows which URLs are
-// denied. For a host outside the web, only pace's delay applies.
+// a host has served its robots.txt, the Crawl-delay in this file applies to all later gaps if it is
+// longer than pace's delay. CheckLog parses no robots.txt, because the generator knows which URLs
+// are denied. For a host outside the web, only pace's delay applies.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })

@@ -12,8 +12,8 @@
 //   - The crawl follows at most maxRedirects redirects, within the domain. The crawl checks each
 //     hop in this order. A Location that names no http or https URL is a protocol_error. A URL
 //     already in the chain is redirect_limit. Another domain, or a target that is planned in this
-//     round, is redirected. One hop too many is redirect_limit. After these checks, the robots.txt
-//     of the target's host decides. robots.txt of the target's host decides.
+//     round, is redirected. A hop beyond maxRedirects is redirect_limit. After these checks, the
+//     robots.txt of the target's host decides.
 //   - final_url is the URL of the last response, and http_status is the status of that response.
 //     final_url and http_status are empty if there was no response. If a URL is denied before its
 //     first request, its final_url and http_status are empty. If a URL is denied at a later hop, it
@@ -26,7 +26,7 @@
 //     hops that were denied or gave no response. Planned targets exclude URLs that were planned
 //     before, and final URLs. The depth of a target is one more than the lowest depth of the pages
 //     with such a link to it. Any other target is skipped with the first reason that applies:
-//     nofollow (all links to the target have it), out_of_scope, depth.
+//     nofollow (all links to the target are nofollow), out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
 //     equal, or if both texts have at least minWords words and their Hamming distance is
@@ -161,8 +161,8 @@ type Skip struct {
 	Depth  int32
 }
 
-// Of returns the truth of a crawl of web. It holds all results in memory and compares all pages
-// with each other, so Of is suitable only for small webs.
+// Of computes the truth of a crawl of the web. It holds all results in memory and compares all
+// pages with each other, so Of is suitable only for small webs.
 func Of(web *simweb.Web, cfg Config) (*Truth, error) {
 	canonicalizer, err := urlkey.New(cfg.StripParams)
 	if err != nil {
