@@ -31,7 +31,7 @@ func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, 
 	return indexed(&Ledger{Crawl: m.Crawl, doc: doc}), err
 }
 
-// there returns an entry for each existing object that the ledger of a crawl would name.
+// there makes a list with one entry for each existing object that the ledger of a crawl would name.
 func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
 	m, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -56,7 +56,8 @@ func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry,
 			return nil, err
 		}
 		if len(entries) == 0 && !layout.IsReparse(crawl) {
-			// Its tables or WARC files show that the round had fetched. Its plan cannot be known.
+			// The round's tables or WARC files show that the round had fetched. The round's plan
+			// cannot be known.
 			some, err := anyKey(ctx, b, layout.RoundDir(crawl, round))
 			if err != nil {
 				return nil, err
@@ -103,7 +104,7 @@ func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) 
 	return slices.Sorted(maps.Keys(seen)), nil
 }
 
-// politeness is the entry of a revision.
+// politeness returns the ledger's entry for a revision of the politeness.
 func politeness(crawl string, revision int, digest string, format int) manifest.Entry {
 	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest, Format: format}
 }
@@ -250,9 +251,9 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 	return ids, nil
 }
 
-// Adopt gives crawls of an older format their ledgers and the store its head. alive waits until no
-// process of an older version fetches. Adopt continues an interrupted adoption, and may run in
-// several processes at once. Adopt does nothing for crawls that have a ledger.
+// Adopt gives crawls of an older format their ledgers and the store its head. The function alive
+// waits until no process of an older version fetches. Adopt continues an interrupted adoption, and
+// may run in several processes at once. Adopt does nothing for crawls that have a ledger.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
 // Adopt writes the ledger after these documents, and the crawl's name in the head last. An adoption
@@ -366,9 +367,10 @@ func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
 // Mover moves an object to quarantine/.
 type Mover func(ctx context.Context, b store.Bucket, key string) (to string, err error)
 
-// Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store, and
-// returns the keys. It moves damaged documents to quarantine/ first. crawls lists the crawls that have
-// objects. Other losses remain unknown.
+// Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store,
+// and returns the keys. Rebuild moves damaged documents to quarantine/ first. The parameter crawls
+// lists the crawls that have objects. A recreated ledger does not name other lost objects, so their
+// loss stays unknown.
 func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, move Mover) (made []string, err error) {
 	head, _, err := LoadHead(ctx, b, crawl)
 	if err := move.aside(ctx, b, layout.Crawls(), err); err != nil {
@@ -423,7 +425,7 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 	return made, nil
 }
 
-// checkBegun makes the check of CheckUnbegun for every round that has objects.
+// checkBegun calls CheckUnbegun for every round that has objects.
 func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	rounds, err := roundsIn(ctx, b, l.Crawl)
 	for _, round := range rounds {
@@ -435,7 +437,7 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 }
 
 // aside moves a document to quarantine/ if err is a Lost that says that the document is damaged or
-// was replaced. It returns any other error.
+// was replaced. aside returns any other error.
 func (move Mover) aside(ctx context.Context, b store.Bucket, key string, err error) error {
 	lost, ok := errors.AsType[*Lost](err)
 	if !ok || lost.Object != key {

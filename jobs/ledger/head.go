@@ -12,7 +12,7 @@ import (
 )
 
 // LoadHead reads the head, or returns nil if the store has none. The error is a Lost if the head is
-// damaged. crawl is the crawl that the remedy names.
+// damaged. The remedy names the crawl in the parameter crawl.
 func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawls, store.Version, error) {
 	var head manifest.Crawls
 	version, _, err := manifest.Load(ctx, b, layout.Crawls(), &head)
@@ -28,7 +28,7 @@ func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 }
 
 // LoadActive reads active.json. The error wraps store.ErrNotFound, or is a Lost if the document is
-// damaged. crawl is the crawl that the remedy names.
+// damaged. The remedy names the crawl in the parameter crawl.
 func LoadActive(ctx context.Context, b store.Bucket, crawl string) (*manifest.Active, store.Version, error) {
 	var a manifest.Active
 	version, _, err := manifest.Load(ctx, b, layout.Active(), &a)
@@ -50,13 +50,15 @@ func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls, cra
 	return err
 }
 
-// DamagedActive is the Lost of an active.json that is gone or, with a damage, cannot be trusted.
+// DamagedActive returns a Lost for active.json. If the error damage is nil, active.json is gone.
+// Otherwise, the error says why active.json cannot be trusted.
 func DamagedActive(crawl string, damage error) error {
 	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
 
 // CheckHead returns a Lost if the head is gone, or if an older head was put back. An older head
-// does not name the crawl, although the crawl's ledger has entries from after the naming.
+// does not name the crawl, although the crawl's ledger has entries that were written after the head
+// named the crawl.
 func CheckHead(l *Ledger, head *manifest.Crawls) error {
 	if !l.Stored || l.fresh() || head != nil && head.Names(l.Crawl) {
 		return nil
@@ -68,7 +70,7 @@ func lostName(named string, changed bool, crawl string) error {
 	return &Lost{Object: layout.Crawls(), Changed: changed, Was: "the list of the store's crawls, with " + named, Remedy: remake(crawl)}
 }
 
-// CheckNames is CheckCrawls with the stored head.
+// CheckNames reads the stored head and then calls CheckCrawls.
 func CheckNames(ctx context.Context, b store.Bucket, crawl string) error {
 	head, _, err := LoadHead(ctx, b, crawl)
 	if err != nil {
@@ -77,8 +79,9 @@ func CheckNames(ctx context.Context, b store.Bucket, crawl string) error {
 	return CheckCrawls(ctx, b, head, crawl)
 }
 
-// CheckCrawls makes the check of CheckHead for every crawl of the store. It lists the store's crawls,
-// so tasks do not call it. crawl is the crawl that the remedy names.
+// CheckCrawls makes the check of CheckHead for every crawl of the store. CheckCrawls lists the
+// store's crawls, which takes long, so tasks do not call CheckCrawls. The remedy names the crawl in
+// the parameter crawl.
 func CheckCrawls(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) error {
 	crawls, err := Crawls(ctx, b)
 	if err != nil {
@@ -144,8 +147,9 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 	}
 }
 
-// name writes a crawl's name into the head. name first creates active.json, unless the head shows
-// that active.json existed. If anew is true, name may recreate a lost head.
+// name writes a crawl's name into the head. The method first creates active.json, unless the head
+// shows that active.json existed. If the parameter anew is true, the method may recreate a lost
+// head.
 func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
 	for {
 		head, version, err := LoadHead(ctx, b, crawl)

@@ -5,9 +5,9 @@
 // and chained by digest, and a Lost error for each object that an entry names and that is gone or
 // has other contents. A ledger grows with rounds, never with partitions.
 //
-//	l, err := ledger.Load(ctx, b, crawl)          // of a crawl of an older format: what is there now
+//	l, err := ledger.Load(ctx, b, crawl)          // for a crawl of an older format: the objects that exist now
 //	for e := range slices.Values(l.Entries()) …   // in order
-//	for lost, err := range l.Losses(ctx, b) …     // what an entry names and what is not there
+//	for lost, err := range l.Losses(ctx, b) …     // each object that an entry names and that is gone
 //	for lost, err := range ledger.HeadLosses(ctx, b, crawl) … // the head, active.json, crawls
 //
 // A process writes an object first, and then appends the entry that names the object. A process
@@ -49,12 +49,12 @@ type Ledger struct {
 
 	doc     manifest.Ledger
 	version store.Version
-	index   map[place]int // the newest entry about each thing
+	index   map[place]int // index of the newest entry about each thing
 	rounds  int
 	begun   bool // some entry was appended after the crawl's creation or adoption
 }
 
-// place is what an entry is about. Empty fields stand for any value.
+// place names the thing that an entry is about. Empty fields stand for any value.
 type place struct {
 	what        string
 	round       int // -1: the crawl as a whole
@@ -147,7 +147,7 @@ func LoadCrawl(ctx context.Context, b store.Bucket, crawl string) (*manifest.Cra
 	return &m, digest, err
 }
 
-// noCrawl is the error for a crawl without crawl.json.
+// noCrawl returns the error for a crawl without crawl.json.
 func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 	known, err := manifest.Exists(ctx, b, layout.Ledger(crawl))
 	if err != nil {
@@ -166,8 +166,8 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 	return fmt.Errorf("%s holds no crawl %s: make one with `%s`: %w", b, crawl, CreatingCommand(crawl, ""), ErrNoCrawl)
 }
 
-// ReadCrawl is LoadCrawl of the ledger's crawl. It returns an error, too, if crawl.json is not the
-// document that the ledger names: ErrReplacing or a Lost.
+// ReadCrawl reads crawl.json of the ledger's crawl. If crawl.json is not the document that the
+// ledger names, the error is ErrReplacing or a Lost.
 func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl, error) {
 	for again := false; ; again = true {
 		m, digest, err := LoadCrawl(ctx, b, l.Crawl)
@@ -185,9 +185,9 @@ func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl
 	}
 }
 
-// checkCrawl returns an error if crawl.json is not the document that the ledger names. digest is the
-// digest of its contents. The error is ErrReplacing if `plan --replace` has named a new document
-// and not stored it yet, else a Lost.
+// checkCrawl returns an error if crawl.json is not the document that the ledger names. The
+// parameter digest is the digest of crawl.json. If `plan --replace` has named a new document but
+// has not stored this document yet, the error is ErrReplacing. Otherwise, the error is a Lost.
 func (l *Ledger) checkCrawl(digest string) error {
 	named := l.Of(manifest.EntryCrawl)
 	if !l.Stored || named == nil || named.SHA256 == "" || named.SHA256 == digest {
@@ -200,8 +200,8 @@ func (l *Ledger) checkCrawl(digest string) error {
 	return l.Miss(named, true)
 }
 
-// CreatingCommand returns the command that creates a crawl. flags are the flags that commands for
-// the same store need, with a leading space.
+// CreatingCommand returns the command that creates a crawl. The parameter flags holds the flags
+// that commands for the same store need, with a leading space.
 func CreatingCommand(crawl, flags string) string {
 	if layout.IsReparse(crawl) {
 		month, _ := layout.MonthOf(crawl)
@@ -271,7 +271,7 @@ func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	return now, err == nil
 }
 
-// Rounds returns the number of rounds up to the newest one that an entry names.
+// Rounds returns the number of rounds up to the newest round that an entry names.
 func (l *Ledger) Rounds() int { return l.rounds }
 
 // fresh reports whether the ledger has only the entries of the crawl's creation or adoption.
@@ -283,8 +283,9 @@ type Writer struct {
 	Clock   stages.Clock
 }
 
-// Append appends the entries that decide returns for the present ledger, if any. If another writer
-// was first, Append calls decide again with the new ledger. Append returns the resulting ledger.
+// Append calls the function decide with the present ledger and appends the returned entries, if
+// any. If another writer was first, Append calls the function again with the new ledger. Append
+// returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	l, err := Load(ctx, b, crawl)
 	if err != nil {
@@ -293,8 +294,8 @@ func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide
 	return w.AppendTo(ctx, b, l, decide)
 }
 
-// AppendTo is Append to a ledger that was read before. The swap fails if the stored ledger is newer;
-// then AppendTo reads the ledger and decides again.
+// AppendTo does the same as Append, with a ledger that the caller has read. If the stored ledger is
+// newer, the swap fails. AppendTo then reads the ledger and calls the function decide again.
 func (w Writer) AppendTo(ctx context.Context, b store.Bucket, l *Ledger, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	for {
 		entries, err := decide(l)

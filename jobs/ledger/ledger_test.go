@@ -252,7 +252,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 	fetched := layout.StageDir(month, 1, string(stages.Fetch))
 	for _, tc := range []struct {
 		key    string // the deleted object
-		named  string // the reported object; empty: key
+		named  string // the reported object; empty: the deleted object
 		remedy string
 	}{
 		{layout.CrawlManifest(month), "", "restore it from a copy"},
@@ -378,7 +378,7 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 	}
 }
 
-// TestALedgerMadeAnewFollowsThePlanThatWasFetched loses the ledger of a crawl. A killed start of
+// TestALedgerMadeAnewFollowsThePlanThatWasFetched deletes the ledger of a crawl. A killed start of
 // the crawl's round has left replaced plans behind.
 func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	b := newStore(t)
@@ -395,8 +395,8 @@ func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	}
 }
 
-// TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes loses three rounds in a row, and of the newest
-// round all but a WARC file.
+// TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes deletes three rounds in a row. Of the newest
+// round, the test deletes everything except a WARC file.
 func TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes(t *testing.T) {
 	b := newStore(t)
 	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
@@ -423,7 +423,7 @@ func TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes(t *testing.T) {
 }
 
 // TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew changes a digit of the head, and puts back a
-// head of the time before the second crawl.
+// head that was copied before the second crawl.
 func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
 	b := newStore(t)
 	w := ledgertest.Writer()

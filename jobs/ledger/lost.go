@@ -90,13 +90,13 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	return lost
 }
 
-// planAnew is the remedy for documents of a round that has not started.
+// planAnew returns the remedy for documents of a round that has not started.
 func (l *Ledger) planAnew() string {
 	return fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace --source FILE` also goes on", l.Crawl)
 }
 
-// NoPlan returns a Lost if a round that has no plan any more has begun, as the ledger says: an entry
-// is about a later round, or about what the round fetched.
+// NoPlan returns a Lost if the ledger proves that a round without a plan has begun. The proof is an
+// entry about a later round, or an entry about the round's fetching.
 func (l *Ledger) NoPlan(round int) error {
 	if e := l.Newest(manifest.EntryFetching, round); e != nil {
 		return l.Miss(e, false)
@@ -123,8 +123,8 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	return err
 }
 
-// Read reports whether a call of Check with this error has read the document. Read is also true for
-// changed contents.
+// Read takes the error that Check returned, and reports whether Check has read the document. For a
+// changed document, Read returns true.
 func Read(err error) bool {
 	var lost *Lost
 	return err == nil || errors.As(err, &lost) && lost.Changed
@@ -217,7 +217,7 @@ func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) er
 	return l.CheckFetchedOf(ctx, b, &p)
 }
 
-// CheckFetchedOf is CheckFetched of the round of a plan.
+// CheckFetchedOf makes the check of CheckFetched for the round of a plan.
 func (l *Ledger) CheckFetchedOf(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
 	fetching := l.Newest(manifest.EntryFetching, p.Round)
 	if fetching == nil {
@@ -250,7 +250,7 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 }
 
 // HeadLosses yields the losses that the head shows: the head itself, active.json, and each named
-// crawl whose crawl.json or ledger.json is gone. crawl is the crawl that remedies name.
+// crawl whose crawl.json or ledger.json is gone. Remedies name the crawl in the parameter crawl.
 func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		tell := func(err error) (more bool) {

@@ -122,7 +122,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 			if now.Sub(away) >= e.patience() {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
-			attempt-- // an attempt that trouble ended does not count
+			attempt-- // an attempt that the store or the disk ended does not count
 			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
 			waits++
 			e.Log.Warn("the store is away or a disk full, the task waits", "task", t.String(), "error", err, "pause", wait)

@@ -220,7 +220,8 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// first returns the first row of an object that matches, or nil if no row matches.
+// first returns the first row for which the function meant returns true, or nil if there is no such
+// row.
 func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

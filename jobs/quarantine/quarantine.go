@@ -26,7 +26,7 @@ var ErrBusy = errors.New("a fetch stage runs in this store")
 // Most is the largest number of copies with different contents that quarantine/ takes for one key.
 const Most = 100
 
-// readBuffer is the size of the ranges in which objects are read, in bytes.
+// readBuffer is the number of bytes that a read takes from an object.
 const readBuffer = 4 << 20
 
 // Move moves an object, and returns the key of its copy. A missing object is not an error.
@@ -85,10 +85,10 @@ func digest(o store.Object) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Hold claims active.json for a round of a crawl, so that no fetch stage begins until release. The
-// error is ErrBusy if a fetch stage already runs, even a stage of this crawl. release gives
-// active.json back. The caller calls release at most once. If the process dies without release, the
-// next `run` of the crawl takes active.json over.
+// Hold claims active.json for a round of a crawl, so that no fetch stage begins until the caller
+// calls the function release. The error is ErrBusy if a fetch stage already runs, even a stage of
+// this crawl. The function release gives active.json back, and may be called once. If the process
+// dies without release, the next `run` of the crawl takes active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)

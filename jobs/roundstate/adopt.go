@@ -17,9 +17,9 @@ import (
 const look = time.Second
 
 // Ready prepares a store for a command that writes. The first such command adopts every crawl of an
-// older format, and logs that; later commands adopt only their own crawl. Ready returns a
-// ledger.Lost if the store's head, active.json or the crawl's ledger is gone. It returns the crawl's
-// ledger, or nil for a crawl that does not exist yet.
+// older format, and logs the adoption. Later commands adopt only their own crawl. Ready returns a
+// ledger.Lost if the store's head, active.json or the crawl's ledger is gone. Ready returns the
+// crawl's ledger, or nil for a crawl that does not exist yet.
 func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) (*ledger.Ledger, error) {
 	head, _, err := ledger.LoadHead(ctx, b, crawl)
 	if err != nil {
@@ -70,7 +70,7 @@ func read(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl stri
 	return l, l.Unadopted(m, head), nil
 }
 
-// adopt adopts the crawls of an older format among crawls, and logs that.
+// adopt gives a ledger to each listed crawl that has an older format, and logs the adoption.
 func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer, log *slog.Logger) error {
 	waited := false
 	adopted, err := w.Adopt(ctx, b, crawls, func(ctx context.Context, a *manifest.Active) error {
@@ -91,7 +91,7 @@ func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer
 }
 
 // ended waits until no attempt holds a partition of the round that active.json names. ended calls
-// waits before it waits.
+// the function waits before the first wait.
 func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// without is a store whose locks are hidden.
+// without wraps a store and hides the locks of the store.
 type without struct{ store.Bucket }
 
 // quick is a clock whose sleeps take no time. quick counts the sleeps.

@@ -16,8 +16,8 @@ import (
 // maxError bounds the error text of an attempt's record, in bytes.
 const maxError = 8 << 10
 
-// CreateAttempt stores a under the task's first free attempt number. CreateAttempt cuts the error
-// text to maxError bytes.
+// CreateAttempt stores the record a under the task's first free attempt number. CreateAttempt cuts
+// the error text to maxError bytes.
 func CreateAttempt(ctx context.Context, b store.Bucket, t stages.Task, a *manifest.Attempt) error {
 	if len(a.Error) > maxError {
 		a.Error = strings.ToValidUTF8(a.Error[:maxError], "")
@@ -30,10 +30,10 @@ func CreateAttempt(ctx context.Context, b store.Bucket, t stages.Task, a *manife
 	}
 }
 
-// RecordLostAttempt records an attempt at t on a.Machine that could not record its own end, for
-// example because it was killed. RecordLostAttempt writes nothing if the machine already has a
-// record, or if the machine is unknown and the newest record is a failure. RecordLostAttempt sets
-// the attempt's number and time.
+// RecordLostAttempt records an attempt at the task t on the machine a.Machine that could not record
+// its own end, for example because it was killed. RecordLostAttempt writes nothing if the machine
+// already has a record, or if the machine is unknown and the newest record is a failure.
+// RecordLostAttempt sets the attempt's number and time.
 func RecordLostAttempt(ctx context.Context, b store.Bucket, clock stages.Clock, t stages.Task, a manifest.Attempt) error {
 	var newest manifest.Attempt
 	dir := layout.AttemptsDir(t.Crawl, t.Round, string(t.Stage))

@@ -21,7 +21,7 @@ var ErrBusy = errors.New("another fetch stage runs in this store")
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
 // politeness applies only within a round. Drivers and tasks claim before they request anything. The
 // error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json or the
-// round's fetched data is gone. l is the ledger of the plan's crawl.
+// round's fetched data is gone. The parameter l is the ledger of the plan's crawl.
 func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) error {
 	if err := l.CheckFetchedOf(ctx, b, p); err != nil {
 		return err
@@ -60,8 +60,9 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 	}
 }
 
-// fetched reports whether a round that active.json names has nothing left to fetch: a task may claim
-// the round once more while its last result is committed. crawl is the crawl that remedies name.
+// fetched reports whether the round that active.json names has nothing left to fetch. A late task
+// may have claimed the round again while the round's last result was committed. Remedies name the
+// crawl in the parameter crawl.
 func fetched(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
 	l, err := ledger.Load(ctx, b, a.Crawl)
 	if errors.Is(err, ErrNoCrawl) || err == nil && a.Round >= max(1, l.Rounds()) {

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// OpenCrawl reads crawl.json and its frozen config. lookup reads the environment. The error is
-// ErrNoCrawl if the store never had the crawl, and a ledger.Lost if crawl.json is gone or is not the
-// document that the ledger names.
+// OpenCrawl reads crawl.json and its frozen config. The function lookup reads the environment. The
+// error is ErrNoCrawl if the store never had the crawl, and a ledger.Lost if crawl.json is gone or
+// is not the document that the ledger names.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -22,7 +22,7 @@ func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(st
 	return openIn(ctx, b, l, lookup)
 }
 
-// openIn is OpenCrawl with a ledger that was read before.
+// openIn does the same as OpenCrawl, with a ledger that the caller has read.
 func openIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
 	key := layout.CrawlManifest(l.Crawl)
 	m, err := l.ReadCrawl(ctx, b)

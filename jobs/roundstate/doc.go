@@ -34,8 +34,8 @@ func misplaced(key, owner, want string) error {
 	return fmt.Errorf("%q belongs to %s, not to %s: restore the right document; a copy made by mistake can be removed: %w", key, owner, want, manifest.ErrCorrupt)
 }
 
-// createOnce creates d under key. createOnce also succeeds if another process created the document
-// first.
+// createOnce creates the document d under a key. createOnce also succeeds if another process
+// created the document first.
 func createOnce(ctx context.Context, b store.Bucket, key string, d manifest.Document) error {
 	_, err := manifest.Create(ctx, b, key, d)
 	if errors.Is(err, store.ErrExists) {

@@ -25,10 +25,10 @@ var feeds = map[stages.Stage][]stages.Stage{
 // Feeds lists the stages whose results a stage reads, in the order of its inputs.json.
 func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
 
-// reads reports whether the task t reads a result. The result belongs to partition n of another
-// stage, named by from. Merge and publish read their own partition, and publish reads its own
-// bucket of rank. All other tasks read every result of a stage. For example, frontier counts the
-// hosts of all buckets of rank.
+// reads reports whether the task t reads a result. The result belongs to partition n of the stage
+// from. Merge and publish read their own partition, and publish reads its own bucket of rank. All
+// other tasks read every result of a stage. For example, frontier counts the hosts of all buckets
+// of rank.
 func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
@@ -99,8 +99,8 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 }
 
 // freeze returns inputs.json of a stage. If the document does not exist and the ledger does not
-// name it, freeze creates the document with the tasks that collect returns. freeze also appends a
-// missing entry to the ledger.
+// name it, freeze creates the document with the tasks that the function collect returns. freeze
+// also appends a missing entry to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	l, err := ledger.Load(ctx, b, p.Crawl)

@@ -24,7 +24,7 @@ func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p conf
 	return NewestPolitenessIn(ctx, b, l)
 }
 
-// NewestPolitenessIn is NewestPoliteness with a ledger that was read before.
+// NewestPolitenessIn does the same as NewestPoliteness, with a ledger that the caller has read.
 func NewestPolitenessIn(ctx context.Context, b store.Bucket, l *ledger.Ledger) (p config.Politeness, revision int, err error) {
 	named := namedPoliteness(l)
 	p, revision, _, digest, err := loadPoliteness(ctx, b, l.Crawl)
@@ -99,7 +99,7 @@ func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p conf
 		named := namedPoliteness(l)
 		newest, revision, v, digest, err := loadPoliteness(ctx, b, crawl)
 		if named != nil && errors.Is(err, manifest.ErrCorrupt) {
-			revision = named.entry.Revision + 1 // the damaged one may be newer than its entry
+			revision = named.entry.Revision + 1 // the damaged revision may be newer than the entry
 			_, v, err = b.Get(ctx, layout.Politeness(crawl), manifest.MaxBytes)
 		}
 		if err != nil {

@@ -62,12 +62,12 @@ func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledge
 	return e.Object, anew(ctx, b, e, s)
 }
 
-// broken reports whether a document is gone, changed or damaged.
+// broken reports whether an error says that a document is gone, changed or damaged.
 func broken(err error) bool {
 	return errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt)
 }
 
-// anew stores a recreated document if it has the digest that the entry recorded.
+// anew stores a recreated document if the document has the digest that the entry recorded.
 func anew(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	format := e.Format
 	if format == 0 {

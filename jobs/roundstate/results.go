@@ -41,8 +41,8 @@ func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.R
 	return &r, digest, nil
 }
 
-// LoadResultOf is LoadResult for a task of a plan. LoadResultOf returns manifest.ErrCorrupt if the
-// result belongs to a task of another plan.
+// LoadResultOf reads the result of a task of a plan, as LoadResult does. LoadResultOf returns
+// manifest.ErrCorrupt if the result belongs to a task of another plan.
 func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task) (*manifest.Result, string, error) {
 	r, digest, err := LoadResult(ctx, b, t)
 	if err == nil && r != nil && r.Plan != p.ID {
@@ -51,9 +51,9 @@ func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stage
 	return r, digest, err
 }
 
-// EachResult reads the results of tasks of a plan, many at a time. EachResult calls use for each
-// task, from several goroutines, with the task's index in tasks. For a task without a result, the
-// result is nil and the digest is empty.
+// EachResult reads the results of tasks of a plan, many at a time. For each task, EachResult calls
+// the function use with the task's index in the list tasks, from several goroutines. For a task
+// without a result, the result is nil and the digest is empty.
 func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
@@ -72,7 +72,7 @@ func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []s
 	return group.Wait()
 }
 
-// Missing returns the given tasks that have no result, in the order of tasks.
+// Missing returns the given tasks that have no result, in the given order.
 func Missing(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]stages.Task, error) {
 	done := make([]bool, len(tasks))
 	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, _ string) { done[i] = r != nil })
@@ -85,7 +85,8 @@ func Missing(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stag
 	return missing, err
 }
 
-// loadResults reads the results of tasks of a plan and their digests, in the order of tasks.
+// loadResults reads the results of tasks of a plan and their digests, in the order of the list
+// tasks.
 func loadResults(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) ([]*manifest.Result, []string, error) {
 	results, digests := make([]*manifest.Result, len(tasks)), make([]string, len(tasks))
 	err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, digest string) { results[i], digests[i] = r, digest })

@@ -74,8 +74,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return history(ctx, b, crawl, math.MaxInt)
 }
 
-// history returns the sealed rounds of a crawl that are older than round before. The rounds of the
-// crawls that this crawl continues come first.
+// history returns the sealed rounds of a crawl whose numbers are below the number before. The
+// rounds of the crawls that this crawl continues come first.
 func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}
@@ -130,7 +130,7 @@ func SealedRound(ctx context.Context, b store.Bucket, crawl string, round int) (
 	return SealIn(ctx, b, l, round)
 }
 
-// SealIn is SealedRound with a ledger that was read before.
+// SealIn does the same as SealedRound, with a ledger that the caller has read.
 func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*manifest.Sealed, error) {
 	var s manifest.Sealed
 	key := layout.Sealed(l.Crawl, round)
@@ -156,7 +156,7 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 }
 
 // lostPlan returns the ledger.Lost of a round's plan, or nil. Without the plan no seal can be made
-// anew, so the loss of the plan is what a user must hear of.
+// anew, so the error must tell the user of the lost plan.
 func lostPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if _, _, err := PlanIn(ctx, b, l, round); errors.Is(err, ledger.ErrLost) {
 		return err
@@ -181,9 +181,9 @@ func AllSealed(ctx context.Context, b store.Bucket) ([]*manifest.Sealed, error) 
 	return all, nil
 }
 
-// NewestSealed returns the newest of crawls that has a sealed round, and the sealed rounds of this
-// crawl. A later month is newer. The crawl of a month is newer than the month's reparses, and a
-// reparse with a higher number is newer. If no crawl has a sealed round, NewestSealed returns the
+// NewestSealed returns the newest listed crawl that has a sealed round, and the sealed rounds of
+// this crawl. A later month is newer. The crawl of a month is newer than the month's reparses, and
+// a reparse with a higher number is newer. If no crawl has a sealed round, NewestSealed returns the
 // newest crawl and no rounds.
 func NewestSealed(ctx context.Context, b store.Bucket, crawls []string) (string, []*manifest.Sealed, error) {
 	byAge := slices.SortedFunc(slices.Values(crawls), newerFirst)

@@ -210,7 +210,7 @@ func (p *Progress) live() []string {
 	}
 }
 
-// blockOf returns the lines of the block with at most shown waits.
+// blockOf returns the lines of the block. The parameter shown limits the number of waits.
 func (p *Progress) blockOf(pic *picture, shown int) []string {
 	now := p.Clock.Now()
 	width, _ := p.block.Size()
@@ -307,7 +307,8 @@ func (pic *picture) line(now time.Time, failures bool) string {
 	return line
 }
 
-// waitLines describes at most shown waits, then the number of other hosts that tasks wait for.
+// waitLines describes the first waits, then the number of other hosts that tasks wait for. The
+// parameter shown limits the number of described waits.
 func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	var out []string
 	for _, w := range a.Waits[:min(shown, len(a.Waits))] {

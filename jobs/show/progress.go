@@ -72,8 +72,8 @@ type watched struct {
 	next time.Time       // earliest time of the next call of the function look
 }
 
-// share limits the calls to look to 1/share of a task's time. During a call to look, the task walks
-// through all its hosts and sends nothing.
+// share limits the calls of the function look to 1/share of a task's time. During such a call, the
+// task walks through all its hosts and sends nothing.
 const share = 100
 
 // now returns the recent activity of the task.

@@ -202,7 +202,7 @@ func change[T any](d *damaged, key string, f func([]T) []T) {
 	d.settle(key)
 }
 
-// first returns the index of the first row for which fits returns true.
+// first returns the index of the first row for which the function fits returns true.
 func first[T any](d *damaged, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {

@@ -13,15 +13,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// damages are ways to damage a crawl, by name. Each function returns the checks that must find the
-// damage, and for each check the object that the check must name. An empty key allows any object.
-// The check "*" names an object that any other check may report.
+// damages maps names to functions that damage a crawl. Each function returns the checks that must
+// find the damage, and for each check the object that the check must name. An empty key allows any
+// object. The check "*" names an object that any other check may report.
 type damages map[string]func(d *damaged) map[string]string
 
 func one(check, object string) map[string]string { return map[string]string{check: object} }
 
 // findEach applies each damage to a copy of the crawl. Each expected check must find the damage,
-// and no other check may.
+// and no other check may report a violation.
 func findEach(t *testing.T, cases damages) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(cases)) {

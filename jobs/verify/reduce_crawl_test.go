@@ -45,8 +45,8 @@ var crawled = sync.OnceValues(func() (string, error) {
 	return dir, crawlTo(dir)
 })
 
-// crawledDir is the directory of the store that the function crawled made. It is empty before the
-// first call.
+// crawledDir is the directory of the store that the function crawled made. Before the first call,
+// crawledDir is empty.
 var crawledDir string
 
 func TestMain(m *testing.M) {

@@ -16,7 +16,7 @@ import (
 )
 
 // filterWithout rebuilds the URL filter of a bucket of round 0 without one URL, and returns this
-// URL. lost chooses the URL. filterWithout adds the first URL n more times.
+// URL. The function lost chooses the URL. filterWithout adds the first URL n more times.
 func (d *damaged) filterWithout(lost func(urls []string) string, n int) string {
 	d.t.Helper()
 	ctx, key := d.t.Context(), layout.URLFilter(testCrawl, 0, 0)

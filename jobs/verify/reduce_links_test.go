@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rewrite replaces an object's rows with the rows that change returns.
+// rewrite replaces an object's rows with the rows that the function change returns.
 func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.WriterOption) {
 	d.t.Helper()
 	ctx := d.t.Context()
@@ -46,8 +46,8 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 	}
 }
 
-// damageRow changes the first row of a dataset of round 0 for which fits returns true, and returns
-// the URL of the row.
+// damageRow changes the first row of a dataset of round 0 for which the function fits returns true,
+// and returns the URL of the row.
 func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
 	for bucket := range d.load(0).Plan.Buckets {

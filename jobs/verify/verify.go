@@ -45,9 +45,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return audit.Run(ctx, o, slices.Concat(fetchcheck.Steps(), reducecheck.Steps()))
 }
 
-// Strays calls do for each object of a crawl that no seal, result, checkpoint or live attempt
-// accounts for. If documents are damaged, Strays does not call do, and the report describes the
-// damage.
+// Strays calls the function do for each object of a crawl that no seal, result, checkpoint or live
+// attempt accounts for. If documents are damaged, Strays does not call the function, and the report
+// describes the damage.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	return audit.Strays(ctx, o, do)
 }

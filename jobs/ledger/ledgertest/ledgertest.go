@@ -18,7 +18,7 @@ import (
 // Writer is a writer of ledgers for tests.
 func Writer() ledger.Writer { return ledger.Writer{Version: "test", Clock: stages.SystemClock{}} }
 
-// Remove is a ledger.Mover that keeps no copy.
+// Remove is a ledger.Mover that deletes the object and keeps no copy.
 func Remove(ctx context.Context, b store.Bucket, key string) (string, error) {
 	return "", b.Delete(ctx, key)
 }

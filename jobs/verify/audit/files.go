@@ -91,7 +91,7 @@ func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	return g.Wait()
 }
 
-// checkFile looks for one file. If whole is true, checkFile reads the complete file.
+// checkFile looks for one file. If the parameter whole is true, checkFile reads the complete file.
 func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	if err := a.CheckPresent(ctx, r, f.File, f.advice); err != nil || a.Broken(f.Key) {
 		return err
@@ -132,7 +132,7 @@ func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, adv
 	return obj.Close()
 }
 
-// digestBuffer is the size of the ranges in which Digest reads, in bytes.
+// digestBuffer is the number of bytes that the method Digest reads at a time.
 const digestBuffer = 4 << 20
 
 // Digest reads a whole object and returns its size and its hex SHA-256.
@@ -167,8 +167,8 @@ type footer struct {
 	None string `parquet:"none,optional"`
 }
 
-// readTable compares a table's number of rows with the document. If whole is true, readTable also
-// decodes every column of a published part.
+// readTable compares a table's number of rows with the document. If the parameter whole is true,
+// readTable also decodes every column of a published part.
 func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
 	if err != nil {

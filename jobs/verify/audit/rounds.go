@@ -214,8 +214,8 @@ func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed
 	return all, err
 }
 
-// document reads a document and reports whether it exists and is readable. If must is true, a
-// missing document is a violation.
+// document reads a document and reports whether it exists and is readable. If the parameter must is
+// true, a missing document is a violation.
 func (a *Audit) document(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
 	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
 	if errors.Is(err, store.ErrNotFound) && !must {
@@ -282,8 +282,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 }
 
 // checkStarted reports a round that has results or fetched objects, although the ledger has no
-// start of the round. checkStarted reads the ledger again, because the round may have started
-// meanwhile.
+// entry for the round's start. checkStarted reads the ledger again, because the round may have
+// started meanwhile.
 func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	l, err := ledger.Load(ctx, a.Bucket, a.Crawl)
 	if err != nil {

@@ -82,7 +82,8 @@ type unreadable struct {
 
 func (u unreadable) Unwrap() error { return u.error }
 
-// Concat is table.Concat with errors that name the object, because Skip needs the name.
+// Concat yields the rows of objects as table.Concat does. The errors name the object, because Skip
+// needs the name.
 func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
@@ -98,8 +99,8 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Each calls do for each row of the objects, and stops at the first error. The caller passes the
-// error to Skip, which handles unreadable objects.
+// Each runs the function do on each row of the objects, and stops at the first error. The caller
+// passes the error to Skip, which handles unreadable objects.
 func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
 	for _, key := range keys {
 		for row, err := range Concat[T](ctx, a, []string{key}) {
@@ -124,8 +125,8 @@ func (a *Audit) Skip(err error, c Check, r *Round) error {
 	return a.Fault(u.error, c, r.Number, u.key)
 }
 
-// SortRows reads the rows of objects into a sorter. SortRows takes the rows that keep selects, or
-// all rows if keep is nil. The caller closes the sorter.
+// SortRows reads the rows of objects into a sorter. SortRows takes the rows that the function keep
+// selects, or all rows if keep is nil. The caller closes the sorter.
 func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(x, y *T) int, keep func(*T) bool) (*table.Sorter[T], error) {
 	s, err := table.NewSorter(a.Scratch, compare, SortMemory)
 	if err != nil {

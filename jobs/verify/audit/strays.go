@@ -31,9 +31,9 @@ type Stray struct {
 	Read bool
 }
 
-// Strays loads the documents of a crawl and calls do for each stray, in the order of folders. If a
-// document is damaged, Strays returns the report about it without calling do, because the objects
-// that the document lists are unknown.
+// Strays loads the documents of a crawl and calls the function do for each stray, in the order of
+// folders. If a document is damaged, Strays reports the damage and does not call the function,
+// because the objects that the document lists are unknown.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
@@ -280,7 +280,8 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	return "no stage has an object of this name"
 }
 
-// ofPart judges an object of a task. file is true if a task's result lists objects of this kind.
+// ofPart judges an object of a task. The parameter file is true if a task's result lists objects of
+// this kind.
 func (r *Round) ofPart(stage stages.Stage, part string, file bool) string {
 	n, err := layout.ParsePart(part)
 	switch {

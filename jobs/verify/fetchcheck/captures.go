@@ -49,7 +49,7 @@ type payloadAt struct {
 	PayloadLength int32  `parquet:"payload_warc_record_length,optional"`
 }
 
-// capturedAt is the part of a row of captures that invariant 4 needs.
+// capturedAt holds the columns of captures that invariant 4 needs.
 type capturedAt struct {
 	located
 	payloadAt
@@ -119,7 +119,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	return nil
 }
 
-// addCaptures adds captures and the payloads of revisits to rows.
+// addCaptures adds captures and the payloads of revisits to the sorter rows.
 func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, c *capturedAt) error {
 		err := rows.Add(&mention{c.located, ofCapture, key})
@@ -131,7 +131,7 @@ func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table
 	})
 }
 
-// addPointers adds the rows of files that point to a record to rows.
+// addPointers reads files, and adds each row that points to a record to the sorter rows.
 func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, l *located) error {
 		if l.File == "" && kind == ofFetch {

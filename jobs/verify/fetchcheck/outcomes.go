@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ended is the part of a row of fetches that invariant 1 needs.
+// ended holds the columns of fetches that invariant 1 needs.
 type ended struct {
 	Row     int32  `parquet:"planned_row"`
 	URL     string `parquet:"url"`
@@ -27,7 +27,7 @@ func compareEnded(a, b *ended) int {
 	return cmp.Or(cmp.Compare(a.Row, b.Row), strings.Compare(a.URL, b.URL))
 }
 
-// planned is the part of a row of a plan that invariant 1 needs.
+// planned holds the columns of a plan's row that invariant 1 needs.
 type planned struct {
 	URL    string `parquet:"url"`
 	Domain string `parquet:"domain"`

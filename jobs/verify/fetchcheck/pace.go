@@ -18,7 +18,7 @@ import (
 // cut to milliseconds.
 const rounding = 1
 
-// paced is the part of a row of requests that invariant 3 needs.
+// paced holds the columns of requests that invariant 3 needs.
 type paced struct {
 	Host    string `parquet:"host"`
 	Start   int64  `parquet:"start"`
@@ -112,7 +112,8 @@ func (p *pacing) gap(before, q *paced) {
 	}
 }
 
-// flight compares the number of requests in flight at the start of q, including q, with the limit.
+// flight compares the limit with the number of requests in flight at the start of the request q,
+// including q.
 func (p *pacing) flight(e *epochPace, q *paced) {
 	e.ends = slices.DeleteFunc(e.ends, func(end int64) bool { return end <= q.Start })
 	e.ends = append(e.ends, q.Start+q.TotalMS)
@@ -181,8 +182,9 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to out. If later is true, this is the
-// first request, otherwise the last. addEdges needs a few hundred bytes of memory for each host.
+// addEdges adds one request for each host of a partition to the sorter out: the first request if
+// later is true, otherwise the last request. addEdges needs a few hundred bytes of memory for each
+// host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
 	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {

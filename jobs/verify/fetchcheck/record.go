@@ -20,8 +20,8 @@ type whole struct {
 	warc.Summary
 }
 
-// record reads the record that a mention names. problem is the record's own fault. If the record
-// has no fault, problem is the result of check.
+// record reads the record that a mention names. The result problem describes a fault of the record.
+// If the record has no fault, record returns the problem that the function check finds.
 func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil
@@ -118,8 +118,8 @@ func digestOf(r whole, digest string) string {
 	return ""
 }
 
-// window reads an object in ranges of at least ahead bytes, because records are read in file order.
-// Only one goroutine may use a window.
+// window reads large ranges of an object, because records are read in file order. The field ahead
+// is the smallest size of a range. Only one goroutine may use a window.
 type window struct {
 	r     io.ReaderAt
 	size  int64

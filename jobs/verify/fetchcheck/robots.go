@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// asked is the part of a row of requests that invariant 2 needs.
+// asked holds the columns of requests that invariant 2 needs.
 type asked struct {
 	Host    string `parquet:"host"`
 	Start   int64  `parquet:"start"`
@@ -40,7 +40,7 @@ func compareAsked(a, b *asked) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
 }
 
-// judged is the part of a row of fetches that invariant 2 needs.
+// judged holds the columns of fetches that invariant 2 needs.
 type judged struct {
 	URL     string `parquet:"url"`
 	Outcome string `parquet:"outcome"`
@@ -142,7 +142,7 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[asked, error]) erro
 	return nil
 }
 
-// request judges a request. limited reports whether robots.txt sets a delay.
+// request judges a request. The result limited reports whether robots.txt sets a delay.
 func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error) {
 	origin := originOf(q.URL)
 	file, ok, err := j.robotsFor(ctx, origin, q)
@@ -176,8 +176,8 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	return limited, nil
 }
 
-// deniedNow notes a request that robots.txt allowed in the reading of the round, but denies in the
-// reading of this program.
+// deniedNow adds a note about a request. The round's reading of robots.txt allowed the request, but
+// this program's reading denies the request.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
 		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
@@ -313,8 +313,8 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// verdict looks for a robots.txt of the URL's origin that gives the verdict of the row. spelling is
-// the URL's spelling in a redirect, or "" if the spelling equals url.
+// verdict looks for a robots.txt of the URL's origin that gives the verdict of the row. The
+// parameter spelling is the URL's spelling in a redirect, or "" if the spelling equals url.
 func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &spellings{}}
 }
 
-// names makes a request name a robots.txt. This is the last record before the request with the
-// digest in the request.
+// names writes the place of a robots.txt into a request. The place is that of the last record
+// before the request with the digest in the request.
 func (j *judge) names(q *asked) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {

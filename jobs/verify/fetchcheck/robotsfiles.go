@@ -23,7 +23,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// robotsCapture is the part of a row of captures that invariant 2 needs.
+// robotsCapture holds the columns of captures that invariant 2 needs.
 type robotsCapture struct {
 	URL       string `parquet:"url"`
 	FetchTime int64  `parquet:"fetch_time"`
@@ -61,8 +61,8 @@ func (f *robotsResponse) place() string {
 	return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset)
 }
 
-// liesAt reports whether the response's record is at the given place. file is empty for a response
-// that is not stored.
+// liesAt reports whether the response's record is at the given place. The parameter file is empty
+// for a response that is not stored.
 func (f *robotsResponse) liesAt(file string, offset int32) bool {
 	if f.capture == nil {
 		return file == ""
@@ -162,10 +162,9 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// before lists the conclusive responses to an origin's robots.txt that came before the request at
-// start of the given epoch, newest first. Responses of a higher epoch are later, even if the
-// machines' clocks disagree. Responses carried over from an earlier round are older than all
-// epochs.
+// before lists the conclusive responses to an origin's robots.txt that came before the time start
+// in the given epoch, newest first. Responses of a higher epoch are later, even if the machines'
+// clocks disagree. Responses carried over from an earlier round are older than all epochs.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {

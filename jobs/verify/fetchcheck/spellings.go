@@ -19,8 +19,8 @@ import (
 
 // spellings holds the spellings of a partition's URLs that are not canonical. robots.txt must have
 // allowed each spelling. The plan lists the spellings of planned URLs and of other known URLs. The
-// spellings in redirects come from the stored responses. In memory, spellings keeps the spellings
-// of planned URLs and of redirect targets, and about 150 bytes for each followed redirect.
+// spellings in redirects come from the stored responses. In memory, the type holds the spellings of
+// planned URLs and of redirect targets, and about 150 bytes for each followed redirect.
 type spellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
@@ -63,7 +63,7 @@ func (s *spellings) tooMany(url string) bool {
 	return schema.Spellings(s.planned[url]).Overflow()
 }
 
-// spelledRow is the part of a row of a plan that holds spellings.
+// spelledRow holds the columns of a plan's row that concern spellings.
 type spelledRow struct {
 	URL       string   `parquet:"url"`
 	Spellings []string `parquet:"spellings,list"`
@@ -124,7 +124,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 }
 
 // loadKnown reads the spellings of redirect targets that were not planned. loadKnown first adds
-// denied targets to targets.
+// denied targets to the map targets.
 func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
 		fetches = nil
@@ -159,7 +159,7 @@ type redirectOf struct {
 	hop     int
 }
 
-// redirectRecord is a stored redirect that stored.Each passes on.
+// redirectRecord is a stored redirect that the function stored.Each passes to its caller.
 type redirectRecord struct {
 	robotsCapture
 	of redirectOf

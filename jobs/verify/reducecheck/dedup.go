@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// pageRow is the part of a row of pages that invariant 5 needs. The publish stage fills the last
-// three columns of a pageRow.
+// pageRow holds the columns of pages that invariant 5 needs. The publish stage fills the last three
+// columns of a pageRow.
 type pageRow struct {
 	SURT          string `parquet:"url_surtkey"`
 	URL           string `parquet:"url"`

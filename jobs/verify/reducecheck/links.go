@@ -31,7 +31,7 @@ func compareTargets(a, b *linkTarget) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// stateRow is the part of a row of urls that invariant 6 needs.
+// stateRow holds the columns of urls that invariant 6 needs.
 type stateRow struct {
 	SURT        string          `parquet:"url_surtkey"`
 	URL         string          `parquet:"url"`
@@ -41,7 +41,7 @@ type stateRow struct {
 	Spellings   []string        `parquet:"spellings,list"`
 }
 
-// outcomeRow is the part of a row of fetches that invariant 6 needs.
+// outcomeRow holds the columns of fetches that invariant 6 needs.
 type outcomeRow struct {
 	SURT           string         `parquet:"url_surtkey"`
 	URL            string         `parquet:"url"`
@@ -51,21 +51,23 @@ type outcomeRow struct {
 	FinalURL       string         `parquet:"final_url,optional"`
 }
 
-// skipRow is the part of a row of skips that invariant 6 needs.
+// skipRow holds the columns of skips that invariant 6 needs.
 type skipRow struct {
 	SURT   string            `parquet:"url_surtkey,optional"`
 	URL    string            `parquet:"url"`
 	Reason schema.SkipReason `parquet:"reason"`
 }
 
-// urlRow is the part of an earlier row of urls, or of a row of the plan, that invariant 6 needs.
+// urlRow holds the columns that invariant 6 needs from an earlier row of urls, or from a row of the
+// plan.
 type urlRow struct {
 	SURT      string   `parquet:"url_surtkey"`
 	URL       string   `parquet:"url"`
 	Spellings []string `parquet:"spellings,list"`
 }
 
-// fact is one table's row about one URL. Exactly one of the fields after key is set.
+// fact is one table's row about one URL. In a fact, exactly one of the fields below the field key
+// has a value.
 type fact struct {
 	surt, url string
 	key       string // key of the file with the outcome
@@ -115,7 +117,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 	return at.err
 }
 
-// linkRow is the part of a row of links that invariant 6 needs.
+// linkRow holds the columns of links that invariant 6 needs.
 type linkRow struct {
 	Source string          `parquet:"source"`
 	Target string          `parquet:"target"`

@@ -100,7 +100,7 @@ func (a *pageFacts) add(m *pageFact) {
 }
 
 // judgeURL judges a URL by its own rows. judgeURL adds the URL's pages that are in clusters to the
-// members. page is the number of the next page.
+// members. The parameter page holds the number of the next page.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {
@@ -288,8 +288,8 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	return chain
 }
 
-// claim is a member of a cluster, or another member's question about it. If Asks is true, the
-// member in Page and Member asks whether it resembles the member with this URL.
+// claim is a member of a cluster, or a question that another member asks. If Asks is true, the
+// claim asks whether the member in Page and Member resembles the member with the given URL.
 type claim struct {
 	Component int32
 	URL       string

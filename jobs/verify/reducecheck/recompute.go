@@ -20,11 +20,12 @@ import (
 )
 
 // SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. The
-// check compares every row of every part, the parts' digests and the result with the committed ones.
-// A task that differs is recomputed once more, to the bytes. Other checks report missing results,
-// and stored bytes that do not match the result. Different bytes are a violation. Different bytes
-// give only a note if another version of crawlbatch made the result, or if the source of a reparse
-// was damaged during the reparse and is whole now.
+// check compares every row of every part, the parts' digests and the result with the committed
+// rows, digests and result. If a task differs, the check recomputes the task's parts once more and
+// compares their bytes. Other checks report missing results, and stored bytes that do not match the
+// result. Different bytes are a violation. Different bytes give only a note if another version of
+// crawlbatch made the result, or if the source of a reparse was damaged during the reparse and is
+// whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -168,8 +169,8 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 // differing names an object that differs from its recomputed version.
 type differing struct{ key, problem string }
 
-// differences compares a recomputed result with the committed result. key is the key of the
-// committed result.
+// differences compares a recomputed result with the committed result. The parameter key is the key
+// of the committed result.
 func differences(result, committed *manifest.Result, key string) (found []differing, err error) {
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {
@@ -177,7 +178,7 @@ func differences(result, committed *manifest.Result, key string) (found []differ
 	}
 	for _, f := range committed.Files {
 		m, ok := made[f.Key]
-		if f.Blocks == "" { // of an older format
+		if f.Blocks == "" { // the result has an older format
 			m.Blocks = ""
 		}
 		if m == f {

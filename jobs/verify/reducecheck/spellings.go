@@ -86,7 +86,7 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missing returns a spelling in all that now does not have, or "" if now has all spellings.
+// missing returns a spelling of the list all that is not in the list now, or "" if there is none.
 func missing(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {
