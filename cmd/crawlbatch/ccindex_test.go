@@ -145,7 +145,7 @@ func null(s string) string {
 	return s
 }
 
-// only returns line, or "" if counts is false.
+// only is a filter for one line: the result is the line if counts is true, otherwise "".
 func only(counts bool, line string) string {
 	if counts {
 		return line
@@ -153,7 +153,7 @@ func only(counts bool, line string) string {
 	return ""
 }
 
-// list returns the non-empty lines that line makes of rows.
+// list calls the function line for each row, and returns the lines that are not empty.
 func list(rows []schema.Capture, line func(schema.Capture) string) (lines []string) {
 	for _, c := range rows {
 		if l := line(c); l != "" {
@@ -179,7 +179,7 @@ func countBy(rows []schema.Capture, line func(schema.Capture) string) []string {
 	return lines
 }
 
-// grouped returns a line for each key.
+// grouped groups rows by the result of the function key, and returns one line for each group.
 func grouped(rows []schema.Capture, key func(schema.Capture) string, line func(key string, n int) string) (lines []string) {
 	groups := map[string]int{}
 	for _, c := range rows {

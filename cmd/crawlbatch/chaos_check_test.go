@@ -13,7 +13,8 @@ import (
 )
 
 // check compares a disturbed crawl with an undisturbed crawl, by the findings of verify, the tables
-// and the server's log. excused reports whether a request that came too soon is allowed.
+// and the server's log. The function excused reports whether a request that came too soon is
+// allowed.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()
@@ -34,13 +35,13 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lostAtMost bounds the work that a blow destroys. A crawl may repeat requests that it sent within
-// lostAtMost before a blow. lostAtMost is the interval between two checkpoints plus the time to
-// make a checkpoint on a busy machine.
+// lostAtMost is the longest time whose work a blow (a kill or another disturbance) may destroy. A
+// crawl may repeat requests that the crawl sent within this time before a blow. lostAtMost is the
+// interval between two checkpoints plus the time to make a checkpoint on a busy machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
-// checkRepeats finds documents that were fetched again although no blow explains the repeated
-// request.
+// checkRepeats finds documents that were fetched again although no disturbance (blow) explains the
+// repeated request.
 func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	asked := map[string][]simweb.Entry{} // earlier requests, by URL
 	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })
@@ -71,7 +72,7 @@ func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 
 // chainEnd returns the time of the last request of the redirect chain that begins with a request,
 // because fetch records a chain at its end. If the next URL of the chain has not been requested
-// yet, chainEnd returns now.
+// yet, chainEnd returns the parameter now.
 func (c *chaos) chainEnd(asked map[string][]simweb.Entry, first simweb.Entry, now time.Time) time.Time {
 	for e, hops := first, 0; hops < 10; hops++ {
 		host, path, ok := c.web.Locate("http://" + e.Host + e.Path)

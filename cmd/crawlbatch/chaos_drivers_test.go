@@ -41,7 +41,7 @@ func driverIn(b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.
 }
 
 // laterDriver is the environment variable that makes the test binary drive a crawl with a clock
-// that is ahead. The value of the variable is a later as JSON.
+// that is ahead. The value of the variable is JSON of the type later.
 const laterDriver = "CRAWLBATCH_CHAOS_LATER"
 
 type later struct {
@@ -89,7 +89,7 @@ func driveLater(value string) int {
 	return exitCode(err)
 }
 
-// driversInADirectory has two drivers plan the next rounds of a crawl in a directory.
+// driversInADirectory lets two drivers plan the next rounds of a crawl in a directory.
 func driversInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
@@ -98,7 +98,7 @@ func driversInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// driversInS3 has two drivers plan the next rounds of a crawl in S3.
+// driversInS3 lets two drivers plan the next rounds of a crawl in S3.
 func driversInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		server, address := s3(t)
@@ -136,7 +136,7 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 	wg.Wait()
 	span := time.Since(began)
 	c.onePlan(b, 1)
-	c.check(r, b, nil) // checks the first two rounds and stops the web
+	c.check(r, b, nil) // the method check checks the first two rounds and stops the web
 	if !t.Failed() {
 		c.aroundDueTime(b, began, span)
 	}
@@ -165,8 +165,8 @@ func (c *chaos) planning(p *process, b store.Bucket) bool {
 	}
 }
 
-// onePlan checks that a round has one plan, and that the ledger chose it once. onePlan returns the
-// URLs of the plan.
+// onePlan checks that a round has one plan, and that the ledger chose the plan once. onePlan
+// returns the URLs of the plan.
 func (c *chaos) onePlan(b store.Bucket, round int) (urls []string) {
 	t := c.t
 	t.Helper()
@@ -211,7 +211,7 @@ func (c *chaos) onePlan(b store.Bucket, round int) (urls []string) {
 	return urls
 }
 
-// aroundDueTime has two drivers plan and run round 2. URLs that failed become due a day after
+// aroundDueTime lets two drivers plan and run round 2. URLs that failed become due a day after
 // their fetch, so the drivers' clocks are a day ahead and differ.
 func (c *chaos) aroundDueTime(b store.Bucket, began time.Time, span time.Duration) {
 	t := c.t

@@ -48,7 +48,8 @@ fetch:
 plan: {partition_urls: 100}
 `
 
-// chaos is one crawl, its web, and the blows dealt to it.
+// chaos is one crawl with its web. A chaos also records the blows, which are disturbances of the
+// crawl by the suite.
 type chaos struct {
 	t      *testing.T
 	random *rand.Rand
@@ -67,8 +68,8 @@ type chaos struct {
 	interrupted bool // true: some processes got a signal to end
 }
 
-// blow is the time during which the suite disturbed a process. The process still ran at the time
-// from.
+// blow is the time during which the suite disturbed a process. The process still ran at the time in
+// the field from.
 type blow struct {
 	from, to time.Time
 	hosts    map[string]bool // hosts whose repeated requests the blow explains; nil: all hosts
@@ -264,7 +265,7 @@ func (p *process) wait() (int, string) {
 	return p.cmd.ProcessState.ExitCode(), string(text[max(0, len(text)-4000):])
 }
 
-// lives waits up to d, and then reports whether the process still runs.
+// lives waits for at most the duration d, and then reports whether the process still runs.
 func (p *process) lives(d time.Duration) bool {
 	select {
 	case <-p.ended:

@@ -30,7 +30,7 @@ func (c *chaos) dealt(b blow) {
 	c.blows = append(c.blows, b)
 }
 
-// chance draws true once in n times.
+// chance returns true with a probability of 1 in n.
 func (c *chaos) chance(n int) bool { return c.below(n) == 0 }
 
 // below draws a number from 0 to n-1.
@@ -70,8 +70,8 @@ func (c *chaos) recorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. disturb may kill a run. A file
-// that the test removes may also interrupt a run.
+// untilDone runs the crawl again and again until a run succeeds. The function disturb may kill a
+// run. A file that the test removes may also interrupt a run.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
 		p := c.run()
@@ -173,8 +173,8 @@ func (k *copies) look(t *testing.T) {
 	}
 }
 
-// watch calls look until the process ends, or until d is over and attempts have recorded an
-// outcome. watch reports whether the process still runs.
+// watch copies checkpoints until the process ends, or until the duration d is over and attempts
+// have recorded an outcome. watch reports whether the process still runs.
 func (k *copies) watch(c *chaos, p *process, d time.Duration) bool {
 	t := c.t
 	t.Helper()
@@ -187,7 +187,7 @@ func (k *copies) watch(c *chaos, p *process, d time.Duration) bool {
 	return true
 }
 
-// put writes a checkpoint as a user does who restores a copy.
+// put writes a checkpoint in the same way as a user who restores a copy.
 func (k *copies) put(t *testing.T, key string, body []byte) {
 	t.Helper()
 	name := filepath.Join(k.root, key)
@@ -197,9 +197,9 @@ func (k *copies) put(t *testing.T, key string, body []byte) {
 	}
 }
 
-// choose draws an unfinished partition and an older state of its checkpoint. ok is false if no
-// partition has an older state. Half of the drawn states are among the last four states, which may
-// leave no trace.
+// choose draws an unfinished partition and an older state of its checkpoint. The result ok is false
+// if no partition has an older state. Half of the drawn states are among the last four states, so
+// perhaps no object proves that a later state existed.
 func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(k.of)) {
@@ -218,7 +218,7 @@ func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	return key, c.below(last), true
 }
 
-// segmentsBetween counts the segments that newer lists and older does not list.
+// segmentsBetween counts the segments that only the newer of two checkpoints lists.
 func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
 	for _, f := range newer.Files {
 		if f.Dataset == "fetches" && !slices.ContainsFunc(older.Files, func(o manifest.File) bool { return o.Key == f.Key }) {
@@ -307,7 +307,8 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	if n := segmentsBetween(&old.doc, &last.doc); n > 1 {
 		t.Errorf("%s: it lacks %d segments and was taken", what, n)
 	}
-	// The crawl may request URLs again whose outcomes were recorded after the older checkpoint.
+	// The crawl may repeat requests for URLs whose outcomes were recorded after the older
+	// checkpoint.
 	hosts := map[string]bool{}
 	for _, s := range had {
 		for _, h := range s.doc.Hosts {

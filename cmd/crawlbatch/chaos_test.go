@@ -236,7 +236,7 @@ func tmpfs(t *testing.T, size int) string {
 	return dir
 }
 
-// fill fills a file system until empty is called.
+// fill fills a file system until the caller calls the function empty.
 func fill(t *testing.T, dir string) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")

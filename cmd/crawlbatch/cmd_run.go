@@ -135,8 +135,8 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 }
 
 // driver makes a driver that runs tasks in this process, or in the cluster if --executor says so
-// and elsewhere is true. finish ends the driver's progress display and removes its scratch
-// directory. finish may be called twice.
+// and the parameter elsewhere is true. The function finish ends the driver's progress display and
+// removes the driver's scratch directory. The function may be called twice.
 func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
 	if elsewhere && o.executor == executorKubernetes {
@@ -181,8 +181,8 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 	}), nil
 }
 
-// runner returns the runner of a crawl's tasks in this process. updates passes new politeness to
-// the runner, and remove removes the runner's scratch directory.
+// runner returns the runner of a crawl's tasks in this process. The result updates passes new
+// politeness to the runner. The function remove removes the runner's scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
 	if !layout.IsReparse(crawl) { // a reparse sends no requests and needs no politeness
 		if err := cfg.RequireContact(); err != nil {

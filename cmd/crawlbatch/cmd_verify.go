@@ -26,7 +26,8 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
-	// quarantine makes the command list strays, and yes makes the command move the listed strays.
+	// The flag --quarantine makes the command list strays. The flag --yes makes the command move
+	// the listed strays.
 	quarantine, yes bool
 }
 

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// sealedStore makes a store of crawls. rounds says how many sealed rounds each crawl has. All
-// stages are frozen at the given format.
+// sealedStore makes a store of crawls. The map rounds has the number of sealed rounds of each
+// crawl. All stages are frozen at the given format.
 func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ type judgement struct {
 	named   bool   // true: some command names the damaged object
 }
 
-// String returns the text of the cell, without the finding in says.
+// String returns the text of the cell, without the finding in the field says.
 func (j *judgement) String() string {
 	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
 }
@@ -340,7 +340,8 @@ func (s *damageState) repeated(web *loggedWeb) (n int) {
 	return n
 }
 
-// hear adds the first finding or error to a judgement, and whether a command names the object.
+// hear adds the first finding or error to a judgement, and notes whether a command names the
+// object.
 func (h *harmed) hear(j *judgement, report *verify.Report, answers ...spoken) {
 	for _, a := range answers {
 		if a.code == exitDone {

@@ -51,7 +51,8 @@ func placeOf(key string) (p place) {
 }
 
 // kindOf returns the kind of the object with a key, or "" if no row of the damage table is about
-// the kind. kindOf asks formats/layout for the key of each kind at the key's place.
+// the kind. kindOf compares the key with the keys that package formats/layout makes for all kinds
+// of objects at the same place.
 func kindOf(key string) string {
 	p := placeOf(key)
 	is := func(k string) bool { return k == key }
@@ -114,7 +115,8 @@ const (
 
 var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder, isOtherPart, isOtherOne, isCopied}
 
-// folders are rows that harm many objects at once. The only damage to a folder is its deletion.
+// The map folders holds the table's rows that harm many objects at once, with functions that choose
+// the objects. The only damage to a folder is its deletion.
 var folders = map[string]func(p place, key string) bool{
 	"folder: every round of the month":                    func(p place, key string) bool { return inHarmed(key, p.crawl, "round=") },
 	"folder: the newest round":                            func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/") },
@@ -206,8 +208,8 @@ var errNoSuchDamage = errors.New("")
 
 func noDamage(why string) error { return fmt.Errorf("%s%w", why, errNoSuchDamage) }
 
-// damage harms the target in dir, a copy of the state's store. damage returns the key of the harmed
-// object.
+// damage harms the target in the directory dir, which is a copy of the state's store. damage
+// returns the key of the harmed object.
 func (s *damageState) damage(dir string, t *target, how string) (string, error) {
 	key := t.keys[0]
 	file := filepath.Join(dir, filepath.FromSlash(key))
@@ -275,8 +277,8 @@ func put(dir, key string, body []byte) error {
 	return os.WriteFile(file, body, 0o644)
 }
 
-// changed changes one byte in the middle. In a text, changed replaces the last digit before the
-// middle by another digit, so that the text can still be parsed.
+// changed changes one byte in the middle of an object. In a text, changed replaces the last digit
+// before the middle by another digit, so that the text can still be parsed.
 func changed(key string, body []byte) []byte {
 	now := slices.Clone(body)
 	if strings.HasSuffix(key, ".json") || strings.HasSuffix(key, ".cdxj") {

@@ -50,7 +50,8 @@ var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|anoth
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt)$|^reparse, `)
 
 // elsewhere reports whether another column already has the cell. Finished crawls and rounds are the
-// same in all stores. A kill comes before or after a fetch task's end.
+// same in all stores. The result of a fetch task in the killed store is also in another store,
+// because a kill comes before or after the task's end.
 func (c *damageCell) elsewhere() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json"
@@ -126,7 +127,8 @@ func reasonOf(c *damageCell) int {
 	return 0
 }
 
-// text returns the text of the cell in the table. wrong says why the cell is not allowed.
+// text returns the text of the cell in the table. The result wrong says why the cell is not
+// allowed.
 func (c *damageCell) text() (text, wrong string) {
 	j := c.judged
 	text = j.String()
@@ -203,12 +205,14 @@ func TestDamage(t *testing.T) {
 // damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// differs compares what came of a cell with the table, which has no row of damages that no state has.
+// differs reports whether the entry e of a cell differs from the entry was in the table. The table
+// has no row for a damage that is possible in no state.
 func (e damageEntry) differs(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }
 
-// entry returns the entry of the cell in the table. wrong says why the cell is not allowed.
+// entry returns the entry of the cell in the table. The result wrong says why the cell is not
+// allowed.
 func (c *damageCell) entry() (e damageEntry, wrong string) {
 	if c.none {
 		return damageEntry{text: "–"}, ""

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// withOptions completes cmd as a command without arguments. The command calls run with the options
-// that the flags have set.
+// withOptions makes cmd a command without arguments. The command calls the function run with the
+// options that the flags have set.
 func withOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }

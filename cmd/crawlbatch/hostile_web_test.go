@@ -159,8 +159,8 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// endless sends the text first once, then sends piece again and again with pauses, until the client
-// goes away.
+// endless sends the text in first once. Then endless sends the text in piece again and again with
+// pauses, until the client goes away.
 func (x exchange) endless(first, piece string, pause time.Duration) {
 	for x.send(first) {
 		first = piece

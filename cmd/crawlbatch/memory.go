@@ -10,8 +10,8 @@ import (
 // with 5 MiB each has about 250 MiB of live data and should fit into 512 MiB.
 const fetchMemory = 400 << 20
 
-// verifyMemory is fetchMemory for a process that audits a crawl: each CPU recomputes a reduce task,
-// which holds up to 150 MiB of rows.
+// verifyMemory is the same limit as fetchMemory, for a process that audits a crawl. Each CPU
+// recomputes a reduce task, which holds up to 150 MiB of rows.
 const verifyMemory = 400 << 20
 
 // boundMemory sets a soft limit of the heap, unless GOMEMLIMIT or GOGC is set.

@@ -142,9 +142,9 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	return b, cfg, err
 }
 
-// openToWrite is openCrawl for a command that writes. openToWrite first adopts crawls of an older
-// format. republish is true if the command publishes the politeness of --config, which may also
-// replace a lost politeness.
+// openToWrite opens the store and the config of a crawl for a command that writes. openToWrite
+// first adopts crawls of an older format. The parameter republish is true if the command publishes
+// the politeness of --config, which may also replace a lost politeness.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) 
 	}
 	l, err := roundstate.Ready(ctx, b, crawl, ledgers(), c.log)
 	if err == nil && l == nil {
-		_, err = ledger.Load(ctx, b, crawl) // it says what to do about a crawl that does not exist
+		_, err = ledger.Load(ctx, b, crawl) // the error says what to do about a crawl that does not exist
 	}
 	if err != nil {
 		return nil, nil, err

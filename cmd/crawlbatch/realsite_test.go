@@ -260,7 +260,7 @@ func readDocument(t *testing.T, file, base string) readPage {
 type expected struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]readPage
-	nofollow map[string]bool // targets to which only links lead that ask not to be followed
+	nofollow map[string]bool // targets of links, if all links to the target ask not to be followed
 }
 
 // walkRealSites crawls the files on disk, round by round.

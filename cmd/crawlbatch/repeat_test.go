@@ -70,7 +70,7 @@ func openDir(t *testing.T, dir string) store.Bucket {
 }
 
 // compareStable compares the stable columns of every dataset of two demo crawls, as JSON objects.
-// Before the comparison, normal may remove some rows.
+// Before the comparison, the function normal may remove some rows.
 func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, rows []string) []string) {
 	t.Helper()
 	for _, d := range catalog.Datasets() {
@@ -96,8 +96,8 @@ func withoutStale(dataset string, rows []string) []string {
 	})
 }
 
-// hopsOnce is withoutStale that also removes repeated rows. A task that ends between the hops of a
-// redirect has recorded the first hop. The next attempt follows all hops again.
+// hopsOnce removes the same rows as withoutStale, and also repeated rows. A task that ends between
+// the hops of a redirect has recorded the first hop. The next attempt follows all hops again.
 func hopsOnce(dataset string, rows []string) []string {
 	rows = withoutStale(dataset, rows)
 	if dataset == "requests" || dataset == "captures" {
@@ -168,7 +168,8 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 }
 
 // reduceAgain copies the first round's plan and the results of its fetch stage to a new store, lets
-// run execute the reduce stages in the new store, and compares every object byte for byte.
+// the function run execute the reduce stages in the new store, and compares every object byte for
+// byte.
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")

@@ -135,7 +135,7 @@ func TestOnADumbTerminalThereAreLinesAlone(t *testing.T) {
 	}
 }
 
-// TestAWaitOnATerminalSaysWhyAndHowToEndIt has a host answer 503 for robots.txt.
+// TestAWaitOnATerminalSaysWhyAndHowToEndIt lets a host answer 503 for robots.txt.
 func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 	w := newSmallWeb(t, 2, 3, 10*time.Millisecond)
 	w.refuse.Store(true)

@@ -24,7 +24,7 @@ dialects.`
 	}
 }
 
-// CompleteFlag has shells complete the values of a flag.
+// CompleteFlag lets shells complete the values of a flag.
 func CompleteFlag(cmd *cobra.Command, flag string, values ...string) {
 	// RegisterFlagCompletionFunc fails only for an unknown flag.
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))

@@ -19,11 +19,11 @@ type mistake struct{ error }
 func (mistake) Is(target error) bool { return target == Err }
 func (m mistake) Unwrap() error      { return m.error }
 
-// Error makes err wrap Err too, with the same text.
+// Error returns an error with the text of err. The returned error wraps both err and Err.
 func Error(err error) error { return mistake{err} }
 
-// Errorf is fmt.Errorf for an error that wraps Err too. The text says what is wrong and what
-// to write instead.
+// Errorf formats an error as fmt.Errorf does. The error also wraps Err. The text says what is wrong
+// and what to write instead.
 func Errorf(format string, args ...any) error { return Error(fmt.Errorf(format, args...)) }
 
 // OneOf refuses a flag value that is not allowed.
@@ -45,7 +45,7 @@ func OrList(values []string) string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./~-]+$`)
 
-// Quote makes s one word for a POSIX shell.
+// Quote quotes the text s, so that a POSIX shell reads the text as one word.
 func Quote(s string) string {
 	if plainWord.MatchString(s) && s[0] != '~' {
 		return s
