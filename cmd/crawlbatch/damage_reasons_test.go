@@ -12,10 +12,8 @@ var damageReasons = []damageReason{
 		cells: regexp.MustCompile(`/fetch: taken/`)},
 	{why: "harmless: records of attempts decide nothing; `status` reads them and says if one cannot be read",
 		cells: regexp.MustCompile(`: attempt/`)},
-	{why: "harmless: no round is being fetched; the next fetch stage reads it, refuses one that it cannot read, and replaces one that it can",
-		cells: regexp.MustCompile(`^(sealed|reducing)/active\.json/`)},
-	{why: "open: the head may name other crawls than it did; each crawl's own ledger still tells what is lost of it",
-		cells: regexp.MustCompile(`/crawls\.json/(older version|one byte changed)$`)},
+	{why: "harmless: no round is being fetched, and the next fetch stage replaces it",
+		cells: regexp.MustCompile(`^(sealed|reducing)/active\.json/older version$`)},
 	{why: "harmless: no row of a table names its records. An attempt that died leaves such files, so `verify` counts it in a note; *moved*: it moves it away",
 		cells: regexp.MustCompile(`^(sealed|reducing)/(WARC file|CDXJ index)/stray copy$`)},
 }

@@ -282,7 +282,13 @@ The number is what is said first, below the table. Kinds that the same code chec
 // damageDocument writes the table.
 func damageDocument(cells map[string]damageEntry) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%sThe table has %d cells.\n\n", damageHead, len(cells))
+	judged := 0
+	for _, e := range cells {
+		if e.text != "–" {
+			judged++
+		}
+	}
+	fmt.Fprintf(&b, "%sThe table has %d cells.\n\n", damageHead, judged)
 	b.WriteString("| object | damage | " + strings.Join(damageStates, " | ") + " |\n|---|---|" + strings.Repeat("---|", len(damageStates)) + "\n")
 	kinds := map[string]bool{}
 	for name := range cells {

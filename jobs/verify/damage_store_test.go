@@ -71,6 +71,11 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 			d.replace(layout.Politeness(testCrawl), encode(d.t, &manifest.Politeness{Revision: 1, Config: "politeness: {dely: 1s}"}))
 			return one(documents, layout.Politeness(testCrawl))
 		},
+		"politeness cut short, which leaves no config": func(d *damaged) map[string]string {
+			d.a.Config = nil
+			d.replace(layout.Politeness(testCrawl), []byte("{"))
+			return one(documents, layout.Politeness(testCrawl))
+		},
 		"a plan of a newer format": func(d *damaged) map[string]string {
 			key := layout.PlanManifest(testCrawl, 0, d.load(0).Plan.ID)
 			d.replace(key, bytes.Replace(d.body(key), []byte(`"format_version": `), []byte(`"format_version": 99`), 1))

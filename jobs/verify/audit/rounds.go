@@ -155,16 +155,13 @@ func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 // which limit of requests in flight and which lifetime of a robots.txt applied. The checks
 // therefore use the larger value of the revision and the config.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
-	if a.Config == nil {
-		return nil
-	}
-	a.InFlight, a.RobotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
 	key := layout.Politeness(a.FetchedIn())
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
-	if err != nil || !ok {
+	if err != nil || a.Config == nil { // an unreadable revision leaves no config, and is reported all the same
 		return err
 	}
-	if a.lost[key] {
+	a.InFlight, a.RobotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
+	if !ok || a.lost[key] {
 		return nil
 	}
 	newest, _, err := roundstate.NewestPoliteness(ctx, a.Bucket, a.FetchedIn())
