@@ -58,7 +58,8 @@ func bySURT(a, b schema.Page) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// put writes pages as merge does. If narrow is set, it writes only the columns that dedup reads.
+// put writes pages as the stage merge does. If narrow is set, it writes only the columns that dedup
+// reads.
 func put(t testing.TB, b store.Bucket, name, key string, pages []page, narrow bool) manifest.File {
 	t.Helper()
 	var rows []schema.Page
@@ -89,7 +90,8 @@ type world struct {
 	narrow     bool
 }
 
-// run runs the stage on w and returns the rows of each bucket and all representatives.
+// run executes the stage on the world w and returns the rows of each bucket and all
+// representatives.
 func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, []schema.Representative, *manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -422,7 +424,7 @@ func byTheBook(t testing.TB, w world, cfg Config) ([]schema.Duplicate, []schema.
 func byURL(a, b schema.Representative) int { return strings.Compare(a.URL, b.URL) }
 
 // checkVia checks that Via leads from each row's page to its representative. checkVia then clears
-// Via, because the rows of byTheBook have none.
+// Via, because the rows of byTheBook have no Via.
 func checkVia(t testing.TB, w world, cfg Config, rows []schema.Duplicate) {
 	t.Helper()
 	now := map[string]schema.Page{}
@@ -548,7 +550,7 @@ func TestBadInputIsPermanent(t *testing.T) {
 }
 
 // BenchmarkFindClusters measures clustering without reading and writing pages. A third of the pages
-// are copies of others, and a third resemble others.
+// are copies of other pages, and a third resemble other pages.
 func BenchmarkFindClusters(b *testing.B) {
 	const n = 1_000_000
 	r := rand.New(rand.NewPCG(1, 2))

@@ -1,11 +1,11 @@
 // Package dedup groups the pages of a round whose texts are equal or nearly equal, and
 // picks a representative of each group.
 //
-// In: merge's working pages of all partitions, and the representatives of earlier sealed rounds.
-// Out: the dataset duplicates, with a row for each page of a cluster; and the working file
-// representatives, with the pages that later rounds compare with their own pages. Both have one
-// part per reduce bucket. If a page has no row, its cluster has no other page, except perhaps an
-// earlier version of the same page.
+// The task reads merge's working pages of all partitions, and the representatives of earlier sealed
+// rounds. It writes the dataset duplicates, with a row for each page of a cluster; and the working
+// file representatives, with the pages that later rounds compare with their own pages. Both have
+// one part per reduce bucket. If a page has no row, its cluster has no other page, except perhaps
+// an earlier version of the same page.
 //
 // # What a cluster is
 //

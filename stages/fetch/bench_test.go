@@ -116,7 +116,7 @@ func (x *bench) crashed(b *testing.B) {
 }
 
 // BenchmarkResume measures how long an attempt takes from its start to its first request, if the
-// attempt before died half-way. The goal is 2 s for 50,000 URLs and 10 s for a million.
+// previous attempt died half-way. The goal is 2 s for 50,000 URLs and 10 s for a million.
 func BenchmarkResume(b *testing.B) {
 	for _, rows := range []int{50_000, 1_000_000} {
 		b.Run(fmt.Sprint(rows, " URLs"), func(b *testing.B) {

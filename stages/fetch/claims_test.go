@@ -14,7 +14,7 @@ import (
 )
 
 // TestARedirectsTargetIsTakenOnceAcrossAttempts has two URLs that redirect to one target. In some
-// cases the task is interrupted between the two.
+// cases the task is interrupted between the two requests.
 func TestARedirectsTargetIsTakenOnceAcrossAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -1,10 +1,10 @@
 // Package fetch is the map task of a crawl: it takes one partition of planned URLs and
 // ends each of them in exactly one outcome.
 //
-// In: a partition of a plan, the config, and a parser. Out: raw responses as WARC files with an
-// index beside each; segments of rows (fetches, requests, captures, pages, text, links); a
-// checkpoint that says which WARC files and segments count; and the task's result, a pure function
-// of the last checkpoint.
+// A fetch task takes a partition of a plan, the config, and a parser. It writes raw responses as
+// WARC files with an index beside each; segments of rows (fetches, requests, captures, pages, text,
+// links); a checkpoint that says which WARC files and segments count; and the task's result, a pure
+// function of the last checkpoint.
 //
 // # The life of a planned URL
 //
@@ -39,9 +39,10 @@
 //
 // # Packages
 //
-// lease holds the partition. partition indexes the URLs of the task. polite paces hosts.
-// robotscache and robots decide which requests are allowed. request sends requests (with wire and
-// guard), and response interprets how they ended. segments records the outcomes. status describes
-// the task to people. Package fetch leads each URL through these packages. reparse processes stored
-// responses (records) in place of fetched ones.
+// Package lease holds the partition. Package partition indexes the URLs of the task. Package polite
+// paces hosts. Packages robotscache and robots decide which requests are allowed. Package request
+// sends requests (with wire and guard), and package response interprets how they ended. Package
+// segments records the outcomes. Package status describes the task to people. Package fetch leads
+// each URL through these packages. Package reparse processes stored responses (with records)
+// instead of requests.
 package fetch

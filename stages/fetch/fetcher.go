@@ -121,7 +121,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	}, nil
 }
 
-// newClient makes the HTTP client of a fetcher. tune may be nil.
+// newClient makes the HTTP client of a fetcher. The function tune may be nil.
 func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
@@ -167,8 +167,8 @@ func (f *fetcher) fail(err error) {
 }
 
 // loop serves grants until no URL is left or ctx ends. Before it returns, loop waits for the
-// requests in flight. Each request gets its context from flights. loop returns nil once every URL
-// has its outcome.
+// requests in flight. The parameter flights gives each request its context. The function loop
+// returns nil once every URL has its outcome.
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -49,8 +49,8 @@ type lab struct {
 	hooks   hooks // hooks of the task; if tune is nil, connections go to web
 }
 
-// bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they
-// were made, so bubble first empties all pools by two garbage collections.
+// bubble runs the function f in a synctest bubble. Pooled compressors hold channels of the bubble
+// in which they were made, so bubble first empties all pools by two garbage collections.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	runtime.GC()
@@ -284,7 +284,8 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { close(l.closed); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Lookup gives every host its own public address, unless addrs or shares name another.
+// Lookup gives every host its own public address, unless the map addrs or shares names another
+// address.
 func (w *web) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -418,7 +419,7 @@ func urls(host string, n int) []string {
 	return out
 }
 
-// seen returns a handler that calls f at each request.
+// seen returns a handler that calls the function f at each request.
 func seen(next http.Handler, f func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f()

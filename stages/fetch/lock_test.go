@@ -18,7 +18,8 @@ import (
 // In these tests somebody removes the folder with the store's locks while a partition is
 // fetched.
 
-// emptying is a store that loses its locks just before each Lock for which at returns true.
+// emptying is a store that loses its locks just before each call of Lock for which the function at
+// returns true.
 type emptying struct {
 	*dirstore.Store
 	root string
@@ -47,7 +48,7 @@ func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns returns how often the sender of a request differs from the sender of the request before.
+// turns returns how often the sender of a request differs from the sender of the previous request.
 func (a *asked) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// In these tests a checkpoint is lost, damaged, or replaced by an older one. No attempt may then
-// fetch or delete anything.
+// In these tests a checkpoint is lost, damaged, or replaced by an older checkpoint. No attempt may
+// then fetch or delete anything.
 
 // history keeps every state of the checkpoint.
 type history struct {
@@ -122,9 +122,9 @@ func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 }
 
 // TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. A state must be
-// refused if two or more segments are missing in it, or if the only missing segment was cut after a
-// later swap. Other states look like the states of an attempt that died between an upload and its
-// swap, so they are accepted.
+// refused if two or more segments are missing in it, or if the only missing segment was finished
+// after a later swap. Other states look like the states of an attempt that died between an upload
+// and its swap, so they are accepted.
 func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	for name, killed := range map[string]bool{"killed": true, "released": false} {
 		t.Run(name, func(t *testing.T) {

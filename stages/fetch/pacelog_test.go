@@ -132,7 +132,8 @@ func (m *mixture) odd(i int) string { // the host's Crawl-delay if it is invalid
 	return ""
 }
 
-// Lookup returns the address of a host. Crowded hosts share one, and every other host has its own.
+// Lookup returns the address of a host. Crowded hosts share one address, and every other host has
+// an address of its own.
 func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	i, ok := m.web.HostIndex(name)
 	if !ok || unnamed(i) {
@@ -232,8 +233,8 @@ func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-// check compares the server's log with the settings. reloaded is when the config changed. check
-// returns how many gaps each rule decided.
+// check compares the server's log with the settings. The parameter reloaded is the time when the
+// config changed. check returns how many gaps each rule decided.
 func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
 	t.Helper()
 	floor := func(host string) time.Duration {

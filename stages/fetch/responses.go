@@ -128,7 +128,7 @@ func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict r
 	f.finish(u, verdict.Outcome, why)
 }
 
-// redirect follows a redirect or ends the URL task with it.
+// redirect follows a redirect, or ends the URL task with the outcome of the redirect.
 func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	end := func(o schema.Outcome, why response.Failure) {
 		g.Done(polite.Result{Class: polite.Success})

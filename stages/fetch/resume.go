@@ -22,7 +22,7 @@ import (
 )
 
 // resume restores the state that earlier attempts left: recorded rows, URLs that wait for another
-// try, URLs that redirects led to, and the state of hosts. resume sends no requests.
+// try, URLs that redirects led to, and the state of hosts. The function resume sends no requests.
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))

@@ -183,7 +183,7 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 
 // TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget ends a task right after the first hop
 // of a redirected robots.txt. The next attempt requests the second hop and does not repeat the
-// first.
+// first hop.
 func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -14,8 +14,8 @@ import (
 )
 
 // rulesEverywhere is a web in which every host has a robots.txt, with three exceptions. none.com
-// has no robots.txt, the robots.txt of broken.com fails, and that of moved.com redirects to another
-// host.
+// has no robots.txt, the robots.txt of broken.com fails, and the robots.txt of moved.com redirects
+// to another host.
 func rulesEverywhere(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/robots.txt" {
 		page(w, r)

@@ -33,7 +33,7 @@ type robotsTask struct {
 	answer  robotscache.Record // record of the last response
 
 	// The fetcher's mutex guards kept and due.
-	kept *manifest.OriginRetry // state of the task in a checkpoint; nil if it has none
+	kept *manifest.OriginRetry // state of the task in a checkpoint; nil if no checkpoint holds it
 	due  time.Time             // when the task's next try is due
 }
 
@@ -176,8 +176,8 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.
 	g.Done(r)
 }
 
-// recordRobots ends a robots task and records its requests. row is the current state of the
-// robots.txt, or nil if other attempts must not know it.
+// recordRobots ends a robots task and records its requests. The parameter row is the current state
+// of the robots.txt, or nil if other attempts must not know it.
 func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row

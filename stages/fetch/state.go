@@ -116,8 +116,8 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 	return nil
 }
 
-// restoreOriginRetries restores the robots tasks that waited for another try, except quarantined
-// ones. It blocks the hosts of the restored tasks again.
+// restoreOriginRetries restores the robots tasks that waited for another try, except tasks of
+// quarantined robots.txt files. It blocks the hosts of the restored tasks again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
 	quarantined := quarantine(d)

@@ -24,7 +24,7 @@ import (
 type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
-	// Politeness is the revision of the politeness config, or 0 if none was ever stored.
+	// Politeness is the revision of the politeness config, or 0 if no revision was ever stored.
 	Politeness int
 	// Reload receives politeness that replaces the config's politeness while the task runs. It may
 	// be nil.

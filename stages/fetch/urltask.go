@@ -39,7 +39,7 @@ type urlTask struct {
 
 	// The fetcher's mutex guards due and kept.
 	due  time.Time          // time of the task's next try; zero means as soon as its host is due
-	kept *manifest.URLRetry // state of the task in a checkpoint; nil if it has none
+	kept *manifest.URLRetry // state of the task in a checkpoint; nil if no checkpoint holds it
 
 	fetch    schema.Fetch // row of fetches for the planned URL, filled step by step
 	requests []schema.Request

@@ -1,11 +1,12 @@
 // Package frontier decides about every URL that a round has met. For each URL it decides the state,
 // the time when the URL is due again, or the reason why the URL is not planned.
 //
-// A task works on one reduce bucket, which holds whole domains. In: the states that the sealed
-// rounds left, the outcomes and redirects of this round, the targets to which its pages link
-// (rank's inlinks), the ranks of hosts, and the entries that the plan refused. Out: the bucket's
-// part of urls, with a row for each URL whose state changed; the bucket's part of skips, with a row
-// for each URL that was found and not planned; and a URL filter of both, for lookups.
+// A task works on one reduce bucket, which holds whole domains. The task reads the states that the
+// sealed rounds left, the outcomes and redirects of this round, the targets to which its pages link
+// (rank's inlinks), the ranks of hosts, and the entries that the plan refused. The task writes the
+// bucket's part of the dataset urls, with a row for each URL whose state changed; the bucket's part
+// of the dataset skips, with a row for each URL that was found and not planned; and a URL filter of
+// both, for lookups.
 //
 // A URL's state is its newest row:
 //

@@ -106,8 +106,8 @@ func filter[T any](rows []T, keep func(T) bool) []T {
 	return slices.DeleteFunc(slices.Clone(rows), func(r T) bool { return !keep(r) })
 }
 
-// seal stores states as the result of an earlier round. buckets is the number of buckets of that
-// round.
+// seal stores states as the result of an earlier round. The parameter buckets is the number of
+// buckets of that round.
 func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows ...schema.URLRecord) *manifest.Sealed {
 	t.Helper()
 	s := &manifest.Sealed{Crawl: crawl, Round: round}
@@ -119,7 +119,7 @@ func seal(t testing.TB, b store.Bucket, crawl string, round, buckets int, rows .
 	return s
 }
 
-// run runs all buckets of a world and reads their output.
+// run executes the tasks of all buckets of a world and reads their output.
 func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest.Sealed) (urls []schema.URLRecord, skips []schema.Skip, results []*manifest.Result) {
 	t.Helper()
 	w.buckets = max(w.buckets, 1)
@@ -509,7 +509,7 @@ func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	const day = 24 * 60 * 60 * 1000
-	const start = 1000 * day // time of the first visit; the visit before was 100 days earlier
+	const start = 1000 * day // time of the first visit; the previous visit was 100 days earlier
 	const url = "http://a.example/page"
 	type visit struct {
 		digest   string

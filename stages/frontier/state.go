@@ -135,7 +135,7 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 func content(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:
-		// The headers of a 304 replace the stored ones (RFC 9111, 3.2).
+		// The headers of a 304 replace the stored headers (RFC 9111, 3.2).
 		r.ETag, r.LastModified = cmp.Or(o.ETag, r.ETag), cmp.Or(o.LastModified, r.LastModified)
 	case o.Truncated == schema.TruncatedTime || o.Truncated == schema.TruncatedDisconnect:
 		// The next fetch is unconditional, because the stored content is incomplete.

@@ -1,9 +1,9 @@
 // Package publish joins the results of a round's stages about each page into the published pages,
 // and seals the round.
 //
-// In: a partition's working file pages (merge), and its bucket's duplicates (dedup), inlinks and
-// hosts (rank). Out: the partition's part of the dataset pages, sorted by (url_surtkey, url). Once
-// every stage has its results, publish also makes the seal.
+// A task reads a partition's working file pages (from merge), and its bucket's duplicates (from
+// dedup), inlinks and hosts (from rank). The task writes the partition's part of the dataset pages,
+// sorted by (url_surtkey, url). Once every stage has its results, publish also makes the seal.
 //
 // All inputs are sorted by SURT and URL, so they are joined as streams. Memory holds a batch of
 // rows of each input and the ranks of the bucket's hosts. Pages and seal depend only on committed

@@ -97,7 +97,7 @@ func put[T any](t *testing.T, b store.Bucket, name string, p int, rows []T) mani
 	return tabletest.Write(t, b, name, layout.Working("2026-11", 0, "merge", name, p), rows)
 }
 
-// run runs the tasks of all buckets on the edges, and returns the rows of both files.
+// run executes the tasks of all buckets on the edges, and returns the rows of both files.
 func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})

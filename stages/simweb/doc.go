@@ -1,12 +1,12 @@
 // Package simweb is a synthetic web, with its server, for tests, the demo and
 // benchmarks.
 //
-// In: a Config. Out: a Web, which is a pure function of the Config. The Web computes every host,
-// page, link, duplicate, robots.txt, redirect and fault from (seed, host, page) by hashing.
-// Therefore a web of a billion pages takes no memory, and the same seed gives the same bytes
-// everywhere. A Server serves the Web over HTTP/1.1, selects the host by the Host header, and logs
-// the requests. Package faults is the table of the mistakes that the server makes. Package truth
-// computes the result of a correct crawl.
+// The function New makes a Web from a Config. A Web is a pure function of its Config. The Web
+// computes every host, page, link, duplicate, robots.txt, redirect and fault from (seed, host,
+// page) by hashing. Therefore a web of a billion pages takes no memory, and the same seed gives the
+// same bytes everywhere. A Server serves the Web over HTTP/1.1, selects the host by the Host
+// header, and logs the requests. Package faults is the table of the mistakes that the server makes.
+// Package truth computes the result of a correct crawl.
 //
 // # Hosts and pages
 //

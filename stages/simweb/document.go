@@ -147,7 +147,7 @@ func (a *author) meta(name, content string) {
 }
 
 // headLinks writes the link elements. Only pages of the graph declare a canonical URL. The landing
-// page of a redirect declares none, because no link may name it.
+// page of a redirect declares no canonical URL, because no link may name it.
 func (a *author) headLinks(src source, path string, k key) {
 	w := a.w
 	if a.refresh != nil {

@@ -124,7 +124,8 @@ func (w *Web) path(host, page int) string {
 	return "/caf%C3%A9/" + slug() + ".html"
 }
 
-// pageOf returns the page with the given path. ok is false if the host has no page with the path.
+// pageOf returns the page with the given path. The result ok is false if the host has no page with
+// the path.
 func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 	if path == "/" {
 		return 0, true

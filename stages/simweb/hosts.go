@@ -113,7 +113,7 @@ func (w *Web) sibling(i int) int {
 	return i
 }
 
-// stranger returns a host of another domain. ok is false if there is no other domain.
+// stranger returns a host of another domain. The result ok is false if there is no other domain.
 func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	n := w.cfg.Hosts
 	for off, try := k.below(n), 0; try < min(n, 2*domainBlock); try++ {
@@ -141,8 +141,8 @@ func (w *Web) Pages(i int) int {
 func (w *Web) hostKey(i int) key          { return w.root.named("host").at(i) }
 func (w *Web) pageKey(host, page int) key { return w.hostKey(host).at(page) }
 
-// Locate returns the host and path of a canonical URL. ok is false if the URL's host is not in the
-// web.
+// Locate returns the host and path of a canonical URL. The result ok is false if the URL's host is
+// not in the web.
 func (w *Web) Locate(url string) (host int, path string, ok bool) {
 	rest, found := strings.CutPrefix(url, "http://")
 	i := strings.IndexByte(rest, '/')

@@ -26,8 +26,8 @@ func (r *Response) Redirects() bool {
 	return r.Location != "" || r.Fault != nil && r.Fault.Redirect != nil
 }
 
-// faultPath returns the path of a fault. landingPath returns the path of the page to which that
-// fault leads.
+// faultPath returns the path of a fault. The function landingPath returns the path of the page to
+// which that fault leads.
 func faultPath(name string, num int) string { return "/fault/" + name + "/" + strconv.Itoa(num) }
 
 func landingPath(name string, num int) string { return "/land/" + name + "/" + strconv.Itoa(num) }

@@ -14,8 +14,8 @@ const (
 	RobotsAllow       RobotsProfile = iota // a file that denies nothing
 	RobotsNone                             // no file; the response is 404
 	RobotsRules                            // a file that denies groups of pages by prefix, wildcard and end anchor, with an exception
-	RobotsDelay                            // a file like that of RobotsRules, with a Crawl-delay
-	RobotsMoved                            // a file like that of RobotsRules, behind a redirect
+	RobotsDelay                            // a file like the file of RobotsRules, with a Crawl-delay
+	RobotsMoved                            // a file like the file of RobotsRules, behind a redirect
 	RobotsOdd                              // a file with a byte order mark, CRLF, meaningless lines and a group for another agent
 	RobotsDenyAll                          // a file with Disallow: /
 	RobotsUnreachable                      // no file; the response is always 503

@@ -37,7 +37,7 @@ func serve(t testing.TB, w *Web, log *Log) (addr string) {
 }
 
 // rawGet requests a URL on a new connection. It returns all bytes until the connection ends or is
-// silent for patience.
+// silent for the time patience.
 func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]byte, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -32,7 +32,7 @@ func newWeb(t testing.TB, change func(*Config)) *Web {
 	return w
 }
 
-// eachPage calls f with all pages of the graph.
+// eachPage calls the function f with all pages of the graph.
 func eachPage(w *Web, f func(host, page int)) {
 	for h := range w.Hosts() {
 		for p := range w.Pages(h) {

@@ -1,8 +1,8 @@
 // Package guard decides whether the fetcher may open a connection to an address.
 //
-// In: the address and port that the fetcher is about to dial, after each DNS lookup and each
-// redirect. Out: nil, or ErrAddressBlocked with the reason and the setting that would allow the
-// connection.
+// The guard takes the address and port that the fetcher is about to dial, after each DNS lookup and
+// each redirect. It returns nil, or ErrAddressBlocked with the reason and the setting that would
+// allow the connection.
 //
 // Unless the config allows private networks, only globally routable unicast addresses
 // pass: no loopback, private, link-local, carrier-grade NAT, multicast, documentation,
@@ -47,7 +47,7 @@ func New(allowPrivate bool) *Guard {
 		return &Guard{}
 	}
 	return &Guard{addresses: ssrf.New(
-		ssrf.WithAnyPort(), // the library can only list allowed ports, so CheckPort refuses the bad ones
+		ssrf.WithAnyPort(), // the library can only list allowed ports, so CheckPort refuses the bad ports
 		ssrf.WithDeniedV4Prefixes(azureWire),
 	)}
 }

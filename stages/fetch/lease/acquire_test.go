@@ -57,7 +57,8 @@ func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
 	}
 }
 
-// TestOnlyADeathCountsAsOne compares a predecessor that died with one whose lock was removed.
+// TestOnlyADeathCountsAsOne compares a predecessor that died with a predecessor whose lock was
+// removed.
 func TestOnlyADeathCountsAsOne(t *testing.T) {
 	key := layout.Checkpoint("2026-11", 0, 0)
 	for _, died := range []bool{true, false} {

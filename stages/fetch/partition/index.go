@@ -1,8 +1,8 @@
 // Package partition indexes the planned URLs of one fetch task.
 //
-// In: the plan's files of the partition. Out: rows by number, by URL and by host, and the known
-// spellings of URLs that are not planned. Rows are in scratch files. The index takes about 24 bytes
-// of memory per URL. Package partition imports formats packages and polite (bands).
+// The index reads the plan's files of the partition. It finds rows by number, by URL and by host,
+// and the known spellings of URLs that are not planned. Rows are in scratch files. The index takes
+// about 24 bytes of memory per URL. Package partition imports formats packages and polite (bands).
 package partition
 
 import (

@@ -37,7 +37,7 @@ type Config struct {
 // Domain is the politeness of one domain.
 type Domain struct {
 	Class string         // kind of the site, a key of Config.Classes
-	Delay *time.Duration // delay of the domain; overrides that of the class
+	Delay *time.Duration // delay of the domain; overrides the delay of the class
 	Stop  string         // reason why nothing more is fetched from the domain; "" if the domain is not stopped
 	// InFlightPerHost, unless 0, replaces Config.InFlightPerHost.
 	InFlightPerHost int

@@ -87,7 +87,7 @@ func (h *host) moved(i int) { h.index = i }
 type waiter struct {
 	at    time.Time
 	order int64
-	index int // index in the heap; -1 if the waiter is not in it
+	index int // index in the heap; -1 if the waiter is not in the heap
 	host  *host
 	addr  *address
 }

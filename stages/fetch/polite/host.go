@@ -19,8 +19,8 @@ const (
 	newestWeight = 0.2              // weight of the last response in the mean
 )
 
-// guessedService is the expected duration of a host's first request, in seconds. serviceWeight is
-// the weight of each request in the moving mean.
+// guessedService is the expected duration of a host's first request, in seconds. The constant
+// serviceWeight is the weight of each request in the moving mean.
 const (
 	guessedService = 1.5
 	serviceWeight  = 0.2

@@ -32,7 +32,7 @@ type flight struct {
 }
 
 // fly uses grants in virtual time, with at most one per slot at a time, until no grants are left or
-// the time is over. send returns how long a request takes and how it ends.
+// the time is over. The function send returns how long a request takes and how the request ends.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight

@@ -46,7 +46,7 @@ type load struct {
 }
 
 // makespan returns when the last host that answers is done, and the lower bound max(longest host,
-// total work ÷ slots) of the hosts that answer. took and bound are in seconds.
+// total work ÷ slots) of the hosts that answer. The results took and bound are in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service

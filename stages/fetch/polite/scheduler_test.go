@@ -403,7 +403,7 @@ func TestSnapshotKeepsPace(t *testing.T) {
 	grant.Written(clock.now, noAddr)
 	grant.Done(Result{Class: Success})
 	clock.add(4 * time.Second)
-	next(t, s, clock) // b is about to be written
+	next(t, s, clock) // the request to host b is about to be written
 	limited := next(t, s, clock)
 	limited.Written(clock.now, noAddr)
 	limited.Done(Result{Class: RateLimited, RetryAfter: 5 * time.Minute})
@@ -629,8 +629,8 @@ func TestPaceHoldsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestNextWakesForWork runs the scheduler as a task does: one goroutine calls Next, and others call
-// Done.
+// TestNextWakesForWork runs the scheduler as a task does: one goroutine calls Next, and other
+// goroutines call Done.
 func TestNextWakesForWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{Config: testConfig(2*time.Second, 1)})

@@ -1,10 +1,10 @@
 // Package records reads stored WARC records back in batches and processes them on all
 // CPUs.
 //
-// In: documents, each with the places of its records. Out: the same documents in the same order,
-// after the caller's function has worked on them. One range request reads all records that are
-// close together in a file, so a thousand pages take a few requests. Memory holds at most two
-// batches, whatever lengths the records claim.
+// The caller gives documents, each with the places of its records. Package records gives the
+// records to the caller's function for each document, and returns the documents in the same order.
+// One range request reads all records that are close together in a file, so a thousand pages take a
+// few requests. Memory holds at most two batches, whatever lengths the records claim.
 //
 // A missing or damaged record affects only its document; Raw.Err and ErrDamaged report it. If the
 // store fails or a file is missing, reading ends. Package records imports only formats packages.

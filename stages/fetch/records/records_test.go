@@ -59,7 +59,7 @@ func docs(places []Place) iter.Seq2[*Place, error] {
 
 func TestDocumentsComeInTheirOrderWithTheirRecords(t *testing.T) {
 	b, places := archived(t, 3, 700)
-	// The places are not in the order of the files, and some occur twice.
+	// The places are not in the order of the files, and some places occur twice.
 	slices.Reverse(places)
 	places = append(places, places[:50]...)
 	a := NewArchive(b, 1<<20)

@@ -1,10 +1,10 @@
 // Package reparse does the work of a fetch task without sending requests: it reads responses
 // that are stored as WARC and parses them with the current parser.
 //
-// In: the result of the fetch task that stored the responses, or a plan that gives the places of
-// records in an external archive. Out: the same kinds of rows as those of a fetch task. The result
-// depends only on stored data, so a reparse needs no checkpoint, no lease and no epoch. Rows of
-// fetches, requests and robots.txt stay as the fetch task wrote them. A document that cannot be
+// A reparse reads the result of the fetch task that stored the responses, or a plan that gives the
+// places of records in an external archive. It writes the same kinds of rows as a fetch task. The
+// result depends only on stored data, so a reparse needs no checkpoint, no lease and no epoch. Rows
+// of fetches, requests and robots.txt stay as the fetch task wrote them. A document that cannot be
 // read again (noarchive, damage) keeps its rows, which show the older parser_version. Package
 // reparse imports packages stages, formats, wire, records, response and segments.
 package reparse
@@ -48,9 +48,9 @@ const (
 )
 
 // Run reads the stored responses, parses them and returns the result. The result depends only on
-// Run's input, limits, stripParams and parser. limits are the limits of the crawl that fetched.
-// stripParams are the query parameters that are removed from canonical URLs. The error may wrap
-// stages.ErrPermanent or stages.ErrInterrupted.
+// Run's input, limits, stripParams and parser. The parameter limits holds the limits of the crawl
+// that fetched. The parameter stripParams lists the query parameters that are removed from
+// canonical URLs. The error may wrap stages.ErrPermanent or stages.ErrInterrupted.
 func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits, stripParams []string, parser document.Parser) (*manifest.Result, error) {
 	canon, err := urlkey.New(stripParams)
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *run) result() *manifest.Result {
 		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
 		for _, c := range r.in.From.Counts {
 			if c.Name != "pages" && c.Name != "links" {
-				counts[c.Name] = c.N // the source's rows stay, so its count does too
+				counts[c.Name] = c.N // the source's rows stay, so the source's count stays too
 			}
 		}
 	}

@@ -45,7 +45,7 @@ type fetchedAs struct {
 func (d *recorded) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
 // places returns the place of the record with the payload, which the row of pages names. For a
-// revisit, the second place is that of the document's own record, which has the head.
+// revisit, the second place is the place of the document's own record, which has the head.
 func (d *recorded) places() []records.Place {
 	if d.withheld() {
 		return nil

@@ -1,9 +1,10 @@
 // Package robots parses robots.txt and gives verdicts by the Robots Exclusion
 // Protocol (RFC 9309).
 //
-// In: the bytes of a host's /robots.txt, which may be hostile, and the product token of a crawler.
-// Out: for a URL and its spellings, a verdict, the line that decided, and content signals; for the
-// host, the delay of Crawl-delay and Request-rate, and the sitemaps.
+// Package robots takes the bytes of a host's /robots.txt, which may be hostile, and the product
+// token of a crawler. For a URL and its spellings it returns a verdict, the line that decided, and
+// content signals. For the host it returns the delay of Crawl-delay and Request-rate, and the
+// sitemaps.
 //
 // The package promises:
 //   - no input causes a panic, and the time is linear in the length of the file;

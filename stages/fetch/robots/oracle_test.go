@@ -39,7 +39,8 @@ func (m asWritten) HandleUserAgent(line int, value string) {
 	m.RobotsMatcher.HandleUserAgent(line, value[:n])
 }
 
-// differs returns why the port judges a case differently from the C++ parser, or "" if it does not.
+// differs returns why the port judges a case differently from the C++ parser, or "" if the verdicts
+// agree.
 func differs(body, agent, rawURL string) string {
 	if u, err := url.Parse(rawURL); err != nil || u.String() != rawURL {
 		return "it rewrites the URL first"

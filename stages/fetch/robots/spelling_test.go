@@ -31,8 +31,8 @@ func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	return g.Verdict(robots.Every, k.URL, spelling), k.URL
 }
 
-// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. rule is the line of
-// the file that decides, or "" if none does.
+// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. The field rule is
+// the line of the file that decides, or "" if no line decides.
 func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 	const deny = "Disallow: "
 	tests := []struct {

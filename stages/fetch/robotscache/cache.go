@@ -1,12 +1,12 @@
 // Package robotscache holds what a fetch task knows of robots.txt files. A Cache has one entry for
 // each origin (scheme, name and port), with the origin's rules, or why they could not be fetched.
 //
-// In: parsed files and failures, and the rows that earlier attempts recorded. Out: the rules that
-// apply to a URL, and rows for the next attempt. While an origin's robots.txt is being requested,
-// its host is blocked in the scheduler, so the host gets no other request before the Crawl-delay in
-// that file applies. Rules beyond a memory limit are kept in a scratch file. The cache has its own
-// lock. Package robotscache imports packages stages, formats, polite, robots, response and
-// segments.
+// The Cache takes parsed files and failures, and the rows that earlier attempts recorded. It
+// returns the rules that apply to a URL, and rows for the next attempt. While an origin's
+// robots.txt is being requested, its host is blocked in the scheduler, so the host gets no other
+// request before the Crawl-delay in that file applies. Rules beyond a memory limit are kept in a
+// scratch file. The cache has its own lock. Package robotscache imports packages stages, formats,
+// polite, robots, response and segments.
 package robotscache
 
 import (

@@ -91,7 +91,7 @@ func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id
 		Protocols: protocols(x), CipherSuite: cipherSuite(x),
 	}
 	if x.Route == dial.RouteProxy {
-		response.IPAddress = netip.Addr{} // the known address is that of the proxy
+		response.IPAddress = netip.Addr{} // the known address is the address of the proxy
 	}
 	if cp.Truncated == schema.TruncatedUnspecified {
 		// The record holds only the head. If the record named the digest of the missing payload,

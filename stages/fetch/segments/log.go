@@ -1,10 +1,11 @@
 // Package segments is the log of a fetch task: it appends rows and WARC records to
 // segments in scratch space, uploads them, and lists them in a checkpoint.
 //
-// In: records of URLs, requests and robots.txt files, and their exchanges. Out: tables and WARC
-// files in the store. Tables and WARC files become part of the task once a checkpoint lists their
-// segment. A cut ends the current segment between two records, so no record is split between
-// segments. Package segments imports packages stages, formats, wire and response.
+// The log takes records of URLs, requests and robots.txt files, and their exchanges. It writes
+// tables and WARC files to the store. Tables and WARC files become part of the task once a
+// checkpoint lists their segment. The method Cut ends the current segment between two records, so
+// no record is split between segments. Package segments imports packages stages, formats, wire and
+// response.
 //
 // # Where payloads are stored
 //
@@ -191,8 +192,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the number of URLs and bytes of the current segment. waiting is the number of bytes
-// of all segments that are not uploaded, including the current one.
+// Size returns the number of URLs and bytes of the current segment. The result waiting is the
+// number of bytes of all segments that are not uploaded, including the current one.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

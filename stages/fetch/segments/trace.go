@@ -29,9 +29,9 @@ const followsKey = "crawlbatch-follows"
 // maxInfo bounds the warcinfo record that Follows reads, in bytes.
 const maxInfo = 64 << 10
 
-// Follows returns the position of the checkpoint that a segment file or WARC file follows. ok is
-// false for files that name no checkpoint, such as CDXJ indexes and files of formats 1 and 2. The
-// error comes from the store or wraps table.ErrCorrupt.
+// Follows returns the position of the checkpoint that a segment file or WARC file follows. The
+// result ok is false for files that name no checkpoint, such as CDXJ indexes and files of formats 1
+// and 2. The error comes from the store or wraps table.ErrCorrupt.
 func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	switch {
 	case strings.HasSuffix(key, ".parquet"):

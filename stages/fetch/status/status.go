@@ -1,9 +1,9 @@
 // Package status describes for people what a fetch task does: which hosts it waits for and
 // why, and which requests failed last.
 //
-// In: the state of the scheduler's hosts and the failures of requests. Out: the activity, which
-// progress displays and checkpoints show. No decision of the program depends on the activity.
-// Package status imports packages stages, formats and polite.
+// The package reads the state of the scheduler's hosts and the failures of requests. It returns the
+// activity, which progress displays and checkpoints show. No decision of the program depends on the
+// activity. Package status imports packages stages, formats and polite.
 package status
 
 import (
@@ -94,8 +94,8 @@ func Why(w polite.Wait) string {
 	return every(w) + ", the next"
 }
 
-// How describes how a request failed, as a verb phrase after "a page" or "robots.txt". status is 0
-// if the response was not complete.
+// How describes how a request failed, as a verb phrase after "a page" or "robots.txt". The
+// parameter status is 0 if the response was not complete.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:

@@ -166,7 +166,8 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// The client notices that an idle connection was closed before it writes to it.
+// Before the client writes to an idle connection, the client notices that the connection was
+// closed.
 func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 	closed := make(chan struct{})
 	addr := rawServer(t, func(c net.Conn, r *bufio.Reader, nth int) {

@@ -1,12 +1,12 @@
 // Package wire makes HTTP/1.1 requests and keeps the responses as they were on the
 // wire.
 //
-// In: one Request (method, URL, header fields) and a context. Out: one Exchange. It holds the bytes
-// sent, the response head and body exactly as received (including chunk framing), their meaning
-// (status, header, payload, decoded body, digest), the connection (address, TLS, timings), the
-// malformed parts that were salvaged (Warnings), and whether bytes are missing (Truncated). Package
-// wire does not follow redirects or keep cookies. It sends a request again only if a kept
-// connection ends before the server responds.
+// A Client takes one Request (method, URL, header fields) and a context, and returns one Exchange.
+// The Exchange holds the bytes sent, the response head and body exactly as received (including
+// chunk framing), their meaning (status, header, payload, decoded body, digest), the connection
+// (address, TLS, timings), the malformed parts that were salvaged (Warnings), and whether bytes are
+// missing (Truncated). Package wire does not follow redirects or keep cookies. It sends a request
+// again only if a kept connection ends before the server responds.
 //
 // # Promises
 //

@@ -36,8 +36,8 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The speed of a body that has waited for memory is measured over all its bytes, not only the first
-// ones.
+// The speed of a body that has waited for memory is measured over all its bytes, not only over the
+// first bytes.
 func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	const blocks, block = 64, 64 << 10
 	text := wiretest.Noise(block)
@@ -71,7 +71,8 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The client cuts only as many bodies as are needed, and not one body for each body that waits.
+// The client stops reading only as many slow bodies as needed, not one body for each body that
+// waits.
 func TestOneBodyIsCutAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(10 << 20)
@@ -107,7 +108,7 @@ func TestOneBodyIsCutAtATime(t *testing.T) {
 	})
 }
 
-// A body that was cut is incomplete, whatever its framing says.
+// A body that the client stopped reading is incomplete, whatever its framing says.
 func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 	text := wiretest.Noise(300 << 10)
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// memoryClient returns a client of a server that sends payload(path).
+// memoryClient returns a client of a server that answers each request by the function serve.
 func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string)) *Client {
 	t.Helper()
 	c, err := New(Config{
@@ -36,7 +36,7 @@ func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string
 }
 
 // All bodies share a bounded memory. An exchange that finds no memory waits until another exchange
-// releases some, and gives up at its own time limit.
+// releases memory, and gives up at its own time limit.
 func TestBodiesShareABoundedMemory(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	for _, coding := range []string{"identity", "gzip"} {
@@ -105,7 +105,7 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	})
 }
 
-// Slow bodies that hold all the memory are cut, so that other bodies get memory.
+// The client stops reading slow bodies that hold all the memory, so that other bodies get memory.
 func TestSlowBodiesMakeWay(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {

@@ -18,9 +18,9 @@ type Limits struct {
 
 // Replay reads the response to a GET again from its stored bytes: those that RawParts returns and a
 // WARC record holds. It accepts the malformed responses that Do accepts. With the same limits,
-// Status, Header, Payload, PayloadDigest and Body equal those of the stored exchange. Truncated may
-// differ, because the bytes do not show how the connection ended. The exchange is never nil, and
-// the caller releases it. The error says why the bytes are not a response.
+// Status, Header, Payload, PayloadDigest and Body equal the fields of the stored exchange.
+// Truncated may differ, because the bytes do not show how the connection ended. The exchange is
+// never nil, and the caller releases it. The error says why the bytes are not a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()

@@ -1,9 +1,9 @@
 // Package faults is the table of the mistakes that the servers of the synthetic web make.
 //
-// In: the page behind a fault and, for faults on the wire, a connection. Out: the altered page, a
-// redirect, or the bytes on the connection. For each fault the table also gives the outcome that a
-// correct crawler records. Package faults does not depend on a web, because package simweb gives
-// each fault its URL and its page.
+// A fault takes the page behind it and, for faults on the wire, a connection. The fault returns the
+// altered page or a redirect, or writes bytes to the connection. For each fault the table also
+// gives the outcome that a correct crawler records. Package faults does not depend on a web,
+// because package simweb gives each fault its URL and its page.
 //
 // Package faults imports only the schema of outcomes and codecs.
 package faults

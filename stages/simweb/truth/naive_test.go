@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// naive is a short crawler over net/http, net/url and x/net/html. naive shares no code with Truth.
-// Tests compare the results of naive and Truth.
+// naive is a short crawler over net/http, net/url and x/net/html. The crawler shares no code with
+// Truth. Tests compare the results of both.
 type naive struct {
 	t      *testing.T
 	client *http.Client
@@ -93,8 +93,8 @@ func domainOf(u string) string {
 	return d
 }
 
-// allowed requests the robots.txt of a URL's host and returns the verdict on the URL. ok is false
-// if the robots.txt is unreachable.
+// allowed requests the robots.txt of a URL's host and returns the verdict on the URL. The result ok
+// is false if the robots.txt is unreachable.
 func (n *naive) allowed(u string) (allowed bool, rule string, ok bool) {
 	host := hostOf(u)
 	verdict, asked := n.robots[host]

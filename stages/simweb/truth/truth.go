@@ -1,9 +1,9 @@
 // Package truth computes the correct result of a crawl of a synthetic web.
 //
-// In: a simweb.Web and a Config. Out: a Truth, which has the rows of every round by the rules
-// below. Package truth computes the rows from the knowledge of the generator. It fetches and parses
-// nothing and uses no code of the crawler's stages. CheckLog finds requests in a server's log that
-// no polite crawler sends.
+// The function Of takes a simweb.Web and a Config. It returns a Truth, which has the rows of every
+// round by the rules below. Package truth computes the rows from the knowledge of the generator. It
+// fetches and parses nothing and uses no code of the crawler's stages. CheckLog finds requests in a
+// server's log that no polite crawler sends.
 //
 // # The rules of a crawl
 //

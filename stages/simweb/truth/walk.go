@@ -124,8 +124,8 @@ func (c *crawl) frontier(r *Round, targets map[string]found) error {
 	return nil
 }
 
-// fetch follows a planned URL to its outcome. unanswered is a redirect hop that was not requested
-// or that got no response.
+// fetch follows a planned URL to its outcome. The result unanswered is a redirect hop that was not
+// requested or that got no response.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {

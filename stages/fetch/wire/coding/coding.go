@@ -1,8 +1,9 @@
 // Package coding undoes the content codings of a response within limits.
 //
-// In: a Response as package http1 read it. Out: Decoded, the body with gzip, deflate, br and zstd
-// undone, and warnings on the Response. Decode undoes one coding after the other and bounds each
-// output, so a decompression bomb gains nothing by nesting. Bytes from the web never cause a panic.
+// Decode takes a Response that package http1 has read. It makes a Decoded, the body with gzip,
+// deflate, br and zstd undone, and adds warnings to the Response. Decode undoes one coding after
+// the other and bounds each output, so a decompression bomb gains nothing by nesting. Bytes from
+// the web never cause a panic.
 //
 // Package coding imports the decoders of github.com/klauspost/compress and
 // github.com/andybalholm/brotli, and packages http1 and buffers.

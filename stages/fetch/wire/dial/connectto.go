@@ -58,8 +58,8 @@ func connectPort(s string) (uint16, error) {
 	return uint16(p), nil
 }
 
-// Match returns the destination of a request for host:port by this rule. ok reports whether the
-// rule applies. The caller passes host in lower case, IPv6 without brackets.
+// Match returns the destination of a request for host:port by this rule. The result ok reports
+// whether the rule applies. The caller passes host in lower case, IPv6 without brackets.
 func (r ConnectTo) Match(host string, port uint16) (toHost string, toPort uint16, ok bool) {
 	if r.Host != "" && r.Host != host || r.Port != 0 && r.Port != port {
 		return host, port, false

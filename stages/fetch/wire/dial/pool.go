@@ -9,7 +9,8 @@ import (
 )
 
 // Pool keeps idle connections. Take returns the newest connection of an origin. Put closes the
-// oldest connection of all origins if there are too many. Any number of goroutines may use a Pool.
+// oldest connection of all origins if there are too many connections. Any number of goroutines may
+// use a Pool.
 type Pool struct {
 	max, perHost int
 	now          func() time.Time

@@ -1,9 +1,9 @@
 // Package dns looks up the addresses of hosts and caches the answers.
 //
-// In: a fully qualified host name. Out: an Answer or an error. The name servers are those of the
-// system, or given servers. IsNotFound distinguishes a name that does not exist from a failed
-// look-up. The Cache keeps answers for their TTL, within bounds. Concurrent callers with the same
-// name share one look-up.
+// A Resolver takes a fully qualified host name, and returns an Answer or an error. The name servers
+// are those of the system, or given servers. IsNotFound distinguishes a name that does not exist
+// from a failed look-up. The Cache keeps answers for their TTL, within bounds. Concurrent callers
+// with the same name share one look-up.
 //
 // Package dns imports the standard library and golang.org/x/net/dns/dnsmessage.
 package dns
@@ -68,7 +68,7 @@ type entry struct {
 	expires time.Time
 }
 
-// NewCache returns an empty cache of r's answers. now is the clock that measures TTLs.
+// NewCache returns an empty cache of r's answers. The function now is the clock that measures TTLs.
 func NewCache(r Resolver, now func() time.Time) *Cache {
 	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
 }

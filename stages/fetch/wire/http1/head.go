@@ -213,7 +213,7 @@ func otherProtocol(b []byte) string {
 	return ""
 }
 
-// knownField reports whether a name is that of a known header field. Text that has a colon by
+// knownField reports whether a known header field has the given name. Text that has a colon by
 // chance does not begin with a known name.
 func knownField(name string) bool {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {

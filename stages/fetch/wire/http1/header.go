@@ -22,7 +22,7 @@ func (h Header) Get(name string) string {
 	return v
 }
 
-// Lookup is like Get, but also reports whether the field exists.
+// Lookup returns the same value as Get, and reports whether the field exists.
 func (h Header) Lookup(name string) (string, bool) {
 	for v := range h.Values(name) {
 		return v, true
