@@ -31,7 +31,7 @@ type attempt struct {
 	inputs  *manifest.Checked // opens what earlier attempts and the previous round wrote
 	disk    *segments.Disk
 	one     serialMode
-	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil if nothing
+	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil if the attempt does not wait
 
 	began    time.Time
 	elapsed  time.Duration // time of the window that earlier attempts used
@@ -236,7 +236,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit swaps in a checkpoint that lists segment g or has another change.
+// commit swaps in a checkpoint. If g is not nil, the checkpoint lists the segment g. If set is not
+// nil, the function set changes the checkpoint.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return patiently(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)

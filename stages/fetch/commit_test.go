@@ -34,7 +34,8 @@ func (l *lab) checkpointOf() *manifest.Checkpoint {
 	return &cp
 }
 
-// apart hides the locks of a directory store, as in a store that several machines share.
+// apart is a bucket that hides the locks of a directory store, as in a store that several machines
+// share.
 type apart struct{ store.Bucket }
 
 func TestOfTwoAttemptsOnOnePartitionOneFetches(t *testing.T) {
@@ -520,8 +521,8 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// late hides a checkpoint from the first read, as if the process had been paused after a read
-// before the checkpoint existed.
+// late is a bucket that hides a checkpoint from the first read, as if the process had been paused
+// after a read before the checkpoint existed.
 type late struct {
 	store.Bucket
 	key    string

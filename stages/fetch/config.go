@@ -31,7 +31,7 @@ type Config struct {
 	Proxy        string
 	ProxyFilters bool // whether the proxy itself refuses private addresses
 
-	Resolvers []string // name servers, as ADDRESS[:PORT], instead of the system's; they are asked in order until one answers
+	Resolvers []string // name servers, as ADDRESS[:PORT], instead of the system's; the servers are asked in order until one server answers
 	ConnectTo []string // rules HOST:PORT:ADDR:PORT that send connections to another address
 	// PaceConnectTo applies the delay of an address to targets of ConnectTo too.
 	PaceConnectTo bool

@@ -173,8 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket whose n-th write and all later writes fail. If takes is set, the n-th write
-// takes effect although it fails.
+// mute is a bucket whose n-th write and all later writes fail. If the field takes is set, the n-th
+// write takes effect although the write fails.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex

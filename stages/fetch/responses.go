@@ -94,8 +94,8 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// noRoomPause is the shortest pause before a document for which there was no memory is requested
-// again. The longest pause is twice as long.
+// If there was no memory for a document, the document is requested again after noRoomPause or
+// later. The longest pause is twice as long.
 const noRoomPause = 30 * time.Second
 
 // conditions returns the header fields that ask for a document only if it has changed.

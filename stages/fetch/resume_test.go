@@ -101,8 +101,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failing is a bucket that cannot open objects whose keys contain a given text. Before each
-// failure, failing calls the function before.
+// failing is a bucket that cannot open objects whose keys contain a given text. The bucket calls
+// the function before ahead of each failure.
 type failing struct {
 	store.Bucket
 	at     string

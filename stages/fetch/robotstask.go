@@ -25,14 +25,14 @@ type robotsTask struct {
 	id      int64 // ID of the task's items; negative
 	entry   *robotscache.Entry
 	next    string // URL to request next: the origin's robots.txt or a redirect's target
-	nextAt  string // host of the URL next
+	nextAt  string // host of the URL in the field next
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts
 	record  segments.Record    // requests and captures of the task that are not recorded yet
 	answer  robotscache.Record // record of the last response
 
-	// The fetcher's mutex guards kept and due.
+	// The fetcher's mutex guards the fields kept and due.
 	kept *manifest.OriginRetry // state of the task in a checkpoint; nil if no checkpoint holds it
 	due  time.Time             // when the task's next try is due
 }
@@ -98,7 +98,8 @@ func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
 	}
 }
 
-// passOn ends a grant whose response was a redirect, and gives item, the next request, to host.
+// passOn ends a grant whose response was a redirect, and puts the next request (item) into the
+// queue of the host.
 func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
 	if host == g.Host {

@@ -13,8 +13,8 @@ import (
 
 // These tests suspend the machine or set its wall clock. The monotonic clock notices neither.
 
-// swaps notes when the checkpoint was last swapped. Before the attempt gets the answer to a swap,
-// swaps can call a function that pauses the machine.
+// swaps is a bucket that notes when the checkpoint was last swapped. Before the attempt gets the
+// answer to a swap, the bucket can call a function that pauses the machine.
 type swaps struct {
 	store.Bucket
 	last  atomic.Int64 // time of the last swap in UTC, in nanoseconds

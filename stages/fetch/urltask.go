@@ -20,7 +20,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// urlTask is a planned URL on its way to its outcome. Only the holder of its grant uses it.
+// urlTask is a planned URL on its way to its outcome. Only the goroutine with the grant for the URL
+// task uses the URL task.
 type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
@@ -37,7 +38,7 @@ type urlTask struct {
 	// response arrive. The goroutine of the exchange sets this field before send returns.
 	detected string
 
-	// The fetcher's mutex guards due and kept.
+	// The fetcher's mutex guards the fields due and kept.
 	due  time.Time          // time of the task's next try; zero means as soon as its host is due
 	kept *manifest.URLRetry // state of the task in a checkpoint; nil if no checkpoint holds it
 

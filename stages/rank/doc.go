@@ -9,8 +9,8 @@
 // Targets are streamed in order, so memory holds the sources of one target (bounded) and the host
 // graph. The graph takes 12 bytes per edge, and 16 bytes plus the name per host. Every task
 // computes the PageRank of the whole host graph and writes only its own hosts, so no task waits for
-// another. The host graph is much smaller than the link graph. Sums run in host order, whatever the
-// parallelism, so that the same inputs give the same bytes.
+// another. The host graph is much smaller than the link graph. Ranks are summed in the order of
+// hosts, whatever the parallelism, so that the same inputs give the same bytes.
 //
 // Package rank imports stages and formats packages.
 package rank

@@ -10,7 +10,7 @@ import (
 // A busy server may read a request long after the request arrived. A crawler's pace is judged by
 // the time of arrival. If the system supports it, the kernel records that time (arrival_linux.go).
 
-// arrivals is a connection that knows when the bytes that were last read from it arrived.
+// arrivals is a connection that knows when the bytes of its last read arrived.
 type arrivals interface {
 	// Arrived returns the zero time if the kernel did not record the time.
 	Arrived() time.Time

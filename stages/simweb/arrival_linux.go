@@ -49,11 +49,11 @@ func (l stampedListener) Accept() (net.Conn, error) {
 	return &stampedConn{TCPConn: tcp, raw: raw}, nil
 }
 
-// stampedConn is a TCP connection that knows when the bytes that were last read arrived.
+// stampedConn is a TCP connection that knows when the bytes of its last read arrived.
 type stampedConn struct {
 	*net.TCPConn
 	raw     syscall.RawConn
-	arrived atomic.Int64 // Unix time in nanoseconds; 0 if the kernel did not record it
+	arrived atomic.Int64 // Unix time in nanoseconds; 0 if the kernel did not record the time
 }
 
 // Arrived implements arrivals.

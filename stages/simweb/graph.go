@@ -15,8 +15,8 @@ const (
 	roleShort             // the page has its own text, with fewer than 50 words
 	roleExact             // the page has the text of another page
 	roleNear              // the page has the text of another page, with a few words changed
-	roleChain             // the page has the text of the page before it, with a few words changed
-	roleFault             // the page is a fault
+	roleChain             // the page has the text of the previous page, with a few words changed
+	roleFault             // the page has a fault
 )
 
 // Chains of near copies have fixed places. In each block of chainBlock pages, a chain has chainLen

@@ -37,8 +37,8 @@ func (w *Web) Config() Config { return w.cfg }
 // Hosts returns the number of hosts.
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
-// Each domainBlock consecutive hosts share domains by one of these patterns. For each host, a
-// pattern has the index of the first host of the same domain.
+// The hosts form blocks of domainBlock consecutive hosts. The hosts of a block share domains by one
+// of these patterns. For each host, a pattern has the index of the first host of the same domain.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{
@@ -54,8 +54,8 @@ func (w *Web) domainOf(i int) int {
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// private reports whether the name of host i is below the private suffix. One in five hosts that
-// are alone in their domain are private.
+// private reports whether the name of host i is below the private suffix. Of the hosts that are
+// alone in their domain, one in five has such a name.
 func (w *Web) private(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
@@ -124,7 +124,8 @@ func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	return 0, false
 }
 
-// Each sizeBlock consecutive hosts share sizeBlock × PagesPerHost pages by Zipf's law.
+// The hosts form blocks of sizeBlock consecutive hosts. The hosts of a block share sizeBlock ×
+// PagesPerHost pages by Zipf's law.
 const sizeBlock = 64
 
 func zipf(rank int) float64 { return math.Pow(float64(rank), -0.7) }

@@ -12,7 +12,7 @@ import (
 // Entry is a request as the server saw it.
 type Entry struct {
 	Time      time.Time `json:"time"` // time of arrival of the request; if unknown, when its head had been read
-	Host      string    `json:"host"` // host in lower case, with the port unless it is 80
+	Host      string    `json:"host"` // host in lower case, with the port unless the port is 80
 	Path      string    `json:"path"` // path and query, unchanged
 	UserAgent string    `json:"user_agent"`
 	Status    int       `json:"status"` // status of the response; 0 if no response was sent

@@ -13,7 +13,7 @@ type Response struct {
 	Status   int
 	MIME     string
 	Location string    // Location of a redirect, unchanged
-	Target   string    // URL to which Location leads; "" if it cannot be crawled
+	Target   string    // URL to which Location leads; "" if this URL cannot be crawled
 	Document *Document // HTML page, or nil
 	Body     []byte
 	MainEnd  int           // end of a page's main part, as an offset in Body

@@ -6,7 +6,8 @@ type source struct {
 	variant    string
 	short      bool
 
-	// steps is the number of edits of a near copy. Keys that are derived from family choose the edits.
+	// steps is the number of edits of a near copy. Keys that are derived from the key family choose
+	// the edits.
 	steps  int
 	family key
 }

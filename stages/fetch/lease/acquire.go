@@ -229,7 +229,8 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	return before, nil
 }
 
-// deadly is the number of attempts that must die at a URL or robots.txt before it is quarantined.
+// deadly is the number of attempts that must die at a URL or robots.txt before the URL or
+// robots.txt is quarantined.
 const deadly = 3
 
 // countDeath adds to the list suspects that an attempt died while the attempt tried the URL or

@@ -5,7 +5,7 @@ import "time"
 // Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
 	Window   time.Duration // period whose requests count
-	Requests int           // least number of requests in the window for which the share of failures counts
+	Requests int           // the share of failures counts only with at least this number of requests in the window
 	InARow   int           // number of failures in a row that suspend the host, however long they took
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe

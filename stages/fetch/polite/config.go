@@ -116,7 +116,7 @@ func checkDelay(field string, d time.Duration) error {
 type terms struct {
 	delay    time.Duration
 	inFlight int
-	stop     string // why the host's domain is stopped; "" if it is not
+	stop     string // why the host's domain is stopped; "" if the domain is not stopped
 }
 
 // of collects the settings of a host, whatever the host's port. A stopped domain stops its

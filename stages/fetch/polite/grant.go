@@ -27,13 +27,13 @@ type Grant struct {
 	Item   Item
 	Kind   Kind
 	Reason string        // why the domain is stopped; "" unless Kind is Stopped
-	Due    time.Time     // when the host became due; it has waited for a slot since then
+	Due    time.Time     // when the host became due; the host has waited for a slot since then
 	Delay  time.Duration // delay in force for this request
 
 	s        *Scheduler
 	h        *host
 	given    time.Time
-	at       time.Time // when the request was written; zero if it was not
+	at       time.Time // when the request was written; zero if the request was not written
 	doubtful bool
 	done     bool
 }

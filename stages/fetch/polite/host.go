@@ -44,11 +44,11 @@ type host struct {
 	blocked bool // whether only urgent items get grants
 
 	base       time.Duration // configured delay
-	stop       string        // why the host's domain is stopped in the config; "" if it is not
+	stop       string        // why the host's domain is stopped in the config; "" if the domain is not stopped
 	allowed    int           // configured limit of requests in flight
 	crawlDelay time.Duration
 	stored     time.Duration // delay that an earlier attempt stored; zero once a newer config replaces it
-	raised     time.Duration // delay raised by 429 and 503; 0 if it was not raised
+	raised     time.Duration // delay raised by 429 and 503; 0 if no response raised the delay
 	slowed     time.Duration // delay of a slow host; 0 if the host is not slow
 	limited    int           // number of 429 and 503 in a row
 	calm       int           // number of other responses in a row since the delay was raised
@@ -58,7 +58,7 @@ type host struct {
 	putOff    Reason    // why notBefore is set
 	paced     time.Time // start of the delay: the last request or failed connection; zero if there was none
 	written   time.Time // when the last request was written; zero if there was none
-	service   float64   // mean time from a grant to its Done, in seconds
+	service   float64   // mean time from a grant to the call of Done, in seconds
 	response  float64   // mean time from a request to the end of its response, in seconds; 0 if there was none
 	recent    float64   // the smaller of the field response and the time of the last response, so that one slow response does not make the host slow
 	silent    int       // number of requests in a row without a response
@@ -71,7 +71,7 @@ type host struct {
 	drain Kind // Fetch, or the kind of grants that the host's items get without a request
 	place place
 	band  Band    // band of the host's next row
-	queue *byWork // lane that holds the host while it is ready
+	queue *byWork // lane that holds the host while the host is ready
 	index int     // index in queue or in the heap of the host's address
 	work  float64 // predicted work when the host entered its heap, in seconds
 	wait  waiter

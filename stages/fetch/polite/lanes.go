@@ -85,7 +85,7 @@ func (s *Scheduler) enqueue(h *host) {
 	}
 	l := &s.lanes[s.laneOf(h)]
 	if len(l.hosts) == 0 {
-		l.paid = max(l.paid, s.paid) // a lane gets no extra share for the time in which it was empty
+		l.paid = max(l.paid, s.paid) // a lane gets no extra share for the time in which the lane was empty
 	}
 	h.queue = &l.hosts
 	heap.Push(h.queue, h)

@@ -54,7 +54,7 @@ type Scheduler struct {
 	grants    int // number of open grants
 	left      int // number of items in queues
 	closed    bool
-	sent      bool               // whether this attempt or an earlier one wrote a request
+	sent      bool               // whether this attempt or an earlier attempt wrote a request
 	closesAt  time.Time          // when Close will be called; zero if unknown
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero if neither was
 	wholly    bool               // whether HoldAll was called

@@ -48,7 +48,7 @@ type Standing struct {
 	// the time that all items take with all slots busy, whichever is longer. Rest does not exceed
 	// the end of the window.
 	Rest    time.Duration
-	Slowest Wait      // host with the longest Rest, even if it does not wait; its Host is "" if no host is left
+	Slowest Wait      // host with the longest Rest, even if this host does not wait; Slowest.Host is "" if no host is left
 	Closes  time.Time // end of the window; zero if unknown
 }
 

@@ -43,7 +43,7 @@ type Input struct {
 // Counts in the result of a reparse, in addition to those of a fetch task.
 const (
 	CountReparsed = "reparse.pages"    // number of documents that were parsed again
-	CountWithheld = "reparse.withheld" // number of documents with noarchive; they have no copy, so they keep their rows
+	CountWithheld = "reparse.withheld" // number of documents with noarchive; such documents have no copy, so they keep their rows
 	CountDamaged  = "reparse.damaged"  // number of documents that cannot be read or parsed again, so they keep their rows
 )
 

@@ -70,11 +70,11 @@ type Sender struct {
 type Sent struct {
 	Exchange   *wire.Exchange // never nil
 	Err        error
-	At         time.Time // when the request was written; zero if it was not
+	At         time.Time // when the request was written; zero if the request was not written
 	Row        schema.Request
 	RetryAfter time.Duration     // Retry-After of the response; 0 if there is none
 	RetryMS    *int64            // RetryAfter in milliseconds, for the row; nil if there is none
-	Redirect   string            // canonical target of a redirect; the caller sets it
+	Redirect   string            // canonical target of a redirect; the caller sets this field
 	Known      *segments.Payload // payload that the URL had; nil if no revisit may refer to it
 	condition  bool              // whether the request asked only for a newer payload
 }
@@ -179,7 +179,7 @@ func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked 
 	}
 	addrs, route, looked, err := r.Client.Locate(ctx, url)
 	if err != nil || len(addrs) == 0 {
-		return looked, true // the request will fail for the same reason and report it
+		return looked, true // the request will fail for the same reason, and report the reason
 	}
 	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }

@@ -42,8 +42,8 @@ type Limits struct {
 // Longest returns the larger of both limits.
 func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 
-// Allowance returns the limit for a document with this prefix and detected media type, in bytes. 0
-// means MaxBody.
+// Allowance returns the limit for a document with this prefix and detected media type, in bytes.
+// The result 0 means MaxBody.
 func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
 	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
 		return l.MaxSitemap

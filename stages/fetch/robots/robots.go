@@ -258,7 +258,7 @@ func AllowAll() *Group { return new(Group) }
 // Group holds the rules of a robots.txt for one crawler. It is immutable.
 type Group struct {
 	rules    []rule
-	rfc      []rule // rules in the form that rfcForm makes; nil if they equal the field rules
+	rfc      []rule // rules in the form that rfcForm makes; nil if these rules equal the field rules
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool

@@ -205,7 +205,7 @@ func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 }
 
 // settle unblocks the host once none of its robots.txt files is being requested. The caller holds
-// mu.
+// the mutex mu.
 func (c *Cache) settle(e *Entry) {
 	if c.pending[e.Host]--; c.pending[e.Host] == 0 {
 		delete(c.pending, e.Host)
@@ -213,7 +213,7 @@ func (c *Cache) settle(e *Entry) {
 	}
 }
 
-// know stores the rules of an entry. The caller holds mu.
+// know stores the rules of an entry. The caller holds the mutex mu.
 func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
 	e.state, e.rules, e.until, e.failed = Known, rules, until, Failure{}
 	if d, ok := rules.Delay(); ok {
@@ -222,14 +222,14 @@ func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
 	return c.rules.put(e)
 }
 
-// forget drops an entry's rules and failure. The caller holds mu.
+// forget drops an entry's rules and failure. The caller holds the mutex mu.
 func (c *Cache) forget(e *Entry) {
 	c.rules.drop(e)
 	e.state, e.rules, e.failed = Unknown, nil, Failure{}
 }
 
 // row returns the row from which the next attempt can restore the entry, without the text of the
-// file. The caller holds the cache's mu.
+// file. The caller holds the mutex mu.
 func (e *Entry) row() *schema.RobotsFile {
 	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: e.until.UnixMilli()}
 	if e.state == Failed {

@@ -16,7 +16,7 @@ type lru struct {
 	max    int // limit of the memory for rules, in bytes
 	held   int // memory that rules take now, in bytes
 	recent list.List
-	file   *os.File // scratch file, already unlinked; nil until it is needed
+	file   *os.File // scratch file, already unlinked; nil until the first write
 	end    int64
 	buf    []byte
 }
@@ -26,7 +26,7 @@ type page struct {
 	elem   *list.Element // in lru.recent; nil if the rules are not in memory or take no memory
 	size   int           // memory that the rules take, in bytes
 	offset int64         // offset of the rules in the scratch file
-	length int           // length of the rules in the scratch file; 0 if they are not written yet
+	length int           // length of the rules in the scratch file; 0 if the rules are not written yet
 }
 
 var errDamaged = errors.New("a scratch file is damaged")

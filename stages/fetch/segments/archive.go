@@ -137,7 +137,7 @@ func protocols(x *wire.Exchange) []string {
 	return p
 }
 
-// cipherSuite returns the IANA name of a cipher suite, or "" if it has none.
+// cipherSuite returns the IANA name of a cipher suite, or "" if the suite has no such name.
 func cipherSuite(x *wire.Exchange) string {
 	for _, s := range tls.CipherSuites() {
 		if s.Name == x.TLSCipher {

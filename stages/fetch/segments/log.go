@@ -48,7 +48,7 @@ type Capture struct {
 // URL.
 type Record struct {
 	Row      int64         // number of the planned row of Fetch
-	Fetch    *schema.Fetch // row of the URL with its outcome; nil if the URL has none yet
+	Fetch    *schema.Fetch // row of the URL with its outcome; nil if the URL has no outcome yet
 	Requests []schema.Request
 	Captures []Capture
 	Page     *schema.Page
@@ -148,7 +148,7 @@ func (l *Log) Emit(r *Record) error {
 }
 
 // lose drops the current segment, because one of its files could not be written. The caller holds
-// mu.
+// the mutex mu.
 func (l *Log) lose(err error) error {
 	if l.lost == nil {
 		l.lost = err
@@ -160,7 +160,8 @@ func (l *Log) lose(err error) error {
 	return err
 }
 
-// segment returns the current segment, and begins one if there is none. The caller holds mu.
+// segment returns the current segment, and begins one if there is none. The caller holds the mutex
+// mu.
 func (l *Log) segment() (*Segment, error) {
 	if l.lost != nil {
 		return nil, l.lost
@@ -176,7 +177,7 @@ func (l *Log) segment() (*Segment, error) {
 	return l.cur, nil
 }
 
-// warc returns the WARC file that will hold the next n bytes. The caller holds mu.
+// warc returns the WARC file that will hold the next n bytes. The caller holds the mutex mu.
 func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	if k := len(g.warcs); k > 0 && g.warcs[k-1].offset+n <= maxWARC {
 		return g.warcs[k-1], nil

@@ -344,8 +344,8 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// ScratchError handles an error of a full scratch directory. It makes the error wrap
-// stages.ErrInterrupted and say what to do. It returns other errors unchanged.
+// ScratchError handles an error of a full scratch directory. The returned error wraps
+// stages.ErrInterrupted and says what to do. It returns other errors unchanged.
 func ScratchError(err error, scratch string) error {
 	if !NoRoom(err) {
 		return err

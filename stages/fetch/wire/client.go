@@ -39,7 +39,7 @@ type Config struct {
 	MaxBody int64 // limit in bytes of a payload, and of a decoded body; default 5 MiB
 
 	Guard     *guard.Guard     // default guard.New(false)
-	ConnectTo []dial.ConnectTo // the first rule that matches applies; its target is exempt from the guard
+	ConnectTo []dial.ConnectTo // the first rule that matches applies; the rule's target is exempt from the guard
 	// Proxy is "http://[user:password@]host:port", or "" for no proxy. The client looks up and
 	// checks the host's address and sends that address in CONNECT, even for http. The guard does
 	// not check the proxy's own address. If private networks are allowed, only the proxy looks up

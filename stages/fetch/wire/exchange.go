@@ -25,11 +25,11 @@ type Exchange struct {
 	// RawRequest is the request as written, without credentials for a proxy.
 	RawRequest []byte
 
-	http1.Response // its Payload has at most MaxBody bytes
+	http1.Response // the Payload of the Response has at most MaxBody bytes
 	// PayloadDigest is the SHA-1 of Payload in the form that WARC uses: "sha1:" and 32 characters
 	// of base32. If there was no response, PayloadDigest is empty.
 	PayloadDigest  string
-	coding.Decoded // its Body has at most MaxBody bytes
+	coding.Decoded // the Body of the Decoded has at most MaxBody bytes
 
 	dial.Peer
 	KeptAlive bool // whether the connection was kept for a later exchange

@@ -48,7 +48,7 @@ type share struct {
 	overdrawn bool
 	reached   int64         // largest number of bytes that the share was granted, including overdrawn bytes
 	since     time.Time     // when the share took its first byte
-	waiting   time.Time     // when the share joined the queue; zero if it is not in the queue
+	waiting   time.Time     // when the share joined the queue; zero if the share is not in the queue
 	waited    time.Duration // time that the share spent in the queue earlier
 	cut       func()        // ends the reading of the share's body; nil while the body is not read
 	wasCut    bool
@@ -135,7 +135,7 @@ func (m *memory) leave(w *claim, err error) error {
 		return nil
 	}
 	m.queue = slices.Delete(m.queue, i, i+1)
-	m.serve() // w may have blocked smaller claims after it
+	m.serve() // the claim w may have blocked smaller claims behind w
 	return err
 }
 

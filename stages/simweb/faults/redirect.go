@@ -9,7 +9,7 @@ type Destination uint8
 // order of fetching.
 const (
 	Landing Destination = iota // the landing page on the same host
-	Sibling                    // the landing page on another host of the domain, if there is one
+	Sibling                    // the landing page on another host of the domain, if there is another host
 	Denied                     // a landing page that robots.txt denies on some hosts
 	Away                       // a page of another domain, if there is another domain
 	Outside                    // a host that the web does not have

@@ -143,7 +143,7 @@ type Link struct {
 // Cluster is a set of duplicates.
 type Cluster struct {
 	Representative string
-	Earlier        int // round of the representative; -1 if it is this round
+	Earlier        int // round of the representative; -1 for this round
 	Members        []Member
 }
 

@@ -15,7 +15,7 @@ type Clock struct {
 	stages.SystemClock
 	Step  atomic.Int64 // seconds by which the wall time is ahead
 	base  time.Time    // has a wall and a monotonic reading
-	began time.Time    // time of the bubble's clock at the making of this clock
+	began time.Time    // time of the bubble's clock when this Clock was made
 }
 
 // NewClock makes a clock for use in a synctest bubble. The caller reads base outside the bubble, so

@@ -38,7 +38,7 @@ const (
 	// decode to more than freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
-	// minBody is the least number of bytes that Likely returns for an encoded body.
+	// minBody is the least number of bytes that the function Likely returns for an encoded body.
 	minBody = 64 << 10
 )
 

@@ -28,7 +28,7 @@ const (
 // Config configures a Dialer. Guard, Names and Now are required.
 type Config struct {
 	Guard     *guard.Guard
-	ConnectTo []ConnectTo // the first rule that matches applies; its target is exempt from the guard
+	ConnectTo []ConnectTo // the first rule that matches applies; the rule's target is exempt from the guard
 	Proxy     string      // "http://[user:password@]host:port", or "" for no proxy; the proxy is exempt from the guard
 	// ProxyFilters declares that the proxy itself refuses private addresses. Requests of plain
 	// http then go to the proxy in absolute form, and the proxy looks up the host again.

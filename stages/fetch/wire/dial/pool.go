@@ -91,7 +91,8 @@ func (p *Pool) Close() {
 
 // expire removes expired connections, the oldest first. It stops at the first connection that has
 // not expired, so a connection with a shorter idle time may stay too long. Take therefore checks
-// the time again. The caller holds mu, and closes the returned connections after unlocking mu.
+// the time again. The caller holds the mutex mu, and closes the returned connections after
+// unlocking mu.
 func (p *Pool) expire() (stale []*Conn) {
 	now := p.now()
 	for e := p.order.Front(); e != nil; e = p.order.Front() {
@@ -105,7 +106,7 @@ func (p *Pool) expire() (stale []*Conn) {
 	return stale
 }
 
-// remove deletes c from hosts and order. The caller holds mu.
+// remove deletes c from hosts and order. The caller holds the mutex mu.
 func (p *Pool) remove(c *Conn) {
 	p.order.Remove(c.element)
 	c.element = nil

@@ -144,7 +144,7 @@ func ttl(own time.Duration, err error) time.Duration {
 }
 
 // evict makes room for an entry. It removes expired entries. If that is not enough, it also removes
-// other entries whose look-up has finished. The caller holds mu.
+// other entries whose look-up has finished. The caller holds the mutex mu.
 func (c *Cache) evict(now time.Time) {
 	for host, e := range c.entries {
 		if e.finished() && !now.Before(e.expires) {

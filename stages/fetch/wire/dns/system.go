@@ -189,7 +189,8 @@ func (r *ttlRecorder) note(msg []byte) {
 	}
 }
 
-// least lowers *v to ttl. A ttl of 0 counts as one second, because 0 means unknown in *v.
+// least sets *v to the lower of *v and ttl. A ttl of 0 counts as one second, because 0 means
+// unknown in *v.
 func least(v *uint32, ttl uint32) {
 	ttl = max(ttl, 1)
 	if *v == 0 || ttl < *v {

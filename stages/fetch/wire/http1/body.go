@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// settle is the silence after which a body that may have ended counts as ended. A body may have
-	// ended at the shorter of two Content-Lengths, or at a last chunk without a trailer section.
+	// settle is how long no byte may arrive before a body that may have ended counts as ended. A
+	// body may have ended at the shorter of two Content-Lengths, or at a last chunk without a
+	// trailer section.
 	settle = time.Second
-	// quietBody is the silence after which a body with an invalid Content-Length counts as ended.
-	// Only the connection's end can end a body of unknown length, but the server may keep the
-	// connection open.
+	// quietBody is how long no byte may arrive before a body with an invalid Content-Length counts
+	// as ended. Only the connection's end can end a body of unknown length, but the server may keep
+	// the connection open.
 	quietBody = 5 * time.Second
 	// firstBody is the initial capacity in bytes of a payload of unknown length.
 	firstBody = 64 << 10

@@ -29,7 +29,8 @@ type Reader struct {
 	// payload have been read. Its result tells whether to read the rest of the payload.
 	OnPrefix func() bool
 	// Grow, if not nil, is called before payload and framing together take more than OwnMemory. The
-	// parameter bytes is the memory that payload and framing will take. An error ends the body.
+	// parameter bytes is the memory that payload and framing will take. An error of Grow ends the
+	// body.
 	Grow func(bytes int64) error
 	// Wait, if not nil, is called before reads and limits how long they may wait. The limit is d,
 	// or the remaining time of the exchange if this time is shorter or d is 0.

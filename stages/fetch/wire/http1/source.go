@@ -22,7 +22,7 @@ type source struct {
 	buf        []byte
 	start, end int   // the bytes buf[start:end] are not consumed yet
 	n          int64 // bytes read from the stream so far
-	err        error // error that ended the stream; nil before
+	err        error // error that ended the stream; nil before the end
 }
 
 func (s *source) buffered() int { return s.end - s.start }
