@@ -9,8 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Checked wraps b for a reader of an input. Everything that reads committed files opens them
-// through such a bucket, so the reader gets only bytes that the files' writers recorded.
+// Checked wraps the bucket b for code that reads an input. All code that reads committed files
+// opens the files through such a bucket, so the reader gets only bytes that the files' writers
+// recorded.
 func Checked(b store.Bucket, in *Input) *manifest.Checked {
 	c := manifest.NewChecked(b)
 	if in.Plan != nil {

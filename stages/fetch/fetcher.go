@@ -59,7 +59,7 @@ type fetcher struct {
 	claims         map[uint64]struct{}
 
 	fatal atomic.Pointer[error] // the first error; nil if there is none
-	ended chan struct{}         // closed once fatal is set
+	ended chan struct{}         // closed once the field fatal is set
 }
 
 // options are the arguments of newFetcher.

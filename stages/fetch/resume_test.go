@@ -101,8 +101,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failing is a bucket that cannot open objects whose keys contain a given text. The bucket calls
-// the function before ahead of each failure.
+// failing is a bucket that cannot open objects whose keys contain a given text. Ahead of each
+// failure, the bucket calls a function (the field before).
 type failing struct {
 	store.Bucket
 	at     string

@@ -30,7 +30,7 @@ func (k key) named(name string) key {
 	return k.at(len(name))
 }
 
-// below returns a number from 0 to n-1.
+// below derives a number from 0 to n-1 from the key.
 func (k key) below(n int) int {
 	hi, _ := bits.Mul64(mix(uint64(k)), uint64(n))
 	return int(hi)

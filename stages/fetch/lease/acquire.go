@@ -233,8 +233,8 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 // robots.txt is quarantined.
 const deadly = 3
 
-// countDeath adds to the list suspects that an attempt died while the attempt tried the URL or
-// robots.txt at.
+// countDeath adds a death to the list of suspects: an attempt died while it tried the given URL or
+// robots.txt (at).
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
 	suspects = slices.Clone(suspects)
 	for i := range suspects {

@@ -150,8 +150,8 @@ func (l *Lease) send(ctx context.Context) error {
 
 // mine returns nil if the store's checkpoint (found) equals the checkpoint that this attempt sent
 // (sent). If found is older than the checkpoint that this attempt knows, somebody put it back. If
-// found is newer than the known checkpoint and its epoch is lower than that of sent, the previous
-// holder has renewed its lease while this attempt tried to take the partition.
+// found is newer than the known checkpoint and its epoch is lower than the epoch of sent, the
+// previous holder has renewed its lease while this attempt tried to take the partition.
 func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil

@@ -62,7 +62,7 @@ func (s *Scheduler) Resumed() {
 }
 
 // CloseAt sets when the crawl window closes. The zero time means unknown. Once requests were sent
-// and all remaining items are due only after the time at, the scheduler closes at once.
+// and all remaining items are due only after the given time, the scheduler closes at once.
 func (s *Scheduler) CloseAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

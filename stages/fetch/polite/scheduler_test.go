@@ -775,7 +775,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	}
 }
 
-// If a stop is lifted before the hosts are drained, their items are fetched as usual.
+// If a stop is lifted before the items of the hosts have ended, these items are fetched as usual.
 func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)

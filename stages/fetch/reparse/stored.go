@@ -24,7 +24,7 @@ type recorded struct {
 	terms schema.TermCounts
 	fetch fetchedAs
 	// parsed is the result of the current parser. If parsed is nil, the document keeps its rows,
-	// and why gives the reason.
+	// and the field why gives the reason.
 	parsed *document.Parsed
 	mime   string // content_mime_detected according to the current parser
 	why    error

@@ -48,8 +48,8 @@ func InOrderWritten(a, b string) int {
 }
 
 // SweepBelow deletes the task's files that are not in files and have an epoch less than below.
-// SweepBelow calls the function before ahead of each deletion, and stops at this function's first
-// error.
+// Ahead of each deletion, SweepBelow calls the given function (before). SweepBelow stops at this
+// function's first error.
 func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {

@@ -64,7 +64,7 @@ type Error struct {
 	Kind  error          // one of the errors above, such as ErrConnect
 	Phase Phase          // phase in which the error happened
 	Host  string         // scheme://host:port of the URL, without credentials
-	Addr  netip.AddrPort // address concerned, if any
+	Addr  netip.AddrPort // address to which the error belongs, if any
 	Err   error          // cause; may be nil
 }
 

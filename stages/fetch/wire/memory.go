@@ -21,8 +21,8 @@ const (
 	maxUnblamedWait = time.Second
 )
 
-// ErrNoRoom is an ErrAborted. ErrNoRoom means that the exchange waited for memory until its time
-// limit, because other exchanges held the memory.
+// ErrNoRoom is a cause of ErrAborted. ErrNoRoom means that the exchange waited for memory until its
+// time limit, because other exchanges held the memory.
 var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
 // memory is the memory that all exchanges of a client share. The part of each response beyond

@@ -68,7 +68,7 @@ func (c *Conn) Limit(t time.Time) {
 	}
 }
 
-// Interrupt makes the current reads and writes on c fail, until the next Limit.
+// Interrupt makes the current reads and writes on c fail, until the next call of Limit.
 func (c *Conn) Interrupt() { c.Limit(past) }
 
 // Absolute reports whether request lines need the whole URL. Request lines need the whole URL if a

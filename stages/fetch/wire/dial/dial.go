@@ -92,7 +92,7 @@ const (
 // Error is a failure to connect.
 type Error struct {
 	Step Step
-	Addr netip.AddrPort // address concerned, if any
+	Addr netip.AddrPort // address to which the error belongs, if any
 	Err  error          // cause; wraps guard.ErrAddressBlocked if the guard refused
 }
 

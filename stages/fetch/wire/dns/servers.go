@@ -37,7 +37,8 @@ func NameServers(servers ...string) (Resolver, error) {
 // sequence tries resolvers one after the other.
 type sequence []Resolver
 
-// Lookup implements Resolver. If all resolvers fail, Lookup returns the error of the first.
+// Lookup implements Resolver. If all resolvers fail, Lookup returns the error of the first
+// resolver.
 func (rs sequence) Lookup(ctx context.Context, host string) (Answer, error) {
 	var first error
 	for i, r := range rs {
