@@ -193,7 +193,8 @@ func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stag
 	if err != nil {
 		return err
 	}
-	return roundstate.CheckResult(l, missing[0])
+	_, err = roundstate.NeverDone(ctx, d.Bucket, l, missing[0])
+	return err
 }
 
 // observeStart reports to the observer that a stage begins, with the progress so far, because fetch

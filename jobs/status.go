@@ -199,7 +199,8 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 			return nil, err
 		}
 		for _, t := range missing {
-			if err := s.lose(roundstate.CheckResult(l, t)); err != nil {
+			_, err := roundstate.NeverDone(ctx, r.Bucket, l, t)
+			if err := s.lose(err); err != nil {
 				return nil, err
 			}
 		}

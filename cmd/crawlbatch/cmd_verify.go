@@ -109,7 +109,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	if o.quarantine {
 		return o.runQuarantine(ctx, options)
 	}
-	boundMemory(verifyMemory)
+	boundMemory(verifyMemory(o.parallel))
 	report, err := verify.Run(ctx, options)
 	if err != nil {
 		return err

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"os"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -10,9 +12,11 @@ import (
 // with 5 MiB each has about 250 MiB of live data and should fit into 512 MiB.
 const fetchMemory = 400 << 20
 
-// verifyMemory is the same limit as fetchMemory, for a process that audits a crawl. Each CPU
-// recomputes a reduce task, which holds up to 150 MiB of rows.
-const verifyMemory = 400 << 20
+// verifyMemory is fetchMemory for a process that audits a crawl. Each of the parallel checks
+// recomputes a result with up to 150 MiB of rows. If parallel is 0, each CPU makes one check.
+func verifyMemory(parallel int) int64 {
+	return 100<<20 + int64(cmp.Or(parallel, runtime.GOMAXPROCS(0)))*150<<20
+}
 
 // boundMemory sets a soft limit of the heap, unless GOMEMLIMIT or GOGC is set.
 func boundMemory(bytes int64) {

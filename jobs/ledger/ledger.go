@@ -299,6 +299,13 @@ func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide
 func (w Writer) AppendTo(ctx context.Context, b store.Bucket, l *Ledger, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	for {
 		entries, err := decide(l)
+		if errors.Is(err, ErrLost) { // another process may have changed the ledger and the store since l was read
+			newer, failed := Load(ctx, b, l.Crawl)
+			if failed == nil && newer.version != l.version {
+				l = newer
+				continue
+			}
+		}
 		if err != nil || len(entries) == 0 {
 			return l, err
 		}

@@ -268,9 +268,14 @@ func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lo
 			return
 		}
 		for _, c := range head.Crawls {
-			_, err := Load(ctx, b, c.Crawl)
-			if err == nil {
-				_, _, err = LoadCrawl(ctx, b, c.Crawl)
+			l, err := Load(ctx, b, c.Crawl)
+			if err == nil && c.Crawl == crawl {
+				_, _, err = LoadCrawl(ctx, b, c.Crawl) // other checks compare the crawl's own document with its ledger
+			} else if err == nil {
+				_, err = l.ReadCrawl(ctx, b)
+			}
+			if errors.Is(err, ErrReplacing) {
+				err = nil
 			}
 			if !tell(err) {
 				return

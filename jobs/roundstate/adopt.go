@@ -46,8 +46,12 @@ func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, l
 			return nil, err
 		}
 	}
-	if l != nil {
-		if err := ledger.CheckHead(l, head); err != nil {
+	if l != nil && ledger.CheckHead(l, head) != nil {
+		// A plan may have named the crawl in the head since the head was read.
+		if head, _, err = ledger.LoadHead(ctx, b, crawl); err == nil {
+			err = ledger.CheckHead(l, head)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -129,6 +129,21 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
+// NeverDone returns nil if a task without a result never had a result, and a ledger.Lost if it had.
+// Another attempt may have committed the result and frozen it since the caller looked: then done is
+// true.
+func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
+	lost := CheckResult(l, t)
+	if lost == nil {
+		return false, nil
+	}
+	r, _, err := LoadResult(ctx, b, t)
+	if err == nil && r == nil {
+		err = lost
+	}
+	return r != nil, err
+}
+
 // CheckResult returns a ledger.Lost if a task without a result once had a result. A task had a
 // result if a later stage froze its inputs, or if the round is sealed.
 func CheckResult(l *ledger.Ledger, t stages.Task) error {

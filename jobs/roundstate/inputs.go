@@ -187,7 +187,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	}
 	for i, source := range sources {
 		if results[i] == nil || digests[i] != want[i] {
-			return nil, fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", t, source, stages.ErrPermanent)
+			return nil, notFrozen(t.String(), source)
 		}
 		in.Results[source.Stage][source.Partition] = results[i]
 	}

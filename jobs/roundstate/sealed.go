@@ -32,18 +32,52 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 
 // sealOf makes the seal of a round from the round's results.
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) (*manifest.Sealed, error) {
-	results := map[stages.Stage][]*manifest.Result{}
+	results, digests := map[stages.Stage][]*manifest.Result{}, map[stages.Stage][]string{}
 	for _, stage := range stages.Order {
 		var err error
-		if results[stage], _, err = loadResults(ctx, b, p, Tasks(p, stage)); err != nil {
+		if results[stage], digests[stage], err = loadResults(ctx, b, p, Tasks(p, stage)); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkFrozen(ctx, b, p, digests); err != nil {
+		return nil, err
 	}
 	s, err := publish.Seal(p, results)
 	if err == nil {
 		s.Version = w.Version
 	}
 	return s, err
+}
+
+// checkFrozen returns an error if a result has another digest than the one that a later stage froze
+// in its inputs.json. verify reports a lost inputs.json.
+func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests map[stages.Stage][]string) error {
+	for _, stage := range stages.Order {
+		if len(feeds[stage]) == 0 {
+			continue
+		}
+		var in manifest.Inputs
+		_, _, err := manifest.Load(ctx, b, layout.Inputs(p.Crawl, p.Round, string(stage)), &in)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		for _, f := range in.Tasks {
+			of := stages.Task{Stage: stages.Stage(f.Stage), Crawl: p.Crawl, Round: p.Round, Partition: f.Partition}
+			if have := digests[of.Stage]; f.Partition < 0 || f.Partition >= len(have) || have[f.Partition] != f.SHA256 {
+				return notFrozen(string(stage), of)
+			}
+		}
+	}
+	return nil
+}
+
+// notFrozen is the error for a result that changed after a later stage, or a task of this stage, had
+// frozen its digest.
+func notFrozen(reader string, of stages.Task) error {
+	return fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", reader, of, stages.ErrPermanent)
 }
 
 // RecordSeal appends the entry of an existing seal, unless the ledger has the entry.
@@ -81,12 +115,16 @@ func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*
 	seen := map[string]bool{}
 	for crawl != "" && !seen[crawl] {
 		seen[crawl] = true
-		own, err := sealedBefore(ctx, b, crawl, before)
+		l, err := ledger.Load(ctx, b, crawl)
+		if err != nil {
+			return nil, err
+		}
+		own, err := sealedBefore(ctx, b, l, before)
 		if err != nil {
 			return nil, err
 		}
 		chain = append(own, chain...)
-		m, _, err := ledger.LoadCrawl(ctx, b, crawl)
+		m, err := l.ReadCrawl(ctx, b)
 		if err != nil {
 			return nil, err
 		}
@@ -98,16 +136,16 @@ func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*
 // Sealed returns the sealed rounds of a crawl, from round 0 on. If a seal is gone, the error is a
 // ledger.Lost.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
-	return sealedBefore(ctx, b, crawl, math.MaxInt)
-}
-
-// sealedBefore returns the sealed rounds of a crawl before a round. sealedBefore also reads the
-// seals of later rounds, because a seal that is damaged or of another crawl must stop every task.
-func sealedBefore(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}
+	return sealedBefore(ctx, b, l, math.MaxInt)
+}
+
+// sealedBefore returns the sealed rounds of a crawl before a round. sealedBefore also reads the
+// seals of later rounds, because a seal that is damaged or of another crawl must stop every task.
+func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before int) ([]*manifest.Sealed, error) {
 	var all []*manifest.Sealed
 	for {
 		s, err := SealIn(ctx, b, l, len(all))

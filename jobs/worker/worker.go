@@ -83,10 +83,10 @@ func (r Runner) attempt(ctx context.Context, t stages.Task) error {
 		return err
 	}
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
-	if err == nil {
-		err = roundstate.CheckResult(l, t)
-	}
 	if err != nil {
+		return err
+	}
+	if done, err := roundstate.NeverDone(ctx, r.Bucket, l, t); err != nil || done {
 		return err
 	}
 	result, err := r.compute(ctx, l, t)

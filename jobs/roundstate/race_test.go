@@ -1,0 +1,189 @@
+package roundstate
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// between is a bucket on which another process acts once, right after the first Get of a key.
+type between struct {
+	store.Bucket
+	key string
+	act func()
+}
+
+func (b *between) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	body, v, err := b.Bucket.Get(ctx, key, limit)
+	if act := b.act; act != nil && key == b.key {
+		b.act = nil
+		act()
+	}
+	return body, v, err
+}
+
+// found makes a crawl with its ledger and the plan "p" of round 0.
+func found(t *testing.T, b store.Bucket, crawl, continues string) *manifest.Plan {
+	t.Helper()
+	create(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Continues: continues})
+	if err := ledgertest.Writer().Found(t.Context(), b, crawl); err != nil {
+		t.Fatal(err)
+	}
+	return choose(t, b, crawl, "p")
+}
+
+// choose stores a plan of round 0 and lets the ledger name it.
+func choose(t *testing.T, b store.Bucket, crawl, id string) *manifest.Plan {
+	t.Helper()
+	p := &manifest.Plan{ID: id, Crawl: crawl, Buckets: 1, Partitions: []manifest.PlanPartition{{}}}
+	create(t, b, layout.PlanManifest(crawl, 0, id), p)
+	none := func(*ledger.Ledger) ([]manifest.Entry, error) { return nil, nil }
+	if err := Choose(t.Context(), b, p, "2026-11-01T00:00:00Z", ledgertest.Writer(), none); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func begin(t *testing.T, b store.Bucket, crawl string) {
+	t.Helper()
+	if _, err := Begin(t.Context(), b, crawl, 0, ledgertest.Writer()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWhatAnotherProcessDoesMeanwhileIsNoLoss(t *testing.T) {
+	const crawl = "2026-11"
+	for name, test := range map[string]struct {
+		key     string // the other process acts after this object was read
+		act     func(t *testing.T, b store.Bucket)
+		command func(ctx context.Context, b store.Bucket) error
+	}{
+		"the round starts and a partition is taken": {
+			key: layout.PlanManifest(crawl, 0, "p"),
+			act: func(t *testing.T, b store.Bucket) {
+				begin(t, b, crawl)
+				create(t, b, layout.Checkpoint(crawl, 0, 0), &manifest.Checkpoint{Plan: "p", Epoch: 1})
+			},
+			command: func(ctx context.Context, b store.Bucket) error {
+				_, err := Begin(ctx, b, crawl, 0, ledgertest.Writer())
+				return err
+			},
+		},
+		"the plan is replaced and the round starts": {
+			key: layout.Ledger(crawl),
+			act: func(t *testing.T, b store.Bucket) {
+				choose(t, b, crawl, "q")
+				begin(t, b, crawl)
+			},
+			command: func(ctx context.Context, b store.Bucket) error {
+				_, err := Begin(ctx, b, crawl, 0, ledgertest.Writer())
+				return err
+			},
+		},
+		"another crawl is planned": {
+			key: layout.Crawls(),
+			act: func(t *testing.T, b store.Bucket) { found(t, b, "2026-12", "") },
+			command: func(ctx context.Context, b store.Bucket) error {
+				_, err := Ready(ctx, b, "2026-12", ledgertest.Writer(), slog.New(slog.DiscardHandler))
+				return err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := emptyStore(t)
+			found(t, b, crawl, "")
+			other := &between{Bucket: b, key: test.key, act: func() { test.act(t, b) }}
+			if err := test.command(t.Context(), other); err != nil {
+				t.Error(err)
+			}
+			if other.act != nil {
+				t.Errorf("%s was not read", test.key)
+			}
+		})
+	}
+}
+
+func TestAChangedCrawlIsMissedByTheCrawlsThatContinueIt(t *testing.T) {
+	b := emptyStore(t)
+	before := ""
+	for _, crawl := range []string{"2026-09", "2026-10", "2026-11"} {
+		found(t, b, crawl, before)
+		begin(t, b, crawl)
+		create(t, b, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p"})
+		if err := RecordSeal(t.Context(), b, crawl, 0, ledgertest.Writer()); err != nil {
+			t.Fatal(err)
+		}
+		before = crawl
+	}
+	if all, err := Earlier(t.Context(), b, "2026-11", 1); err != nil || len(all) != 3 {
+		t.Fatalf("%d rounds, %v", len(all), err)
+	}
+	_, v, err := b.Get(t.Context(), layout.CrawlManifest("2026-10"), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manifest.Swap(t.Context(), b, layout.CrawlManifest("2026-10"), &manifest.Crawl{Crawl: "2026-10"}, v); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := Earlier(t.Context(), b, "2026-11", 1); !errors.Is(err, ledger.ErrLost) || !strings.Contains(err.Error(), layout.CrawlManifest("2026-10")) {
+		t.Errorf("%d rounds, %v", len(all), err)
+	}
+	named := false
+	for lost, err := range ledger.HeadLosses(t.Context(), b, "2026-11") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		named = named || lost.Object == layout.CrawlManifest("2026-10")
+	}
+	if !named {
+		t.Error("the losses of the store do not name the changed document")
+	}
+}
+
+func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
+	for _, format := range []int{2, 3} { // results of format 2 have no proof
+		b := emptyStore(t)
+		p := found(t, b, "2026-11", "")
+		begin(t, b, "2026-11")
+		body := func(stage stages.Stage, rows int64) []byte {
+			body, err := manifest.EncodeAs(&manifest.Result{
+				Task: stages.Task{Stage: stage, Crawl: "2026-11"}.String(), Stage: string(stage), Plan: "p",
+				Files: []manifest.File{{Dataset: "text", Key: "tables/text/" + string(stage), Rows: rows, Bytes: 7, SHA256: "aa"}},
+			}, format)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return body
+		}
+		for _, stage := range stages.Order {
+			if stage != stages.Fetch {
+				if _, err := Freeze(t.Context(), b, p, stage, ledgertest.Writer()); err != nil {
+					t.Fatal(stage, err)
+				}
+			}
+			if _, err := store.CreateBytes(t.Context(), b, ResultKey(stages.Task{Stage: stage, Crawl: "2026-11"}), body(stage, 10)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		key := ResultKey(stages.Task{Stage: stages.Merge, Crawl: "2026-11"})
+		_, v, err := b.Get(t.Context(), key, 1<<20)
+		if err == nil {
+			_, err = b.Swap(t.Context(), key, body(stages.Merge, 11), v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Seal(t.Context(), b, p, ledgertest.Writer()); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "merge@2026-11.0:0") {
+			t.Errorf("format %d: %v", format, err)
+		}
+	}
+}
