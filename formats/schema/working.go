@@ -132,8 +132,10 @@ func CompareEdges(a, b *Edge) int {
 	if c := CompareURLs(a.TargetSURT, a.Target, b.TargetSURT, b.Target); c != 0 {
 		return c
 	}
-	return cmp.Or(strings.Compare(a.Source, b.Source),
-		strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
+	if c := strings.Compare(a.Source, b.Source); c != 0 {
+		return c
+	}
+	return cmp.Or(strings.Compare(string(a.Kind), string(b.Kind)), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Spelling, b.Spelling))
 }
 
 // HostEdge is a row of a merge task's working file of host edges, sorted by source and target. All

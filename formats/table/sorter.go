@@ -26,6 +26,7 @@ const (
 type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int
+	group   func(*T) string // set by GroupBy
 	memory  int64
 	codec   *Codec[T]
 	rows    chunks[T]
@@ -49,6 +50,11 @@ func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sor
 	return &Sorter[T]{dir: dir, compare: compare, memory: memory, codec: codec}, nil
 }
 
+// GroupBy makes sorting cheaper if many rows share a text that compare never separates by other
+// rows: the sorter compares one row of each text, then the rows of each text. The order of the rows
+// does not depend on GroupBy. The caller must call GroupBy before Add.
+func (s *Sorter[T]) GroupBy(text func(*T) string) { s.group = text }
+
 // Add adds a copy of a row to the sorter.
 func (s *Sorter[T]) Add(row *T) error {
 	chunk := s.n / chunkRows
@@ -58,8 +64,8 @@ func (s *Sorter[T]) Add(row *T) error {
 	s.rows[chunk] = append(s.rows[chunk], *row)
 	s.n++
 	s.total++
-	// Each row also takes 4 bytes in the sort index.
-	s.held += int64(s.codec.layout.size + 4 + s.codec.layout.textBytes(unsafe.Pointer(row)))
+	// Each row also takes 8 bytes while the sorter sorts.
+	s.held += int64(s.codec.layout.size + 8 + s.codec.layout.textBytes(unsafe.Pointer(row)))
 	if s.held < s.memory {
 		return nil
 	}
@@ -109,16 +115,46 @@ func (s *Sorter[T]) Close() error {
 // sorted returns the order of the rows in memory. sorted sorts an index, because moving the wide
 // rows would be slower.
 func (s *Sorter[T]) sorted() []int32 {
-	order := make([]int32, s.n)
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(a, b int32) int {
+	compare := func(a, b int32) int {
 		if c := s.compare(s.rows.at(a), s.rows.at(b)); c != 0 {
 			return c
 		}
 		return int(a - b)
-	})
+	}
+	order := make([]int32, 0, s.n)
+	if s.group != nil {
+		order = s.grouped(order, compare)
+	} else {
+		for i := range s.n {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortFunc(order, compare) // takes one pass if the groups are in order
+	return order
+}
+
+// grouped appends the rows group by group. The groups, and the rows of each group, are sorted.
+func (s *Sorter[T]) grouped(order []int32, compare func(a, b int32) int) []int32 {
+	groups, next := map[string]int{}, make([]int32, s.n) // next is the next row of the same group; 0 at the end
+	var firsts, lasts []int32
+	for i := range int32(s.n) {
+		text := s.group(s.rows.at(i))
+		g, ok := groups[text]
+		if !ok {
+			groups[text] = len(firsts)
+			firsts, lasts = append(firsts, i), append(lasts, i)
+			continue
+		}
+		next[lasts[g]], lasts[g] = i, i
+	}
+	slices.SortFunc(firsts, compare)
+	for _, i := range firsts {
+		begin := len(order)
+		for order = append(order, i); next[i] != 0; order = append(order, i) {
+			i = next[i]
+		}
+		slices.SortFunc(order[begin:], compare)
+	}
 	return order
 }
 

@@ -22,7 +22,10 @@ func compareLinks(a, b *linkRow) int {
 	if c := schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal), strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
+	if c := cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal)); c != 0 {
+		return c
+	}
+	return cmp.Or(strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
 // readLinks reads the links into a sorter. Links were recorded document by document. The redirects
@@ -32,6 +35,7 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) 
 	if err != nil {
 		return nil, err
 	}
+	s.GroupBy(func(l *linkRow) string { return l.Source })
 	var sets int64
 	last := schema.Link{Ordinal: -1}
 	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {

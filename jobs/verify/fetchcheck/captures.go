@@ -72,7 +72,10 @@ const (
 )
 
 func compareMentions(a, b *mention) int {
-	return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind), strings.Compare(a.URL, b.URL))
+	if c := cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset), cmp.Compare(a.Kind, b.Kind)); c != 0 {
+		return c
+	}
+	return strings.Compare(a.URL, b.URL)
 }
 
 // recordsAreWhereRowsSay reads a partition's rows about records in the order of WARC file and

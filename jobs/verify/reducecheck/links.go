@@ -99,6 +99,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 		return err
 	}
 	defer targets.Close()
+	targets.GroupBy(func(t *linkTarget) string { return t.URL })
 	if err := collectTargets(ctx, a, r, targets); err != nil {
 		return err
 	}
