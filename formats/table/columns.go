@@ -138,6 +138,8 @@ type column struct {
 	indexes     []int32  // into the dictionary; nil if the page has the values themselves
 	entries     typed    // of the dictionary
 	texts       []string // texts of the dictionary that were read before
+	words       []string // of the list that is read
+	numbers     []int32  // of the list that is read
 }
 
 // typed are values of one physical type.
@@ -240,7 +242,7 @@ func (c *column) defined() bool {
 // setList reads a list. A row's list may go on in the next page. As the library does, it makes no
 // difference between an empty list and none.
 func (c *column) setList(p unsafe.Pointer) error {
-	texts, numbers := []string{}, []int32{}
+	c.words, c.numbers = c.words[:0], c.numbers[:0]
 	for n := 0; ; n++ {
 		if c.page == nil || c.levels == c.count {
 			err := c.turn()
@@ -258,17 +260,17 @@ func (c *column) setList(p unsafe.Pointer) error {
 			continue
 		}
 		if c.field.kind == reflect.String {
-			texts = append(texts, "")
-			c.assign(unsafe.Pointer(&texts[len(texts)-1]))
+			c.words = append(c.words, "")
+			c.assign(unsafe.Pointer(&c.words[len(c.words)-1]))
 		} else {
-			numbers = append(numbers, 0)
-			c.assign(unsafe.Pointer(&numbers[len(numbers)-1]))
+			c.numbers = append(c.numbers, 0)
+			c.assign(unsafe.Pointer(&c.numbers[len(c.numbers)-1]))
 		}
 	}
 	if c.field.kind == reflect.String {
-		*(*[]string)(p) = texts
+		*(*[]string)(p) = append(make([]string, 0, len(c.words)), c.words...)
 	} else {
-		*(*[]int32)(p) = numbers
+		*(*[]int32)(p) = append(make([]int32, 0, len(c.numbers)), c.numbers...)
 	}
 	return nil
 }

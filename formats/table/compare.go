@@ -162,7 +162,7 @@ func (f *rowField) equal(a, b unsafe.Pointer) bool {
 
 // equalValue compares two values by their bits.
 func (f *rowField) equalValue(a, b unsafe.Pointer) bool {
-	switch f.elem.Size() {
+	switch f.size {
 	case 1:
 		return *(*uint8)(a) == *(*uint8)(b)
 	case 2:
