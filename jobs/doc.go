@@ -1,13 +1,13 @@
 // Package jobs drives a round as a graph of tasks. The driver runs one stage after the other, until
 // the round is sealed and the next round is planned. An Executor runs the tasks of each stage.
 //
-// In: a store with a planned crawl. Out: sealed rounds. All state is in the store, and the driver
-// runs the tasks whose results are missing. A driver may therefore stop at any time, and another
-// driver may continue. A reparse is a crawl whose plans are copies and whose fetch tasks read
-// stored responses. Reparse creates such a crawl, and the driver runs a reparse like any other
-// crawl. The package imports jobs/roundstate, jobs/worker, jobs/config, planner and formats.
-// Executors (jobs/local, k8s) implement Executor without importing jobs. Only cmd chooses an
-// executor.
+// The driver reads a store with a planned crawl, and leaves sealed rounds in the store. All state
+// is in the store, and the driver runs the tasks whose results are missing. A driver may therefore
+// stop at any time, and another driver may continue. A reparse is a crawl whose plans are copies
+// and whose fetch tasks read stored responses. Reparse creates such a crawl, and the driver runs a
+// reparse like any other crawl. The package imports jobs/roundstate, jobs/worker, jobs/config,
+// planner and formats. Executors (jobs/local, k8s) implement Executor without importing jobs. Only
+// cmd chooses an executor.
 package jobs
 
 import (
@@ -42,7 +42,7 @@ type Observer interface {
 	RoundDone(s *manifest.Sealed)
 }
 
-// StageStart is the state of a stage when the driver begins or resumes it.
+// StageStart is the state of a stage when the driver begins or resumes the stage.
 type StageStart struct {
 	Plan    *manifest.Plan
 	Stage   stages.Stage

@@ -142,8 +142,8 @@ func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round in
 		return false, err
 	}
 	if l.Newest(manifest.EntrySealed, round) == nil {
-		// The process that sealed the round may have died before it recorded the seal in the
-		// ledger.
+		// The process that sealed the round may have died before the process recorded the seal in
+		// the ledger.
 		if err := roundstate.RecordSeal(ctx, d.Bucket, l.Crawl, round, d.ledgers()); err != nil {
 			return false, err
 		}

@@ -16,8 +16,8 @@ import (
 const parseTime = 5 * time.Millisecond
 
 // planExternal reads external WARC files once and divides their records by domain. planExternal
-// calls create before it stores the plan. If the files hold no document to parse, planExternal
-// writes nothing.
+// calls the function create before planExternal stores the plan. If the files hold no document to
+// parse, planExternal writes nothing.
 func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")
 	if err != nil {

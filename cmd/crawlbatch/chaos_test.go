@@ -175,8 +175,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
 		// After a suspension, one request per slot may come too soon, because the task checked the
-		// request before the suspension and sends the request after it. Later requests keep the
-		// delay of the new holder.
+		// request before the suspension and sends the request after the suspension. Later requests
+		// keep the delay of the new holder.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true

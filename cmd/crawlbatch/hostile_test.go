@@ -59,8 +59,8 @@ type hostileFault struct {
 	truncated string
 	warning   string // warning that at least one request of the host must have; "" checks nothing
 	failure   string // text that the error must contain
-	// page is true if pages must have a row for the URL. title and links are expected values of
-	// this row.
+	// page is true if pages must have a row for the URL. The fields title and links are expected
+	// values of this row.
 	page  bool
 	title string
 	links int // expected number of links; -1: any number

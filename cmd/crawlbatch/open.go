@@ -213,7 +213,8 @@ func (c *common) statesPoliteness() bool {
 
 var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
 
-// noteOlder reads a crawl's ledger, and says that a crawl of an older format is read as it is.
+// noteOlder reads a crawl's ledger. For a crawl of an older format, noteOlder prints that earlier
+// losses cannot be known.
 func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {

@@ -91,7 +91,7 @@ func TestWordsOfACommandLine(t *testing.T) {
 	}
 }
 
-// Each crawlbatch command in a README exists and has the flags that the README gives it.
+// Each crawlbatch command in a README exists, and has the flags that the README shows.
 func TestTheREADMEsCommandsAreKnown(t *testing.T) {
 	commands := 0
 	for _, file := range documents(t) {

@@ -1,9 +1,10 @@
 // Package ledger keeps each crawl's ledger and the store's head, which record all beginnings,
 // decisions and seals, so that a loss is noticed.
 //
-// In: a bucket and the name of a crawl. Out: the ledger's entries, appended by swaps of one object
-// and chained by digest, and a Lost error for each object that an entry names and that is gone or
-// has other contents. A ledger grows with rounds, never with partitions.
+// The package takes a bucket and the name of a crawl. The package returns the ledger's entries, and
+// a Lost error for each object that an entry names and that is gone or has other contents. Swaps of
+// one object append entries, and digests chain the entries. A ledger grows with rounds, never with
+// partitions.
 //
 //	l, err := ledger.Load(ctx, b, crawl)          // for a crawl of an older format: the objects that exist now
 //	for e := range slices.Values(l.Entries()) …   // in order
@@ -261,7 +262,8 @@ func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 // Started returns the entry with which a round began, or nil.
 func (l *Ledger) Started(round int) *manifest.Entry { return l.Newest(manifest.EntryStarted, round) }
 
-// Now returns the time that was frozen for planning a round. ok is false if no time was frozen.
+// Now returns the time that was frozen for planning a round. The result ok is false if no time was
+// frozen.
 func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	e := l.Newest(manifest.EntryPlanning, round)
 	if e == nil {

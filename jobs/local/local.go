@@ -1,9 +1,9 @@
 // Package local runs tasks in this process, several at a time.
 //
-// In: tasks. Out: results in the store, made by a Runner (jobs/worker). A failed task is tried
-// again after a growing pause, unless its error says that another try cannot help. Tasks wait while
-// the store does not answer. A wait that takes too long interrupts the tasks. The package imports
-// stages and formats/store, and implements jobs.Executor.
+// An Executor takes tasks, and a Runner (jobs/worker) stores the tasks' results. A failed task is
+// tried again after a growing pause, unless its error says that another try cannot help. Tasks wait
+// while the store does not answer. A wait that takes too long interrupts the tasks. The package
+// imports stages and formats/store, and implements jobs.Executor.
 package local
 
 import (

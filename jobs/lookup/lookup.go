@@ -1,8 +1,8 @@
 // Package lookup finds what a store knows about one URL.
 //
-// In: the documents of a crawl's sealed rounds and of its newest plan, the rounds' URL filters, and
-// the row groups of urls, skips and partitions that may contain the URL. Out: the URL's newest
-// state, its newest skip, and the partition that contains the URL.
+// A lookup reads the documents of a crawl's sealed rounds and of the newest plan, the rounds' URL
+// filters, and the row groups of urls, skips and partitions that may contain the URL. The lookup
+// returns the URL's newest state, the newest skip, and the partition that contains the URL.
 //
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
 // filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the

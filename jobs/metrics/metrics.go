@@ -1,10 +1,10 @@
 // Package metrics exports what this process does to Prometheus.
 //
-// In: the counters of running tasks (stages.Progress) and writes to the store. Out: the series of
-// New, and the series of the Go runtime and the process. A Server serves the series under /metrics
-// until Close. A nil *Metrics measures nothing and costs nothing. No label contains a host, domain
-// or URL, so the number of series is bounded. The datasets fetches and hosts have numbers by
-// domain.
+// The package counts the events of running tasks (stages.Progress) and times the writes to the
+// store. The package exports the series of New, and the series of the Go runtime and the process. A
+// Server serves the series under /metrics until Close. A nil *Metrics measures nothing and costs
+// nothing. No label contains a host, domain or URL, so the number of series is bounded. The
+// datasets fetches and hosts have numbers by domain.
 //
 // Counters belong to this process and start at zero. All counters except
 // crawler_urls_checkpointed_total count events at once, so that the counters show within seconds

@@ -34,9 +34,9 @@ type Server struct {
 	served   chan struct{}
 }
 
-// Listen serves the metrics under http://addr/metrics until Close. addr is ADDR:PORT, or :PORT for
-// all addresses of the machine. Port 0 means any free port. The error says why Listen cannot use
-// addr.
+// Listen serves the metrics under http://addr/metrics until Close. The parameter addr is ADDR:PORT,
+// or :PORT for all addresses of the machine. Port 0 means any free port. The error says why Listen
+// cannot use addr.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return nil, fmt.Errorf("%q names no port: write ADDR:PORT, or :PORT for all addresses", addr)

@@ -187,7 +187,7 @@ func (m planning) next(s *planState, emit func(label, *planState)) {
 	}
 }
 
-// arrives lets a swap take effect if the ledger has not changed since the process read it.
+// arrives lets a swap take effect if the ledger has not changed since the process read the ledger.
 func (m planning) arrives(n *planState, a *actor) {
 	a.net = answeredNo
 	if (n.n == a.view || m.mutation == blindAppend) && n.n < mostEntries {

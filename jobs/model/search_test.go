@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// label is an action and the attempt or process that acts. name is the action's name in
+// label is an action and the attempt or process that acts. The field name is the action's name in
 // jobs/README.md.
 type label struct {
 	name string

@@ -1,9 +1,9 @@
 // Package quarantine moves objects of a store out of the folders that query engines read. To lose
 // no byte, a move copies the object, compares the copy's digest, and then deletes the object.
 //
-// In: a bucket and keys. Out: copies under quarantine/; the key of a copy ends in the object's key.
-// No command reads or deletes the copies. The user deletes copies that are not needed. Repeating an
-// interrupted move finishes the move. The package imports formats only.
+// The package takes a bucket and keys, and stores copies under quarantine/. The key of a copy ends
+// in the object's key. No command reads or deletes the copies. The user deletes copies that are not
+// needed. Repeating an interrupted move finishes the move. The package imports formats only.
 package quarantine
 
 import (

@@ -39,8 +39,8 @@ func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	return true
 }
 
-// Freeze creates inputs.json of a reduce stage once, and returns it. Freeze returns ErrNotReady
-// until every task of the earlier stages has a result.
+// Freeze creates inputs.json of a reduce stage once, and returns the document. Freeze returns
+// ErrNotReady until every task of the earlier stages has a result.
 func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer) (*manifest.Inputs, error) {
 	return freeze(ctx, b, p, stage, w, func() ([]manifest.InputTask, error) {
 		return digestsFeeding(ctx, b, p, stage)
@@ -98,9 +98,9 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 	return digests, err
 }
 
-// freeze returns inputs.json of a stage. If the document does not exist and the ledger does not
-// name it, freeze creates the document with the tasks that the function collect returns. freeze
-// also appends a missing entry to the ledger.
+// freeze returns inputs.json of a stage. If the document neither exists nor has an entry in the
+// ledger, freeze creates the document with the tasks that the function collect returns. freeze also
+// appends a missing entry to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	l, err := ledger.Load(ctx, b, p.Crawl)
@@ -196,8 +196,8 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 }
 
 // FrozenFormats returns the format in which each stage of a round was frozen. A stage writes its
-// parts in the format in which it was frozen. If inputs.json is lost, the format is 1:
-// an older crawlbatch may have written the parts that a newer crawlbatch sealed.
+// parts in the format in which the stage was frozen. If inputs.json is lost, the format is 1: an
+// older crawlbatch may have written the parts that a newer crawlbatch sealed.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // the fetch stage, which comes first, freezes nothing

@@ -126,7 +126,7 @@ func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w
 }
 
 // settled returns an error if the ledger names another crawl.json than the stored one, because
-// `plan --replace` first names the new document and then stores it.
+// `plan --replace` first names the new document and then stores the document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if round > 0 {
 		return nil

@@ -30,8 +30,8 @@ func New() (dir string, remove func(), err error) {
 		}
 	}()
 	sweep()
-	// The directory is locked before it gets its final name. Without a lock, sweep in another
-	// process would remove the directory.
+	// New locks the directory before the directory gets its final name. Without a lock, sweep in
+	// another process would remove the directory.
 	early, err := os.MkdirTemp("", newPrefix)
 	if err != nil {
 		return "", nil, err

@@ -68,7 +68,7 @@ type watched struct {
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // what the last call of the function look returned; only one goroutine uses last
+	last stages.Activity // result of the last call of the function look; only one goroutine uses the field last
 	next time.Time       // earliest time of the next call of the function look
 }
 

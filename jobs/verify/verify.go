@@ -1,8 +1,8 @@
 // Package verify audits a stored crawl against the invariants that crawlbatch promises, from the
 // stored data alone.
 //
-// In: a store and a crawl. Out: a violation for each broken invariant, with the object and the row,
-// and the number of items that each check read.
+// An audit reads a crawl in a store. The report has a violation for each broken invariant, with the
+// object and the row, and the number of items that each check read.
 //
 // First, package audit reads the documents (crawl, plans, inputs, results, seals) and looks for
 // every file that the documents list. Package audit reports each unreadable file once, and the

@@ -30,7 +30,7 @@ func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, e
 	return r.compute(ctx, l, t)
 }
 
-// compute runs the stage of any task. l is the ledger of the task's crawl.
+// compute runs the stage of any task. The parameter l is the ledger of the task's crawl.
 func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_ *manifest.Result, err error) {
 	p, l, err := roundstate.BeginIn(ctx, r.Bucket, l, t.Round, r.ledgers())
 	if err != nil {

@@ -66,7 +66,7 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 
 // remake recreates a lost result and its missing parts. A task had a result if a later stage froze
 // the result's digest, or if the round is sealed. A task that never had a result has nothing to
-// rebuild. If the result is damaged, remake moves it to quarantine/ first.
+// rebuild. If the result is damaged, remake moves the damaged result to quarantine/ first.
 func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuilt []string, err error) {
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package worker gathers the committed inputs of one task, calls the stage, and commits the result
 // once.
 //
-// In: a task and a store. Out: the task's result under its fixed key, or a record of the attempt's
-// failure. Pods and the local executor use the package. Any process may run any task at any time,
-// and the store decides which result counts. The package imports jobs/config, jobs/roundstate,
-// every stage, planner and formats.
+// A Runner takes a task and a store. The Runner stores the task's result under the result's fixed
+// key, or a record of the attempt's failure. Pods and the local executor use the package. Any
+// process may run any task at any time, and the store decides which result counts. The package
+// imports jobs/config, jobs/roundstate, every stage, planner and formats.
 package worker
 
 import (

@@ -1,7 +1,7 @@
 // Package ledgertest makes and edits ledgers in tests.
 //
-// In: a store whose documents a test wrote by hand. Out: the ledger that names these documents. The
-// package imports jobs/ledger, stages and formats.
+// A test writes documents into a store by hand. The package makes the ledger that names these
+// documents. The package imports jobs/ledger, stages and formats.
 package ledgertest
 
 import (

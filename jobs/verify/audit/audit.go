@@ -1,10 +1,10 @@
 // Package audit is the framework of verify, which reads a crawl's documents, looks for every listed
 // file, runs checks side by side, and collects the findings.
 //
-// In: a store, a crawl and a table of steps. Out: a Report. Before any step runs, an audit finds
-// all unreadable documents and files and reports each of them once. The steps then skip unreadable
-// objects. The package never writes to the store. The package imports jobs/config, jobs/ledger,
-// jobs/roundstate, stages, stages/publish, stages/fetch/robots and formats.
+// An audit takes a store, a crawl and a table of steps, and returns a Report. Before any step runs,
+// an audit finds all unreadable documents and files and reports each of them once. The steps then
+// skip unreadable objects. The package never writes to the store. The package imports jobs/config,
+// jobs/ledger, jobs/roundstate, stages, stages/publish, stages/fetch/robots and formats.
 package audit
 
 import (
@@ -82,7 +82,7 @@ func (r *Report) Found() int64 {
 	return n
 }
 
-// Check is an invariant, or a part of an invariant, as reports name it.
+// Check is an invariant, or a part of an invariant, with the name that reports use.
 type Check struct {
 	Invariant int    // number of the invariant; 0 means the store's structure
 	Name      string // the statement that must hold

@@ -44,8 +44,8 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 
 // Files lists the keys of the files with a partition's rows of a dataset. For captures, subset
 // selects one subset, and an empty subset selects all. The files come from the last stage that has
-// a result: published files, otherwise segments. sorted reports whether the rows are in the
-// dataset's order.
+// a result: published files, otherwise segments. The result sorted reports whether the rows are in
+// the dataset's order.
 func (r *Round) Files(dataset, subset string, n int) (keys []string, sorted bool) {
 	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
 		result := r.Results[stage][n]

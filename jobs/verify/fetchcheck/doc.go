@@ -1,8 +1,8 @@
 // Package fetchcheck checks invariants 1 to 4 of the map side (outcomes, robots.txt, pace and WARC
 // records), mostly one partition at a time.
 //
-// In: an audit and its rounds. Out: violations, reported to the audit. Memory is bounded: rows are
-// streamed, and rows that must be joined are sorted on local disk. The package imports
+// The checks read the rounds of an audit and report violations to the audit. Memory is bounded:
+// rows are streamed, and rows that must be joined are sorted on local disk. The package imports
 // jobs/verify/audit, jobs/worker, stages, stages/fetch and formats.
 package fetchcheck
 

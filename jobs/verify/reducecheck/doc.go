@@ -1,7 +1,7 @@
 // Package reducecheck checks invariants 5 to 7 of the reduce side (clusters, link targets and
 // states of URLs, and recomputed results).
 //
-// In: an audit and its rounds. Out: violations, reported to the audit. The checks follow the
+// The checks read the rounds of an audit and report violations to the audit. The checks follow the
 // definitions of the stages without using their code, except where a check runs a task again. Rows
 // are streamed and sorted on local disk. About 80 bytes of each page stay in memory. The package
 // imports jobs/verify/audit, jobs/worker, planner, stages and formats.

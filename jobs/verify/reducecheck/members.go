@@ -278,7 +278,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	case kind == schema.DupRepresentative:
 		differ("via", m.Via, "")
 	case near:
-		differ("via", m.Via, representative.URL) // a member that is similar to the representative names it as via
+		differ("via", m.Via, representative.URL) // the column via of a similar member must have the representative's URL
 	default:
 		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, Bucket: m.Bucket, Member: m.URL}
 	}
