@@ -125,8 +125,8 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 	return made, counts, err
 }
 
-// freezeNow freezes the time now as the clock for planning a round, unless the ledger has a clock
-// later than the time before. freezeNow returns the frozen clock.
+// freezeNow freezes the parameter now as the clock for planning a round, unless the ledger has a
+// clock that is later than the parameter before. freezeNow returns the frozen clock.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {

@@ -197,8 +197,8 @@ func TestTwoDriversPlanWithOneClock(t *testing.T) {
 	}
 }
 
-// TestADriverThatFindsNothingDueWritesNothing looks for a next round again and again, as a CronJob
-// does after the last round.
+// TestADriverThatFindsNothingDueWritesNothing looks for a next round again and again. A CronJob
+// does the same after the last round.
 func TestADriverThatFindsNothingDueWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.mustPlan()

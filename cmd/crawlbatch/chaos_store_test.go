@@ -22,7 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// awayFor is the time for which a store is unreachable. A store is unreachable once per crawl.
+// awayFor is the length of the time in which a store is unreachable. A store is unreachable once
+// per crawl.
 const awayFor = 10 * time.Second
 
 // failingProxy forwards to a real S3 server and fails 5 % of requests.

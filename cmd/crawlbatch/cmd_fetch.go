@@ -77,7 +77,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	return inspect.Answered(*rows.Fetch)
 }
 
-// waits prints the reason for which the command waits.
+// waits prints why the command waits.
 func (c *common) waits(w stages.Wait) {
 	in := ""
 	if !w.Until.IsZero() {

@@ -107,7 +107,8 @@ func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	wg.Wait()
 }
 
-// damageReason excuses cells whose damage no command reports, or whose damage loses something.
+// damageReason excuses cells of the damage table. No command reports the damage of an excused cell,
+// or the damage loses something.
 type damageReason struct {
 	why   string
 	cells *regexp.Regexp // matches the excused cells, as state/kind/damage

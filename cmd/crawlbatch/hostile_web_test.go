@@ -159,8 +159,8 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// endless sends the text in first once. Then endless sends the text in piece again and again with
-// pauses, until the client goes away.
+// endless sends the parameter first once. Then endless sends the parameter piece again and again
+// with pauses, until the client goes away.
 func (x exchange) endless(first, piece string, pause time.Duration) {
 	for x.send(first) {
 		first = piece
@@ -298,7 +298,7 @@ func (w *hostileWeb) certify(t *testing.T) {
 	}
 }
 
-// flapping is the time for which the name server fails for a name that flaps.
+// flapping is the time after which the name server answers for a name whose first lookups fail.
 const flapping = 3 * time.Second
 
 // answerNames is a name server. The server answers every name with 127.0.0.1, unless a fault has

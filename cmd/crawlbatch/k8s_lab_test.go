@@ -247,7 +247,7 @@ func (p podProcess) task() string {
 	return tasks
 }
 
-// age returns the time for which a process has run.
+// age returns the time since the start of a process.
 func (p podProcess) age() time.Duration {
 	info, err := os.Stat(fmt.Sprintf("/proc/%d", p.pid))
 	if err != nil {

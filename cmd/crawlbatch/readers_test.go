@@ -432,8 +432,8 @@ func (s *storedColumn) aggregate(kind string) []any {
 	return append(head, integers(s.values, kind)...)
 }
 
-// least returns the text that the function of selects, the smallest or the greatest. If the text is
-// long, least returns a digest of the text.
+// least returns the smallest or the greatest text. The parameter of is a function that selects this
+// text. If the text is long, least returns a digest of the text.
 func least(texts []string, of func([]string) string) any {
 	if len(texts) == 0 {
 		return nil

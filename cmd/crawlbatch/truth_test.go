@@ -88,7 +88,8 @@ func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Ent
 	}
 }
 
-// requestLog reads a log of simweb. requestLog drops a last line that a crash cut short.
+// requestLog reads a log of simweb. requestLog drops the last line if a crash left the line
+// incomplete.
 func requestLog(t *testing.T, name string) (entries []simweb.Entry) {
 	t.Helper()
 	f, err := os.Open(name)

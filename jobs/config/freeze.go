@@ -17,7 +17,7 @@ func (c *Config) Adopt(later *Config) error {
 }
 
 // AdoptReparsed checks whether a reparse that began with the config c may continue with the config
-// later. The rules are those of Adopt.
+// later. The rules are the same as in Adopt.
 func (c *Config) AdoptReparsed(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the reparse was begun with: give it that, or choose another name with --as, "+
@@ -58,7 +58,7 @@ func (c *Config) RequireContact() error {
 
 // Reparsed returns the config of a reparse of a crawl that has the config c. Reparsed takes the
 // sections parse, dedup and frontier from the config later, and the other sections from c. Reparsed
-// returns an error if other frozen keys differ, because those keys decided how the crawl was
+// returns an error if other frozen keys differ, because these other keys decided how the crawl was
 // fetched.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()

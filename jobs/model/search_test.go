@@ -54,7 +54,7 @@ func (o *outcome[S]) String() string {
 	return fmt.Sprintf("%d states, %s, up to %d actions, %v", o.states, reach, o.depth, o.elapsed.Round(10*time.Millisecond))
 }
 
-// story returns the trace to the broken promise, one action on each line.
+// story returns the actions that lead to the broken promise, one action on each line.
 func (o *outcome[S]) story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s after %d actions:\n", o.broken, len(o.trace))

@@ -8,9 +8,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// ToOpen returns the sealed rounds that views open. If all is true, these are the rounds of all
-// crawls, otherwise those of the given crawl. If crawl is empty, ToOpen returns the rounds of the
-// newest crawl that has a sealed round. The note names the crawl, or says why no round is returned.
+// ToOpen returns the sealed rounds that views open. If the parameter all is true, ToOpen returns
+// the rounds of all crawls, otherwise the rounds of the given crawl. If crawl is empty, ToOpen
+// returns the rounds of the newest crawl that has a sealed round. The note names the crawl, or says
+// why no round is returned.
 func ToOpen(ctx context.Context, b store.Bucket, crawl string, all bool, lookup func(string) (string, bool)) (sealed []*manifest.Sealed, note string, err error) {
 	if crawl != "" {
 		if _, _, err := OpenCrawl(ctx, b, crawl, lookup); err != nil {

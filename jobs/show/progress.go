@@ -264,7 +264,7 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 // URLs.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
 
-// patience is the time for which Close waits for a blocked terminal.
+// patience is the longest time that Close waits for a blocked terminal.
 const patience = time.Second
 
 // Close ends the display.

@@ -249,7 +249,7 @@ func TestProgressIsReadAsTheLogIs(t *testing.T) {
 	}
 }
 
-// stuck is a terminal that blocks all output, as a terminal does after Ctrl-S.
+// stuck is a terminal that blocks all output, like a real terminal after Ctrl-S.
 type stuck struct {
 	asked chan struct{}
 	never chan struct{}

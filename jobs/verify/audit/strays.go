@@ -77,8 +77,8 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	return nil
 }
 
-// strays lists the crawl's objects in the store, prefix by prefix, and yields those that nothing
-// accounts for. strays needs 8 bytes of memory for each file that documents list.
+// strays lists the crawl's objects in the store, prefix by prefix, and yields the objects that
+// nothing accounts for. strays needs 8 bytes of memory for each file that documents list.
 func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
 	l := newLister(a, rounds)
 	return func(yield func(Stray, error) bool) {

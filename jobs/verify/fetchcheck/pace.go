@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rounding is the largest change of the gap between two times, in milliseconds, if both times are
-// cut to milliseconds.
+// rounding is the largest error of the gap between two times, in milliseconds, if both times are
+// rounded down to milliseconds.
 const rounding = 1
 
 // paced holds the columns of requests that invariant 3 needs.

@@ -300,7 +300,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 
 // deniedRedirect returns the target of a redirect that robots.txt denied, and the rule.
 // deniedRedirect reads target and rule from error_detail, or for rows of format 1 from error.
-// deniedRedirect ignores text that was cut.
+// deniedRedirect ignores text that was shortened when the row was written.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {

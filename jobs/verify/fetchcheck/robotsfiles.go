@@ -162,9 +162,10 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// before lists the conclusive responses to an origin's robots.txt that came before the time start
-// in the given epoch, newest first. Responses of a higher epoch are later, even if the machines'
-// clocks disagree. Responses carried over from an earlier round are older than all epochs.
+// before lists the conclusive responses to an origin's robots.txt that came before a request,
+// newest first. The parameters epoch and start belong to this request. Responses of a higher epoch
+// are later, even if the machines' clocks disagree. Responses carried over from an earlier round
+// are older than all epochs.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {

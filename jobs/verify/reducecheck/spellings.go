@@ -60,8 +60,8 @@ func spelledInPlan(ctx context.Context, a *audit.Audit, r *audit.Round, bucket i
 	return audit.SortRows(ctx, a, keys, compare, func(row *urlRow) bool { return len(row.Spellings) > 0 })
 }
 
-// checkSpellings checks that urls lists all spellings of the URL, and that the plan listed all
-// spellings that earlier rounds knew.
+// checkSpellings checks that the dataset urls lists all spellings of the URL. checkSpellings also
+// checks that the plan listed all spellings from earlier rounds.
 func (c *urlChecker) checkSpellings() {
 	s := &c.said
 	all := s.known.Union(s.planned).Union(s.linked)
@@ -86,7 +86,8 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missing returns a spelling of the list all that is not in the list now, or "" if there is none.
+// missing returns a spelling that the parameter all has and the parameter now lacks, or "" if no
+// spelling is missing.
 func missing(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {
