@@ -78,6 +78,9 @@ type checked struct {
 	read bool   // the whole file was read, and err says what that gave
 	body []byte // the whole file if it is small and was not read at once
 	err  error
+
+	kept   []byte // a checked block, at offset keptAt
+	keptAt int64
 }
 
 // ReadAt implements io.ReaderAt.
@@ -140,13 +143,36 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{hash: sha256.New()} }}
 
-// readBlocks reads the blocks that hold a range, with one read.
+// readBlocks copies a range of a file with blocks. The kept block gives the start of the range if
+// the block can, and one read gives the rest.
 func (o *checked) readBlocks(p []byte, off int64) (int, error) {
 	if off < 0 || off >= o.Size() {
 		return 0, io.EOF
 	}
-	want := min(int64(len(p)), o.Size()-off)
-	first, end := off/BlockBytes, (off+want+BlockBytes-1)/BlockBytes
+	want := p[:min(int64(len(p)), o.Size()-off)]
+	n := o.fromKept(want, off)
+	if n < len(want) {
+		if err := o.fetch(want[n:], off+int64(n)); err != nil {
+			return 0, err
+		}
+	}
+	return ended(p, len(want), nil)
+}
+
+// fromKept copies the start of a range if the range begins in the kept block.
+func (o *checked) fromKept(p []byte, off int64) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if at := off - o.keptAt; at >= 0 && at < int64(len(o.kept)) {
+		return copy(p, o.kept[at:])
+	}
+	return 0
+}
+
+// fetch reads the blocks that hold a range, with one read. If the range ends within a block, fetch
+// keeps the block, because the next column of a wide table begins there.
+func (o *checked) fetch(p []byte, off int64) error {
+	first, end := off/BlockBytes, (off+int64(len(p))+BlockBytes-1)/BlockBytes
 	start := first * BlockBytes
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
@@ -156,20 +182,27 @@ func (o *checked) readBlocks(p []byte, off int64) (int, error) {
 	}
 	buf := s.buf[:size]
 	if _, err := readFull(o.Object, buf, start); err != nil {
-		return 0, err
+		return err
 	}
 	var sum [sha256.Size]byte
+	var block []byte
 	for i, rest := first, buf; i < end; i++ {
-		block := rest[:min(BlockBytes, len(rest))]
+		block = rest[:min(BlockBytes, len(rest))]
 		s.hash.Reset()
 		s.hash.Write(block)
 		if !bytes.Equal(s.hash.Sum(sum[:0])[:blockSum], o.blocks[i*blockSum:(i+1)*blockSum]) {
 			at := i * BlockBytes
-			return 0, o.file.changed("its bytes %d to %d have another SHA-256 than was recorded", at, at+int64(len(block)))
+			return o.file.changed("its bytes %d to %d have another SHA-256 than was recorded", at, at+int64(len(block)))
 		}
 		rest = rest[len(block):]
 	}
-	return ended(p, copy(p[:want], buf[off-start:]), nil)
+	copy(p, buf[off-start:])
+	if off+int64(len(p)) < start+size {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.kept, o.keptAt = append(o.kept[:0], block...), (end-1)*BlockBytes
+	}
+	return nil
 }
 
 // readFull reads all of p. It returns io.ErrUnexpectedEOF if the object ends early.

@@ -116,6 +116,26 @@ func TestACheckCostsNoFurtherRead(t *testing.T) {
 	}
 }
 
+// The columns of a wide table are small ranges beside each other.
+func TestSmallRangesReadEachBlockOnce(t *testing.T) {
+	const size, step = 10*block + 5, 60_001
+	body := noise(size)
+	b, f := recorded(t, body, body)
+	o, counter, err := open(t, b, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := make([]byte, step)
+	for at := 0; at < size; at += step {
+		if n, err := o.ReadAt(p, int64(at)); n != min(step, size-at) || err != nil && err != io.EOF || !bytes.Equal(p[:n], body[at:at+n]) {
+			t.Fatalf("%d bytes at %d, %v", n, at, err)
+		}
+	}
+	if c := counter.Counts(); c.Gets > 1+11 || c.BytesIn != size {
+		t.Errorf("%d bytes in ranges of %d: %+v", size, step, c)
+	}
+}
+
 func TestALostFileAndOneOfAnotherSizeAreNotOpened(t *testing.T) {
 	b, f := recorded(t, []byte("another"), []byte("this"))
 	if _, _, err := open(t, b, f); !errors.Is(err, manifest.ErrChanged) || !strings.Contains(err.Error(), `"k": it has 7 bytes, it was recorded with 4: put it back`) {
