@@ -13,7 +13,7 @@ var damageReasons = []damageReason{
 	{why: "harmless: records of attempts decide nothing; `status` reads them and says if one cannot be read",
 		cells: regexp.MustCompile(`: attempt/`)},
 	{why: "harmless: no round is being fetched, and the next fetch stage replaces it",
-		cells: regexp.MustCompile(`^(sealed|reducing)/active\.json/older version$`)},
+		cells: regexp.MustCompile(`^sealed/active\.json/older version$`)},
 	{why: "harmless: no row of a table names its records. An attempt that died leaves such files, so `verify` counts it in a note; *moved*: it moves it away",
 		cells: regexp.MustCompile(`^(sealed|reducing)/(WARC file|CDXJ index)/stray copy$`)},
 }
