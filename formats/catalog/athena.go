@@ -19,10 +19,10 @@ type AthenaOptions struct {
 }
 
 // Athena returns the DDL that opens every dataset as a table of a database. Each sealed round has a
-// partition; other rounds have none. Root is the store's address, s3://bucket/prefix. The DDL drops
-// and recreates existing tables, because an older table lacks newer columns. The tables are
-// external, so dropping a table deletes no data. Athena finds the columns of Parquet by name and
-// returns null for columns that a part lacks.
+// partition; other rounds have none. The argument root is the store's address, s3://bucket/prefix.
+// The DDL drops and recreates existing tables, because an older table lacks newer columns. The
+// tables are external, so dropping a table deletes no data. Athena finds the columns of Parquet by
+// name and returns null for columns that a part of a dataset lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
 		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
@@ -67,8 +67,8 @@ func tableProperties(properties [][2]string) string {
 	return joined(properties, ",\n  ", func(p [2]string) string { return hiveLiteral(p[0]) + "=" + hiveLiteral(p[1]) })
 }
 
-// athenaPartitions adds the folders that hold parts of sealed rounds. An Athena statement
-// has at most 256 KiB, so each statement names a limited number of folders.
+// athenaPartitions adds statements that register the folders with parts of sealed rounds. An Athena
+// statement has at most 256 KiB, so each statement names a limited number of folders.
 func athenaPartitions(s *Script, table, root string, d Dataset, sealed []*manifest.Sealed) {
 	n := 0
 	for some := range slices.Chunk(folders(d.Name, sealed), 500) {
@@ -120,9 +120,9 @@ func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]stri
 	return append(out, [2]string{"storage.location.template", location})
 }
 
-// projectedCrawls returns the projection type and the values of the column crawl. The values are
-// names if sealed holds one crawl or only reparses, otherwise a range of months. No range of months
-// contains the name of a reparse, so each reparse has its own projection.
+// projectedCrawls returns the projection type and the values of the column crawl. If the list
+// sealed holds one crawl or only reparses, the values are names. Otherwise the values are a range
+// of months, which cannot contain the name of a reparse.
 func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	var names, months []string
 	for _, s := range sealed {
@@ -143,7 +143,7 @@ func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	return "date", first + ",NOW"
 }
 
-// projectionScope describes what a projection covers.
+// projectionScope names the crawls and rounds that a projection covers, for a comment.
 func projectionScope(sealed []*manifest.Sealed) string {
 	kind, values := projectedCrawls(sealed)
 	if kind == "enum" {

@@ -25,7 +25,7 @@ const (
 	Int32List
 )
 
-// names holds the names of each type: in the documentation, in DuckDB, in the dialects of
+// The list names holds four names of each type: in the documentation, in DuckDB, in the dialects of
 // Hive (Athena's DDL and Spark), and in Trino.
 var names = [...][4]string{
 	String:     {"string", "VARCHAR", "string", "varchar"},
@@ -64,7 +64,7 @@ type Dataset struct {
 	Name       string
 	Row        string   // description of a row, such as "a planned URL and its one outcome"
 	Columns    []Column // columns that the Parquet files hold
-	Partitions []Column // columns in the files' keys: crawl, round, and for captures subset
+	Partitions []Column // columns whose values stand in the files' keys: crawl, round, and for captures subset
 	SortedBy   []string // columns by which the rows of each file are sorted
 }
 
@@ -131,7 +131,7 @@ func Columns(t reflect.Type) []Column {
 	return out
 }
 
-// describe returns a column's description, with the format that added the column.
+// describe returns a column's description, and adds the format in which the column was introduced.
 func describe(f reflect.StructField) string {
 	if v := schema.Since(f); v > 1 {
 		return fmt.Sprintf("%s; null in tables older than format %d", f.Tag.Get("doc"), v)
@@ -155,7 +155,8 @@ func typeOf(t reflect.Type, options string) Type {
 	return StringList
 }
 
-// types maps kinds of Go values to column types. A Go kind that is not listed is a string.
+// The map types gives the column type for kinds of Go values. A column of any other kind is a
+// string.
 var types = map[reflect.Kind]Type{
 	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

@@ -19,16 +19,16 @@ type S3 struct {
 	Region   string // region of the bucket; empty means the credential chain's region
 }
 
-// DuckDB writes a script that opens every dataset as a view over the parts that
-// the sealed rounds list. Root is the store's address: a directory, absolute or
-// relative to where DuckDB will run, or s3://bucket/prefix.
+// DuckDB writes a script that opens every dataset as a view over the parts that the sealed rounds
+// list. The argument root is the store's address: s3://bucket/prefix or a directory. A relative
+// directory is relative to DuckDB's working directory.
 //
 // The view urls has the newest state of each URL. The view urls_history has every state. The view
-// urls includes states of reparses only if there is no other crawl.
+// urls includes states of reparses only if all crawls are reparses.
 //
-// A column that a part lacks is null: an older crawlbatch wrote that part. DuckDB reads the schema
-// of every part, which takes about 0.2 ms per part and query on a local disk. The SQL cannot list a
-// part's columns, because no document says which version wrote the part.
+// Parts that an older crawlbatch wrote may lack columns, which the views show as null. DuckDB reads
+// the schema of every part, which takes about 0.2 ms per part and query on a local disk. The SQL
+// cannot list a part's columns, because no document says which version wrote the part.
 //
 // Time columns are TIMESTAMP in UTC, regardless of the session's time zone. The argument note is an
 // extra comment line at the start of the script.
@@ -72,7 +72,7 @@ func withoutReparses(sealed []*manifest.Sealed) string {
 	return "WHERE crawl NOT LIKE '%r%'\n" // only names of reparses contain an r, such as 2026-11r1
 }
 
-// rounds lists the sealed rounds, such as "2026-11.0, 2026-11.1".
+// rounds returns the names of the sealed rounds as one text, such as "2026-11.0, 2026-11.1".
 func rounds(sealed []*manifest.Sealed) string {
 	if len(sealed) == 0 {
 		return "no round is sealed yet"
@@ -98,7 +98,7 @@ func duckSecret(out io.Writer, root string, s3 S3) error {
 	return nil
 }
 
-// duckView writes the view of one dataset.
+// duckView writes the SQL for the view of one dataset.
 func duckView(out io.Writer, name string, d Dataset, root string, sealed []*manifest.Sealed) {
 	keys := parts(d.Name, sealed)
 	fmt.Fprintf(out, "\nCREATE OR REPLACE VIEW %s AS\nSELECT\n", name)
@@ -149,7 +149,7 @@ func duckComments(out io.Writer, name string, d Dataset) {
 	}
 }
 
-// parts returns the keys of a dataset's published parts in sealed rounds.
+// parts returns the keys of a dataset's parts that the sealed rounds published.
 func parts(dataset string, sealed []*manifest.Sealed) (keys []string) {
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(dataset) {

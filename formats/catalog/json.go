@@ -49,7 +49,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// Row marshals to JSON by AppendJSON. A nil Of marshals as null.
+// Row is a table's row that AppendJSON encodes as JSON. If the field Of is nil, Row becomes null.
 type Row struct{ Of any }
 
 // MarshalJSON implements json.Marshaler.
@@ -60,7 +60,7 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return AppendJSON(nil, r.Of)
 }
 
-// Rows wraps each row of a table. Without rows, the result of Rows marshals as [].
+// Rows wraps each row of a table. If there are no rows, the result of Rows is encoded as [].
 func Rows[T any](rows []T) []Row {
 	wrapped := make([]Row, len(rows))
 	for i, row := range rows {

@@ -25,8 +25,8 @@ type Statement struct {
 	SQL  string // text of the statement, without a final semicolon
 }
 
-// Write writes the script's comment, then each statement, followed by a semicolon and an empty
-// line.
+// Write writes the script's comment and its statements. A semicolon and an empty line follow each
+// statement.
 func (s *Script) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	out.WriteString(s.Comment())
@@ -105,15 +105,15 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns a query that selects the newest row of history for each URL. The argument list
-// names the selected columns.
+// newest returns a query that selects each URL's newest row from the table history. The argument
+// list names the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
 		"  FROM %s\n  %s) AS states\nWHERE newest = 1", list, list, history, withoutReparses(sealed))
 }
 
-// joined joins the texts of items.
+// joined calls the function text for each item and joins the results.
 func joined[T any](items []T, separator string, text func(T) string) string {
 	texts := make([]string, len(items))
 	for i, item := range items {
@@ -122,20 +122,20 @@ func joined[T any](items []T, separator string, text func(T) string) string {
 	return strings.Join(texts, separator)
 }
 
-// quoted lists the names of columns, each between two copies of quote.
+// quoted returns the columns' names as a list. Each name stands between two quote characters.
 func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }
 
-// nulls returns a select list with a typed null for each column. typeName returns a type's name in
-// the dialect.
+// nulls returns a select list with a typed null for each column. The function typeName returns a
+// type's name in the client's dialect.
 func nulls(columns []Column, typeName func(Type) string, quote string) string {
 	return joined(columns, ",\n", func(c Column) string {
 		return fmt.Sprintf("  CAST(NULL AS %s) AS %s", typeName(c.Type), quote+c.Name+quote)
 	})
 }
 
-// plain removes semicolons from a description, because clients split a script at semicolons.
+// plain replaces the semicolons of a description, because clients split a script at semicolons.
 func plain(s string) string { return strings.ReplaceAll(s, ";", ",") }
 
 // comment turns a text into one comment line without semicolons.

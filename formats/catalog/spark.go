@@ -20,10 +20,11 @@ func (o Older) String() string {
 	return fmt.Sprintf("%s.%d (%s)", o.Crawl, o.Round, strings.Join(o.Datasets, ", "))
 }
 
-// Spark returns the statements that open every dataset as a temporary view of a Spark session, over
-// the folders of sealed rounds. Root is the store's address for Spark, such as s3a://bucket/prefix
-// or file:///data. Spark finds the columns of Parquet by name and returns null for columns that a
-// part lacks. The argument older lists the parts that some versions of Spark misread.
+// Spark returns the statements that open every dataset as a temporary view of a Spark session. The
+// views read the folders of sealed rounds. The argument root is the store's address for Spark, such
+// as s3a://bucket/prefix or file:///data. Spark finds the columns of Parquet by name and returns
+// null for columns that a part of a dataset lacks. The argument older lists the parts that some
+// versions of Spark misread.
 func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, error) {
 	root = strings.TrimSuffix(root, "/")
 	if err := errors.Join(CheckAddress(root), checkSealed(sealed)); err != nil {
@@ -48,7 +49,8 @@ func Spark(root string, sealed []*manifest.Sealed, older []Older) (*Script, erro
 			for i, f := range found {
 				found[i] = strings.TrimPrefix(f, "tables/"+d.Name+"/")
 			}
-			// Braces name exactly the folders of sealed rounds, so Spark lists no other folder.
+			// The list in braces names exactly the folders of sealed rounds, so Spark reads no
+			// other folder.
 			path := sparkGlob.Replace(base) + "/{" + strings.Join(found, ",") + "}"
 			s.add(view, "CREATE OR REPLACE TEMPORARY VIEW `%s` (\n%s\n)\nUSING parquet\nOPTIONS (path %s, basePath %s)",
 				view, hiveColumns(columns), hiveLiteral(path), hiveLiteral(base))

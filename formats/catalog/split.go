@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrNotEmpty means that the directory for the statements is not empty.
+// ErrNotEmpty means that Split found files in the directory for the statements.
 var ErrNotEmpty = errors.New("is not empty: name a new directory")
 
 // statementFile matches the names of the files that Split writes.

@@ -27,7 +27,7 @@ type Robots struct {
 	list []string
 }
 
-// Reset removes all directives and keeps the memory.
+// Reset removes all directives but keeps the list's memory for reuse.
 func (d *Robots) Reset() { *d = Robots{list: d.list[:0]} }
 
 // Indexable reports whether the document may be shown at a time.
@@ -46,9 +46,9 @@ const (
 // Meta adds the content of a meta element that is named "robots" or after the robot.
 func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
-// Field adds a value of X-Robots-Tag. In a value, "name:" addresses the directives up to the next
-// name: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. The argument agent
-// is the robot's product token, in any letter case.
+// Field adds a value of X-Robots-Tag. In a value, "name:" tells for which robot the following
+// directives are: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. The
+// argument agent is the robot's product token, in any letter case.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {
@@ -82,7 +82,7 @@ func (d *Robots) each(list, agent string, scoped bool) {
 	}
 }
 
-// cutItem returns the first item of a comma-separated list, and the rest.
+// cutItem returns the first item of a comma-separated list, and the rest of the list.
 func cutItem(list string) (item, rest string) {
 	i := strings.IndexAny(list, ",;")
 	if i < 0 {
@@ -91,19 +91,19 @@ func cutItem(list string) (item, rest string) {
 	return trim(list[:i]), list[i+1:]
 }
 
-// hasValue reports whether a name before a colon names a directive, not a robot.
+// hasValue reports whether the text before a colon is the name of a directive, not of a robot.
 func hasValue(name string) bool {
 	name = fold(name)
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
 }
 
-// isFor reports whether directives for a name are for the robot.
+// isFor reports whether directives that are addressed to name concern the robot agent.
 func isFor(name, agent string) bool {
 	name = fold(name)
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)
 }
 
-// add adds the directives of an item, which white space separates.
+// add adds the directives of an item. White space separates the directives.
 func (d *Robots) add(item string) {
 	if strings.ContainsFunc(item, isSpace) && isWords(item) {
 		for w := range strings.FieldsFuncSeq(item, isSpace) {
@@ -115,7 +115,7 @@ func (d *Robots) add(item string) {
 	d.one(item, isWord(item))
 }
 
-// words are the known directives without a value.
+// The list words holds the known directives that have no value.
 var words = [...]string{"noindex", "nofollow", "none", "noarchive", "nocache", "index", "follow", "all", "archive"}
 
 func isWord(folded string) bool { return slices.Contains(words[:], folded) }
@@ -147,14 +147,14 @@ func (d *Robots) one(item string, known bool) {
 	}
 }
 
-// dateLayouts are the accepted forms of dates: RFC 822, RFC 850, ISO 8601 and variants.
+// dateLayouts lists the accepted forms of dates: RFC 822, RFC 850, ISO 8601 and variants.
 var dateLayouts = [...]string{
 	"2 Jan 2006 15:04:05 -0700", "2 Jan 2006 15:04:05", "2 Jan 2006 15:04", "2 Jan 2006", "2-Jan-2006 15:04:05", "2-Jan-2006", "2-Jan-06 15:04:05",
 	"2 Jan 06 15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05",
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02",
 }
 
-// zones maps the names of time zones in RFC 822 to offsets in hours.
+// The map zones gives the offset in hours of each named time zone of RFC 822.
 var zones = map[string]int{
 	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }

@@ -21,8 +21,8 @@ const (
 	maxSignalName = 32 // longest accepted name, in bytes
 )
 
-// Add adds a list such as "search=yes, ai-train=no". Add ignores values other than yes and no. A
-// signal's no overrides a yes of the same signal.
+// Add adds a list such as "search=yes, ai-train=no". Add ignores values other than yes and no. If a
+// signal occurs with yes and with no, the value no counts.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
 		name, value, ok := strings.Cut(item, "=")
@@ -36,14 +36,15 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of other. A signal's no overrides a yes of the same signal.
+// Merge adds the signals of other. If a signal occurs with yes and with no, the value no counts.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)
 	}
 }
 
-// Override adds the signals of other, which replace signals of s with the same names.
+// Override adds the signals of other. A signal of other replaces the signal of s with the same
+// name.
 func (s *Signals) Override(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, true)
@@ -97,7 +98,8 @@ type TDM struct {
 // maxPolicy is the length of the longest accepted policy, in bytes.
 const maxPolicy = 2048
 
-// Reservation adds a value of tdm-reservation. The value 1 reserves the right, 0 does not.
+// Reservation adds a value of tdm-reservation. The value 1 reserves the right, and the value 0 does
+// not.
 func (t *TDM) Reservation(value string) {
 	var reserved bool
 	switch trim(value) {

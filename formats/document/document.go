@@ -41,7 +41,8 @@ type Parsed struct {
 	Terms schema.TermCounts // terms of the main content
 	Text  schema.Text
 	Links []schema.Link
-	// the page says noarchive: its rows may be kept, but no copy of the page
+	// NoArchive means that the page says noarchive. The store may then keep the page's rows, but no
+	// copy of the page.
 	NoArchive bool
 }
 
@@ -54,8 +55,8 @@ type Parser interface {
 	// Wants reports whether to store a document that begins with prefix. mediaType is the result of
 	// Sniff. With a nil prefix, Wants reports whether any document of that type may be stored.
 	Wants(mediaType string, prefix []byte) bool
-	// Refuses reports whether the Content-Type alone, without the document's bytes, rules out
-	// storing the document.
+	// Refuses reports whether a document of this Content-Type is never stored, whatever the
+	// document's bytes are.
 	Refuses(contentType string) bool
 	// IsSitemap reports whether a document that begins with prefix is a sitemap, which may be
 	// longer than other documents. mediaType is the result of Sniff.
@@ -87,10 +88,11 @@ type Origin struct {
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // signals of the robots.txt in force; a no in robots.txt or document overrides a yes
+	Signals               directives.Signals // signals of the robots.txt; if the robots.txt or the document says no, the value no counts
 }
 
-// Complete fills the columns of p that come from the capture o, not from the document.
+// Complete fills the columns of p that come from the capture (the argument o) and not from the
+// document.
 func (p *Parsed) Complete(o *Origin) {
 	page := &p.Page
 	charset, languages := page.Charset, page.Languages

@@ -60,7 +60,8 @@ func CrawlDir(crawl string) string { return "crawl=" + crawl + "/" }
 // CrawlManifest returns the key of the crawl's frozen config.
 func CrawlManifest(crawl string) string { return CrawlDir(crawl) + "crawl.json" }
 
-// Ledger returns the key of the record of a crawl's beginnings, decisions and seals.
+// Ledger returns the key of a crawl's ledger, which records what the crawl began, decided and
+// sealed.
 func Ledger(crawl string) string { return CrawlDir(crawl) + "ledger.json" }
 
 // Crawls returns the key of the list of the store's crawls.
@@ -69,8 +70,8 @@ func Crawls() string { return "crawls.json" }
 // Politeness returns the key of the newest revision of the crawl's politeness section.
 func Politeness(crawl string) string { return CrawlDir(crawl) + "politeness.json" }
 
-// Settings returns the key of the config of tasks on other machines. The argument digest is the
-// digest of the config's text.
+// Settings returns the key of the config that tasks on other machines read. The argument digest is
+// the digest of the config's text.
 func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-" + digest + ".json" }
 
 // Active returns the key of the object that names the crawl and round whose fetch stage runs in
@@ -187,8 +188,9 @@ func Working(crawl string, round int, stage, name string, partition int) string 
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
-// URLFilter returns the key of the Bloom filter of the URLs in a bucket's parts of urls and skips.
-// The filter is a working file that later rounds read too.
+// URLFilter returns the key of the Bloom filter over the URLs of a bucket. The URLs are those in
+// the bucket's parts of the datasets urls and skips. The filter is a working file that later rounds
+// read too.
 func URLFilter(crawl string, round, bucket int) string {
 	return fmt.Sprintf("%swork/known/%s.bloom", StageDir(crawl, round, "frontier"), Part(bucket))
 }
@@ -204,7 +206,7 @@ func Checkpoint(crawl string, round, partition int) string {
 	return FetchDir(crawl, round, partition) + "checkpoint.json"
 }
 
-// Taken returns the key of the object that shows that a partition has had a checkpoint.
+// Taken returns the key of an object whose existence shows that a partition once had a checkpoint.
 func Taken(crawl string, round, partition int) string {
 	return StageDir(crawl, round, "fetch") + "taken/" + Part(partition) + ".json"
 }
@@ -221,8 +223,8 @@ func WARC(crawl string, round int, plan string, partition, epoch, number int) st
 	return fmt.Sprintf("%s%d-%05d.warc.gz", WARCs(crawl, round, plan, partition)[0], epoch, number)
 }
 
-// WARCs returns the two prefixes of a task's WARC files, up to the epoch. Names with the second
-// prefix lack crawl, round and plan; only older versions wrote them.
+// WARCs returns the two prefixes of the keys of a task's WARC files. A prefix ends before the
+// epoch. Names with the second prefix lack crawl, round and plan; only older versions wrote them.
 func WARCs(crawl string, round int, plan string, partition int) [2]string {
 	dir, part := fmt.Sprintf("warc/crawl=%s/round=%d/", crawl, round), Part(partition)
 	return [2]string{fmt.Sprintf("%s%s-r%d-%s-%s-e", dir, crawl, round, plan, part), dir + part + "-e"}

@@ -2,14 +2,15 @@ package manifest
 
 import "time"
 
-// The classes of ended attempts. ClassDone, ClassInterrupted and ClassTaken are no failures.
+// The classes of ended attempts. The classes ClassDone, ClassInterrupted and ClassTaken are not
+// failures.
 const (
 	ClassDone        = "done"
 	ClassInterrupted = "interrupted" // the attempt was asked to stop
 	ClassTaken       = "taken"       // another attempt took the task over
 
 	ClassFailed           = "failed"            // the attempt failed for a reason without a class of its own
-	ClassFault            = "fault"             // crawlbatch has a fault
+	ClassFault            = "fault"             // crawlbatch itself has a fault
 	ClassPermanent        = "permanent"         // retrying cannot help
 	ClassCorrupt          = "corrupt"           // an input is damaged or has a newer format
 	ClassStoreUnavailable = "store_unavailable" // the store did not answer
@@ -55,7 +56,7 @@ func (a *Attempt) Failure() bool {
 type Usage struct {
 	WallMS       int64 `json:"wall_ms"`
 	Puts         int64 `json:"puts"` // writes; an upload in parts counts as one write
-	Gets         int64 `json:"gets"` // opened objects and range reads
+	Gets         int64 `json:"gets"` // number of opened objects and range reads
 	Lists        int64 `json:"lists"`
 	Deletes      int64 `json:"deletes"`
 	Failed       int64 `json:"failed"` // failed calls of all kinds
@@ -63,7 +64,7 @@ type Usage struct {
 	BytesWritten int64 `json:"bytes_written"`
 }
 
-// Add returns the sum of u and v.
+// Add returns the field-wise sum of u and v.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{
 		WallMS: u.WallMS + v.WallMS,

@@ -15,12 +15,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// ErrChanged: an object has other bytes than its writer recorded.
+// ErrChanged means that an object's bytes differ from the digest or size that the writer recorded.
 var ErrChanged = errors.New("the store is damaged")
 
-// Checked is a bucket that opens the files that a task reads. No reader gets a byte of a known
-// file before a recorded digest covers the byte: that of the whole file up to 1 MiB, else that
-// of its block. Files of formats before 3 have no blocks; Checked reads a larger one twice.
+// Checked is a bucket that opens the files that a task reads. A reader gets bytes of a known file
+// only after Checked has compared them with a recorded digest. A file of up to 1 MiB has one
+// digest, a larger file has a digest for each block. Large files of formats before 3 have no
+// digests of blocks, so Checked reads such a file twice.
 type Checked struct {
 	store.Bucket
 	files map[string]input
@@ -31,20 +32,22 @@ type input struct {
 	remedy string
 }
 
-// NewChecked returns a Checked that knows no file yet.
+// NewChecked returns a Checked to which no file has been added yet.
 func NewChecked(b store.Bucket) *Checked { return &Checked{b, map[string]input{}} }
 
-// Add makes files known. An error about one of them ends with the remedy. Call Add before Open.
+// Add records the size and digests of files. The text remedy ends each error about these files.
+// Call Add before Open.
 func (c *Checked) Add(remedy string, files ...File) {
 	for _, f := range files {
 		c.files[f.Key] = input{f, remedy}
 	}
 }
 
-// Unwrap returns the wrapped bucket.
+// Unwrap returns the bucket that Checked wraps.
 func (c *Checked) Unwrap() store.Bucket { return c.Bucket }
 
-// Open implements store.Bucket. The error for a known file of another size wraps ErrChanged.
+// Open implements store.Bucket. If a known file has another size than recorded, the error wraps
+// ErrChanged.
 func (c *Checked) Open(ctx context.Context, key string) (store.Object, error) {
 	f, known := c.files[key]
 	o, err := c.Bucket.Open(ctx, key)
@@ -72,11 +75,11 @@ func (f *input) changed(format string, args ...any) error {
 type checked struct {
 	store.Object
 	file   *input
-	blocks []byte // empty: the digest of the whole file has to do
+	blocks []byte // digests of the blocks; if empty, only the whole file has a digest
 
 	mu   sync.Mutex
-	read bool   // the whole file was read, and err says what that gave
-	body []byte // the whole file if it is small and was not read at once
+	read bool   // the whole file was read, and the field err holds the result
+	body []byte // content of a small file whose reader did not ask for all bytes at once
 	err  error
 
 	kept   []byte // a checked block, at offset keptAt
@@ -99,7 +102,7 @@ func (o *checked) ReadAt(p []byte, off int64) (int, error) {
 	defer o.mu.Unlock()
 	if !o.read {
 		o.body, o.err = o.readWhole()
-		o.read = o.err == nil || errors.Is(o.err, ErrChanged) // another error may pass
+		o.read = o.err == nil || errors.Is(o.err, ErrChanged) // any other error may be temporary, so the next call reads again
 	}
 	switch {
 	case o.err != nil:
@@ -110,7 +113,8 @@ func (o *checked) ReadAt(p []byte, off int64) (int, error) {
 	return o.Object.ReadAt(p, off)
 }
 
-// readWhole compares the digest of the whole file. It returns the bytes of a small file.
+// readWhole reads the whole file and compares its digest. If the file is small, readWhole returns
+// the bytes.
 func (o *checked) readWhole() ([]byte, error) {
 	buf := make([]byte, min(o.Size(), 8*BlockBytes))
 	h := sha256.New()
@@ -135,7 +139,7 @@ func (o *checked) same(sum [sha256.Size]byte) error {
 	return nil
 }
 
-// scratch holds a read and the state of its hash.
+// scratch holds reusable memory: the bytes that a call reads, and a hash.
 type scratch struct {
 	buf  []byte
 	hash hash.Hash
@@ -205,7 +209,7 @@ func (o *checked) fetch(p []byte, off int64) error {
 	return nil
 }
 
-// readFull reads all of p. It returns io.ErrUnexpectedEOF if the object ends early.
+// readFull fills p. If the object ends early, readFull returns io.ErrUnexpectedEOF.
 func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	n, err := r.ReadAt(p, off)
 	switch {
@@ -217,7 +221,7 @@ func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// ended returns io.EOF for a read that returned less than p, as io.ReaderAt asks.
+// ended adds io.EOF to a read of fewer bytes than len(p), because io.ReaderAt requires an error.
 func ended(p []byte, n int, err error) (int, error) {
 	if err != nil {
 		return 0, err

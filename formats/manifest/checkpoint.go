@@ -29,7 +29,7 @@ type Checkpoint struct {
 	Recorded    []byte        `json:"recorded"`                  // Roaring bitmap of the plan's rows with an outcome
 	Files       []File        `json:"files"`                     // committed segments and WARC files
 	Hosts       []HostClock   `json:"hosts"`                     // pace and health of the hosts, sorted by host
-	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait for another try, sorted by row
+	Retries     []URLRetry    `json:"retries,omitempty"`         // URLs that wait for another try, in the order of their rows in the plan
 	Robots      []OriginRetry `json:"robots,omitempty"`          // origins whose robots.txt waits for another try, sorted by origin
 	Counts      []Count       `json:"counts"`
 
@@ -49,16 +49,16 @@ type Checkpoint struct {
 
 func (*Checkpoint) kind() string { return "checkpoint" }
 
-// Names of the files and counts that must agree with a checkpoint's bitmap.
+// Check compares the files and counts with these names with a checkpoint's bitmap.
 const (
 	datasetFetches = "fetches"  // dataset with one row per recorded URL
 	countURLs      = "urls"     // name of the count of recorded URLs
 	countOutcomes  = "outcome." // prefix of the names of the counts by outcome, such as outcome.ok
 )
 
-// Check compares four numbers of a checkpoint, which must be equal: recorded rows, rows in the
-// files of fetches, the count of URLs, and the sum of the counts by outcome. Check also refuses a
-// file that is listed twice. The error wraps ErrCorrupt.
+// Check compares four numbers of a checkpoint, which must be equal. The numbers are the recorded
+// rows, the rows in the files of the dataset fetches, the count of URLs, and the sum of the counts
+// by outcome. Check also refuses a file that is listed twice. The error wraps ErrCorrupt.
 func (c *Checkpoint) Check() error {
 	recorded, err := c.RecordedRows()
 	if err != nil {
@@ -104,7 +104,7 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Epoch, q.Epoch), cmp.Compare(p.Counter, q.Counter))
 }
 
-// String returns a position as files hold it, such as 2.17.
+// String returns a position as text, in the form that files hold, such as 2.17.
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Epoch, p.Counter) }
 
 // ParsePosition is the inverse of String.
@@ -135,13 +135,13 @@ type Activity struct {
 	Ready       int       `json:"ready"`     // number of hosts that were due
 	Delayed     int       `json:"delayed"`   // number of hosts that waited for their usual delay
 	Waits       []Wait    `json:"waits,omitempty"`
-	More        int       `json:"more_waits,omitempty"`   // number of waits that Waits leaves out
+	More        int       `json:"more_waits,omitempty"`   // number of further waits that the list Waits does not name
 	RemainingMS int64     `json:"remaining_ms,omitempty"` // predicted remaining time, in milliseconds
 	Closes      int64     `json:"closes_ms,omitempty"`    // time when the window closes, milliseconds since 1970, UTC
 	Failures    []Failure `json:"failures,omitempty"`     // failures by class, the newest class first
 }
 
-// Wait describes a delay of the holder.
+// Wait describes why, and until when, the holder waits.
 type Wait struct {
 	Host  string `json:"host,omitempty"` // host that causes the wait, empty if the whole task waited
 	Why   string `json:"why"`
@@ -163,13 +163,13 @@ type HostClock struct {
 	Host     string       `json:"host"`
 	DelayMS  int64        `json:"delay_ms"`            // current delay between two requests, in milliseconds
 	BaseMS   int64        `json:"base_ms"`             // part of DelayMS that config and robots.txt require, in milliseconds
-	RaisedMS int64        `json:"raised_ms,omitempty"` // part of DelayMS added because of the host's responses, in milliseconds
+	RaisedMS int64        `json:"raised_ms,omitempty"` // part of DelayMS that was added because of the host's responses, in milliseconds
 	Limited  int          `json:"limited,omitempty"`   // consecutive 429 and 503 responses
 	WaitMS   int64        `json:"wait_ms"`             // time from the checkpoint to the host's next request, in milliseconds
 	Breaker  *HostBreaker `json:"breaker,omitempty"`
 }
 
-// HostBreaker is a host's breaker at a checkpoint.
+// HostBreaker is the state of a host's breaker at a checkpoint. A breaker suspends a failing host.
 type HostBreaker struct {
 	OK      int   `json:"ok,omitempty"`     // successful requests in the breaker's window
 	Failed  int   `json:"failed,omitempty"` // failed requests in the breaker's window
@@ -206,7 +206,7 @@ type Chain struct {
 	Met   []Hop        `json:"met"`             // redirected requests, beginning with the request for the planned URL
 	Next  string       `json:"next"`            // URL to request
 	Tries int32        `json:"tries,omitempty"` // number of requests sent for Next
-	Fetch schema.Fetch `json:"fetch"`           // row of fetches as far as it is known
+	Fetch schema.Fetch `json:"fetch"`           // row of the dataset fetches, with the columns that are known so far
 }
 
 // Hop is a request that was redirected.
@@ -242,8 +242,8 @@ type Suspect struct {
 }
 
 // Taken is the object taken/part-00017.json. An attempt creates Taken after the partition's first
-// checkpoint and before the first request. A partition with Taken but without a checkpoint has lost
-// its checkpoint.
+// checkpoint and before the first request. If a partition has the object Taken but no checkpoint,
+// the checkpoint was lost.
 type Taken struct {
 	Header
 	Plan      string `json:"plan"`

@@ -8,22 +8,23 @@ import (
 )
 
 const (
-	// BlockBytes is the size of the blocks of which a File has digests.
+	// BlockBytes is the size of a block. A File holds a digest for each block of a large object.
 	BlockBytes = 512 << 10
-	// wholeBytes is the size up to which a file needs no blocks: a reader reads it at once.
+	// wholeBytes is the size of the largest file without digests of blocks. Readers hold such a
+	// file in memory.
 	wholeBytes = 1 << 20
-	// blockSum is the number of bytes that a File keeps of a block's SHA-256.
+	// blockSum is the length of a block's digest: the first 16 bytes of the block's SHA-256.
 	blockSum = 16
 )
 
-// Sum computes what a File records of an object's bytes. It is an io.Writer that never fails.
+// Sum computes the size and digests of an object for a File. Sum is an io.Writer that never fails.
 type Sum struct {
 	whole, block hash.Hash
 	bytes        int64
 	blocks       []byte
 }
 
-// NewSum returns the Sum of no bytes.
+// NewSum returns a Sum to which no bytes have been written.
 func NewSum() *Sum { return &Sum{whole: sha256.New(), block: sha256.New()} }
 
 // Write implements io.Writer.
@@ -45,7 +46,7 @@ func (s *Sum) endBlock() {
 	s.block.Reset()
 }
 
-// File returns the file's size and digests. Write nothing after it.
+// File returns the size and digests of the written bytes. Do not call Write after File.
 func (s *Sum) File() File {
 	f := File{Bytes: s.bytes, SHA256: hex.EncodeToString(s.whole.Sum(nil))}
 	if s.bytes > wholeBytes {

@@ -37,7 +37,7 @@ func Create(ctx context.Context, b store.Bucket, key string, d Document) (string
 	return Digest(body), nil
 }
 
-// Swap replaces the document of version old by d.
+// Swap writes the document d if the stored document still has the version old.
 func Swap(ctx context.Context, b store.Bucket, key string, d Document, old store.Version) (store.Version, error) {
 	body, err := Encode(d)
 	if err != nil {

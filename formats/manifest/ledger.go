@@ -13,8 +13,8 @@ import (
 
 // The kinds of ledger entries (Entry.What).
 const (
-	EntryCrawl      = "crawl"      // crawl.json was created or is about to be replaced
-	EntryPlanning   = "planning"   // the time for which the round's plan selects due URLs is fixed
+	EntryCrawl      = "crawl"      // crawl.json was created or will be replaced
+	EntryPlanning   = "planning"   // the time by which planned URLs must be due is fixed for the round
 	EntryPlan       = "plan"       // the plan that the round will follow is chosen
 	EntryStarted    = "started"    // the round has started and follows its plan
 	EntryFetching   = "fetching"   // a partition of the round has a checkpoint
@@ -23,8 +23,8 @@ const (
 	EntryPoliteness = "politeness" // a revision of the politeness is published
 )
 
-// Ledger is ledger.json, the record of a crawl's beginnings, decisions and seals. A ledger only
-// grows. Each entry's digest covers all earlier entries.
+// Ledger is ledger.json, which records what a crawl began, decided and sealed. Entries are only
+// added, never changed. Each entry's digest covers all earlier entries.
 type Ledger struct {
 	Header
 	Crawl   string  `json:"crawl"`
@@ -41,8 +41,8 @@ type Entry struct {
 	Round      *int   `json:"round,omitempty"`
 	Stage      string `json:"stage,omitempty"`
 	Plan       string `json:"plan,omitempty"`
-	Now        string `json:"now,omitempty"`        // time at which the planned URLs are due, RFC 3339, UTC
-	Format     int    `json:"format,omitempty"`     // format of the object, or of the round at its begin
+	Now        string `json:"now,omitempty"`        // time by which the planned URLs were due, RFC 3339, UTC
+	Format     int    `json:"format,omitempty"`     // format of the object, or the format in which the round began
 	Revision   int    `json:"revision,omitempty"`   // revision of the politeness section
 	Generation int    `json:"generation,omitempty"` // generation of the seal
 	Object     string `json:"object,omitempty"`     // key of the document that the entry records
@@ -53,7 +53,7 @@ type Entry struct {
 	Digest  string `json:"digest"`
 }
 
-// In reports whether the entry is about a round.
+// In reports whether the entry concerns a round.
 func (e *Entry) In(round int) bool { return e.Round != nil && *e.Round == round }
 
 // chained returns the entry's digest. The argument before is the digest of the previous entry.
@@ -99,11 +99,12 @@ func (l *Ledger) Check() error {
 	return nil
 }
 
-// Crawls is crawls.json, the list of crawls in the store's root, called the head.
+// Crawls is crawls.json, the list of all crawls. crawls.json stands in the store's root and is
+// called the head.
 type Crawls struct {
 	Header
-	Crawls []CrawlName `json:"crawls"` // crawls in the order of their begin or adoption
-	// Proof is as in Checkpoint. crawls.json has one since format 3.
+	Crawls []CrawlName `json:"crawls"` // crawls in the order in which they began or were adopted
+	// Proof is as in Checkpoint. crawls.json has a proof since format 3.
 	Proof string `json:"proof,omitempty"`
 }
 

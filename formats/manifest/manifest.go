@@ -3,8 +3,8 @@
 //
 // The input is bytes from the store. The output is checked values, or an error that names the
 // object and says what to do. Every document has a format version, and a newer version gives
-// ErrNewer. Encoding is deterministic, with struct fields in order, sorted maps and no clock.
-// Package manifest imports packages schema and store.
+// ErrNewer. Encoding is deterministic: struct fields are in order, maps are sorted, and no clock is
+// read. Package manifest imports packages schema and store.
 package manifest
 
 import (
@@ -18,13 +18,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxBytes is the largest size of a manifest that is written or read, in bytes.
+// MaxBytes bounds the size of a manifest, in bytes. Longer manifests are neither written nor read.
 const MaxBytes = 64 << 20
 
 var (
 	// ErrNewer means that the document was written by a newer crawlbatch.
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
-	// ErrTooLarge means that a document has more than MaxBytes. Nothing was written.
+	// ErrTooLarge means that a document would have more than MaxBytes and was not written.
 	ErrTooLarge = errors.New("too large for a manifest")
 	// ErrCorrupt means that the document is no manifest of the expected kind.
 	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
@@ -45,8 +45,8 @@ type Document interface {
 	kind() string
 }
 
-// Encode renders a document with its header and a final newline. A document too large for Decode
-// gives ErrTooLarge.
+// Encode renders a document with its header and a final newline. If the result is longer than
+// MaxBytes, Encode returns ErrTooLarge.
 func Encode(d Document) ([]byte, error) {
 	return EncodeAs(d, schema.FormatVersion)
 }
@@ -110,8 +110,8 @@ func Decode(key string, body []byte, d Document) error {
 	return nil
 }
 
-// File describes a committed object. The object becomes durable and its size and digest become
-// known before any document names the object.
+// File describes a committed object. A document names an object only after the object is durable
+// and its size and digest are known.
 type File struct {
 	Dataset string `json:"dataset"` // name of the dataset or kind of working file
 	Subset  string `json:"subset,omitempty"`
@@ -119,9 +119,8 @@ type File struct {
 	Bytes   int64  `json:"bytes"`
 	Rows    int64  `json:"rows"`
 	SHA256  string `json:"sha256"` // hex
-	// Blocks holds 16 bytes of the SHA-256 of each block of BlockBytes, in base 64, so that a
-	// reader can check a part of the file. It is empty for files up to 1 MiB, for WARC files and
-	// before format 3.
+	// Blocks holds, in base 64, 16 bytes of the SHA-256 of each block, so that a reader can check a
+	// part of the file. Blocks is empty for files up to 1 MiB, for WARC files, and before format 3.
 	Blocks string `json:"blocks,omitempty"`
 }
 
@@ -136,7 +135,7 @@ type Crawl struct {
 	Header
 	Crawl     string `json:"crawl"`
 	CreatedAt string `json:"created_at"` // time of creation, RFC 3339, UTC
-	Config    string `json:"config"`     // config as YAML, as resolved by the first plan, with ${VAR} unexpanded
+	Config    string `json:"config"`     // config as YAML, as the first plan resolved it, with ${VAR} unexpanded
 	Continues string `json:"continues,omitempty"`
 	// Reparse names the responses that the crawl parses again. Reparse is nil if the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
@@ -155,7 +154,7 @@ type Reparse struct {
 	Archive string `json:"archive,omitempty"` // store of external WARC files as the user named it: directory or s3://bucket/prefix
 	// Files is the SHA-256 of the list of external WARC files.
 	Files  string `json:"files_sha256,omitempty"`
-	Parser int    `json:"parser_version"` // parser version of all rows, except rows of unreadable records
+	Parser int    `json:"parser_version"` // version of the parser that made the rows, except rows of unreadable records
 }
 
 // Plan is plan.json, the manifest of a round's plan.
@@ -172,7 +171,7 @@ type Plan struct {
 	EstimatedBytes   int64           `json:"estimated_bytes"`
 	Sources          []string        `json:"sources"`
 	SourceLines      int64           `json:"source_lines"`
-	Refused          []Count         `json:"refused"` // numbers of refused URLs by reason
+	Refused          []Count         `json:"refused"` // number of refused URLs for each reason
 	RefusedFile      *File           `json:"refused_file,omitempty"`
 	Partitions       []PlanPartition `json:"partitions"`
 }
@@ -192,8 +191,9 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
-	// Spellings has rows for URLs of the partition's domains that have several known spellings and
-	// are not planned in the round. Spellings is nil if no URL needs a row, and in older plans.
+	// Spellings has a row for each URL of the partition's domains that has several known spellings
+	// and is not planned in this round. Spellings is nil if there is no such URL, and in older
+	// plans.
 	Spellings *File `json:"spellings,omitempty"`
 }
 
@@ -235,12 +235,12 @@ type Result struct {
 	Counts    []Count `json:"counts"` // sorted by name
 	Files     []File  `json:"files"`
 
-	// Hosts lists, for a fetch task, the hosts that needed a pause longer than their usual delay
-	// when the task ended. The next round respects the pauses.
+	// In the result of a fetch task, Hosts lists the hosts for which a pause longer than the usual
+	// delay had not ended. The next round respects the pauses.
 	Hosts       []HostClock `json:"hosts,omitempty"`
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 
-	// Proof is as in Checkpoint. Results have one since format 3.
+	// Proof is as in Checkpoint. Results have a proof since format 3.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -285,7 +285,7 @@ type Sealed struct {
 	Round  int     `json:"round"`
 	Plan   string  `json:"plan"`
 	Counts []Count `json:"counts"` // numbers of rows, such as outcome.ok, pages and links
-	Files  []File  `json:"files"`  // all parts of all datasets, and the working files that later rounds read
+	Files  []File  `json:"files"`  // the parts of all datasets, and the working files that later rounds read
 }
 
 func (*Sealed) kind() string { return "sealed" }
@@ -293,14 +293,15 @@ func (*Sealed) kind() string { return "sealed" }
 // FilesOf returns the files of a dataset, in key order.
 func (s *Sealed) FilesOf(dataset string) []File { return filesOf(s.Files, dataset) }
 
-// Active is active.json. The object allows only one fetch stage per store at a time.
+// Active is active.json, which names the running fetch stage. A store has at most one running fetch
+// stage.
 type Active struct {
 	Header
 	Crawl string `json:"crawl"`
 	Round int    `json:"round"`
 	Nonce string `json:"nonce"` // random text that makes every body unique
 	Done  bool   `json:"done"`
-	// Proof is as in Checkpoint. active.json has one since format 3.
+	// Proof is as in Checkpoint. active.json has a proof since format 3.
 	Proof string `json:"proof,omitempty"`
 }
 

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// proofSince is the format since which documents may have a proof, and a File Blocks.
+// proofSince is the first format whose documents may have a Proof, and whose Files may have Blocks.
 const proofSince = 3
 
-// blocks matches the field Blocks in an encoded document.
+// The expression blocks matches the field Blocks in an encoded document.
 var blocks = regexp.MustCompile(`,\n *"blocks": "[^"]*"`)
 
-// proofOf returns the field of a document that proves its other fields; nil if documents of the
-// kind have none.
+// proofOf returns a pointer to a document's field Proof, or nil if documents of this kind have no
+// proof.
 func proofOf(d Document) *string {
 	switch d := d.(type) {
 	case *Checkpoint:

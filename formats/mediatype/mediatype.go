@@ -1,5 +1,5 @@
-// Package mediatype reads Content-Type fields and holds values by media range, as an
-// Accept field names media types (RFC 9110, 8.3 and 12.5.1).
+// Package mediatype reads Content-Type fields and stores values under media ranges, the patterns
+// for media types in an Accept field (RFC 9110, 8.3 and 12.5.1).
 //
 // A media range is a type such as text/html, a wildcard such as image/* or */*, or a wildcard with
 // a structured suffix (RFC 6838, 4.2.8) such as application/*+xml. If several ranges include a
@@ -51,8 +51,7 @@ func token(s string) bool {
 }
 
 // Essence returns the media type of a Content-Type field in lower case, without parameters. Essence
-// returns "" if there is no type. A repeated field is a list, of which Essence takes the first
-// type.
+// returns "" if there is no type. If the field was repeated, Essence returns the first type.
 func Essence(contentType string) string {
 	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
 		contentType = contentType[:i]
@@ -96,11 +95,12 @@ func Charset(contentType string) string {
 	}
 }
 
-// Ranges holds values by media range. The zero value is empty. Ranges is safe for concurrent use
-// after the last call to Set.
+// Ranges holds a value for each of some media ranges. The zero value is empty. Ranges is safe for
+// concurrent use after the last call to Set.
 type Ranges[T any] struct{ values map[string]T }
 
-// Set sets the value of a range and replaces an earlier value. The error of Set wraps ErrRange.
+// Set stores the value v for a range, in place of an earlier value. If the range is malformed, the
+// error wraps ErrRange.
 func (r *Ranges[T]) Set(mediaRange string, v T) error {
 	if err := Check(mediaRange); err != nil {
 		return err
@@ -113,8 +113,8 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 }
 
 // Of returns the value of the most specific range that includes a media type (lower case, without
-// parameters). Of tries the type itself, then main type with suffix, then the main type, then */*.
-// The result ok is false if no range matches.
+// parameters). Of tries four ranges in this order: the type itself, the main type with the suffix,
+// the main type, and */*. The result ok is false if no range matches.
 func (r *Ranges[T]) Of(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true

@@ -39,8 +39,8 @@ type CaptureColumns struct {
 }
 
 // Capture is a row of captures: a stored response, including redirect hops and robots.txt. Captures
-// is partitioned by crawl, subset and round. The columns warc_* name the capture's own record. The
-// columns payload_warc_* of a revisit name the record with the payload.
+// is partitioned by crawl, subset and round. The columns warc_* locate the capture's own WARC
+// record. In a revisit, the columns payload_warc_* locate the record that holds the payload.
 type Capture struct {
 	URLColumns
 	CaptureColumns

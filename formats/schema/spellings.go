@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// MaxSpellings is the largest number of spellings of a URL, without the canonical URL, that are
-// kept and checked against robots.txt. A URL with more spellings is not planned (SkipSpellings).
+// MaxSpellings bounds the spellings of a URL that are kept and checked against robots.txt. The
+// canonical URL does not count. A URL with more spellings is not planned (SkipSpellings).
 const MaxSpellings = 4
 
 // Spellings is a sorted set of spellings of one URL. A set of MaxSpellings + 1 spellings means that
-// the URL has more than MaxSpellings. Sets only grow, so Overflow stays true.
+// the URL has too many spellings. Sets only grow, so Overflow stays true.
 type Spellings []string
 
 // Add returns s with one more spelling and does not change s. Add ignores "", which stands for the

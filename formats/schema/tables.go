@@ -1,6 +1,6 @@
 package schema
 
-// Fetch is a row of fetches: a planned URL and its one outcome.
+// Fetch is a row of the dataset fetches: a planned URL with its outcome.
 type Fetch struct {
 	SURT           string  `parquet:"url_surtkey,delta" doc:"SURT key of the planned URL"`
 	URL            string  `parquet:"url,delta" doc:"canonical URL as planned"`
@@ -38,8 +38,8 @@ type Fetch struct {
 	Revisit        Revisit `parquet:"revisit,optional,dict" vol:"1" doc:"null, or why the WARC record holds no payload: identical_payload, not_modified"`
 }
 
-// Request is a row of requests: a request with its evidence. BytesSent is 0 if the request got no
-// connection and was not sent.
+// Request is a row of the dataset requests: a request, with its times, addresses and sizes.
+// BytesSent is 0 if the request got no connection and was not sent.
 type Request struct {
 	Purpose       Purpose `parquet:"purpose,dict" doc:"page, redirect, robots, sitemap or probe"`
 	URL           string  `parquet:"url,delta" doc:"URL asked for"`
@@ -76,8 +76,8 @@ type Request struct {
 	Warnings      string  `parquet:"warnings,optional" doc:"what was malformed in the response that was read nevertheless"`
 }
 
-// Page is a row of pages: a successfully fetched document. Fetch and merge leave the columns of the
-// reduce stages null, and publish fills them.
+// Page is a row of the dataset pages: a successfully fetched document. The stages fetch and merge
+// leave the columns of the reduce stages null. The stage publish fills these columns.
 type Page struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
@@ -87,7 +87,8 @@ type Page struct {
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
 }
 
-// PageColumns are the columns of pages, except the nullable columns whose zero has a meaning.
+// PageColumns holds the columns of the dataset pages, except the nullable columns in which 0
+// differs from null.
 type PageColumns struct {
 	URLColumns
 	CaptureColumns
@@ -146,7 +147,7 @@ type PageColumns struct {
 	ParserVersion      int32    `parquet:"parser_version" doc:"version of the parser that made the row, its text and its links; 0, or null in older tables, if it was made before versions were recorded"`
 }
 
-// Text is a row of text: the text of a document.
+// Text is a row of the dataset text: the text of one document.
 type Text struct {
 	SURT     string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL      string `parquet:"url,delta" doc:"canonical URL that answered"`
@@ -155,7 +156,8 @@ type Text struct {
 	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
 }
 
-// Link is a row of links: a link as it stands in the source page. Rows are in document order.
+// Link is a row of the dataset links: a link in the form in which the source page has it. Rows are
+// in document order.
 type Link struct {
 	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
 	Source     string   `parquet:"source,dict" doc:"canonical URL of the page that holds the link"`
@@ -173,8 +175,8 @@ type Link struct {
 	Spelling   string   `parquet:"target_spelling,optional" since:"2" doc:"target as the link spells it: its percent escapes and order of parameters; null if it is the same"`
 }
 
-// Duplicate is a row of duplicates: a member of a cluster of pages. The representative has a row
-// too.
+// Duplicate is a row of the dataset duplicates: a page of a cluster of similar pages. The cluster's
+// representative has a row too.
 type Duplicate struct {
 	SURT                string        `parquet:"url_surtkey,delta" doc:"SURT key of the member"`
 	URL                 string        `parquet:"url,delta" doc:"member of the cluster"`
@@ -187,7 +189,7 @@ type Duplicate struct {
 	ClusterSize         int32         `parquet:"cluster_size" doc:"members of the cluster in this round"`
 }
 
-// Host is a row of hosts.
+// Host is a row of the dataset hosts.
 type Host struct {
 	Host           string  `parquet:"host" doc:"host name, with its port unless 80 or 443"`
 	Domain         string  `parquet:"domain,dict" doc:"registered domain, private suffixes counted"`
@@ -220,7 +222,7 @@ type Host struct {
 	Rank           float64 `parquet:"rank" doc:"PageRank by host; the hosts of a round sum to 1"`
 }
 
-// URLRecord is a row of urls: a URL whose state changed in the round.
+// URLRecord is a row of the dataset urls: a URL whose state changed in the round.
 type URLRecord struct {
 	SURT          string   `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL           string   `parquet:"url,delta" doc:"canonical URL"`
@@ -252,7 +254,7 @@ type URLRecord struct {
 	Spellings     []string `parquet:"spellings,list" since:"2" doc:"other spellings (percent escapes, order of parameters) that sources and its own domain use, sorted; robots.txt must allow each; five mean that there are more than four, so the URL is not planned"`
 }
 
-// Skip is a row of skips: a URL that was found but not planned.
+// Skip is a row of the dataset skips: a URL that was found but not planned.
 type Skip struct {
 	SURT   string     `parquet:"url_surtkey,optional,delta" doc:"SURT key; null if the text is not a URL"`
 	URL    string     `parquet:"url,delta" doc:"URL, or the text found in its place, cut to a bounded length"`

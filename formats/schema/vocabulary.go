@@ -16,7 +16,7 @@ const (
 	HTTP5xx           Outcome = "http_5xx"           // the server answered with a 5xx status, after all retries
 	RateLimited       Outcome = "rate_limited"       // status 429, or 503 with Retry-After, after all retries
 	DNSError          Outcome = "dns_error"          // the host's name does not resolve
-	ConnectError      Outcome = "connect_error"      // no connection: it was refused or reset, or the host was unreachable
+	ConnectError      Outcome = "connect_error"      // the connection was refused or reset, or the host was unreachable
 	TLSError          Outcome = "tls_error"          // no TLS session, because of the certificate or the protocol
 	Timeout           Outcome = "timeout"            // no response in time after all retries
 	ProtocolError     Outcome = "protocol_error"     // the response cannot be read as HTTP, even leniently
@@ -26,7 +26,7 @@ const (
 	HostSuspended     Outcome = "host_suspended"     // the host's breaker was open until the window closed
 	Deferred          Outcome = "deferred"           // the fetch window closed before the URL's turn; the URL is due in the next round
 	Stopped           Outcome = "stopped"            // the URL's domain was stopped while the crawl ran
-	InternalError     Outcome = "internal_error"     // crawlbatch has a fault
+	InternalError     Outcome = "internal_error"     // crawlbatch itself has a fault
 )
 
 // Outcomes lists all outcomes in report order.
@@ -49,7 +49,7 @@ const (
 	SkipDepth      SkipReason = "depth"        // the URL is more than plan.max_depth links from a source
 	SkipBudget     SkipReason = "budget"       // the budget of the domain, the round or the crawl is used up
 	SkipRobots     SkipReason = "robots"       // robots.txt denied the URL in an earlier fetch
-	SkipNofollow   SkipReason = "nofollow"     // each link to the URL is nofollow, by the link or by its page
+	SkipNofollow   SkipReason = "nofollow"     // each link to the URL, or the page of the link, says nofollow
 	SkipStopped    SkipReason = "stopped"      // the URL's domain is stopped
 	SkipDuplicate  SkipReason = "duplicate"    // the source lists the same canonical URL earlier
 	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings
@@ -67,7 +67,7 @@ const (
 	StateFound      URLState = "found"      // known, due, and never fetched
 	StateFetched    URLState = "fetched"    // fetched, and due again at next_due
 	StateRedirected URLState = "redirected" // answers with a redirect to another URL
-	StateDeferred   URLState = "deferred"   // planned but not reached, and due
+	StateDeferred   URLState = "deferred"   // planned but not requested in time, and still due
 	StateDenied     URLState = "denied"     // forbidden by robots.txt
 	StateFailed     URLState = "failed"     // failed for now, and due again at next_due
 	StateGone       URLState = "gone"       // answered with 404 or 410
@@ -77,8 +77,8 @@ const (
 // URLStates lists all states.
 var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
 
-// StateAfter returns the state of a planned URL after an outcome. The argument moved tells that
-// another URL answered.
+// StateAfter returns the state of a planned URL after an outcome. The argument moved tells that the
+// document came from another URL, after a redirect.
 func StateAfter(o Outcome, status int16, moved bool) URLState {
 	switch {
 	case o == Redirected, moved && (o == OK || o == NotModified):
@@ -108,7 +108,7 @@ const (
 	KindImg       LinkKind = "img"
 	KindScript    LinkKind = "script"
 	KindMedia     LinkKind = "media"
-	KindLink      LinkKind = "link" // <link> elements without a kind of their own: icon, stylesheet, next, prev …
+	KindLink      LinkKind = "link" // <link> elements for which no other kind is listed: icon, stylesheet, next, prev …
 	KindCanonical LinkKind = "canonical"
 	KindHreflang  LinkKind = "hreflang"
 	KindFeed      LinkKind = "feed"

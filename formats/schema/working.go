@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// PlannedURL is a row of a plan's partition file, sorted by host, then priority (highest
-// first), then URL. A partition's spellings file has rows for known URLs that are not
-// planned, with at most five spellings and without priority and content.
+// PlannedURL is a row of a plan's partition file, sorted by host, then priority (highest first),
+// then URL. A partition's spellings file has such rows for known URLs that are not planned. These
+// rows have at most five spellings, and neither priority nor content.
 type PlannedURL struct {
 	URL           string `parquet:"url,delta" doc:"canonical URL"`
 	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`
@@ -28,19 +28,19 @@ type PlannedURL struct {
 }
 
 // TermCounts are the most frequent terms of a page's main content. A reduce task weighs terms by
-// the number of pages that contain them. The most frequent term comes first. Of equally frequent
-// terms, the first to occur in the text comes first. Package stages/parse/text defines terms.
+// the number of pages that contain them. The most frequent term comes first. Equally frequent terms
+// are in the order in which the text has them. Package stages/parse/text defines terms.
 type TermCounts struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
 }
 
-// WorkingPage is a row of a fetch segment's pages and of merge's working file of pages: a page with
-// its terms. Terms add about 220 bytes to a row of 640. Published pages have no counts, and their
-// column topics holds the first terms.
+// WorkingPage is a page with its terms. Fetch segments and the working files of the stage merge
+// hold such rows. Terms add about 220 bytes to a row of 640. Published pages have no counts, and
+// their column topics holds the first terms.
 //
-// WorkingPage repeats the pointer fields of Page, because the Parquet library reads null into a
-// pointer of an embedded struct as a pointer to zero.
+// WorkingPage repeats the pointer fields of Page, because the Parquet library cannot read null into
+// a pointer of an embedded struct (the pointer gets the address of a zero).
 type WorkingPage struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
@@ -97,8 +97,8 @@ type RobotsFile struct {
 	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
-// Edge is a row of a merge task's working file of edges, sorted by CompareEdges: a link of a
-// followed kind, or a link that is kept only for its spelling.
+// Edge is a row of a merge task's working file of edges, which is sorted by CompareEdges. An edge
+// is a link of a followed kind, or a link that is kept only for its spelling.
 type Edge struct {
 	TargetBucket int32    `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	TargetSURT   string   `parquet:"target_surtkey,delta" doc:"SURT key of the target"`
@@ -125,7 +125,7 @@ func CompareURLs(surt, url, otherSURT, otherURL string) int {
 // CompareEdges compares two edges in the order of the file of edges. A page may redirect to a
 // target in several spellings, all with ordinal 0.
 func CompareEdges(a, b *Edge) int {
-	// cmp.Or evaluates all its arguments; mostly the first columns decide.
+	// cmp.Or would evaluate all its arguments, but usually the first columns decide.
 	if c := cmp.Compare(a.TargetBucket, b.TargetBucket); c != 0 {
 		return c
 	}
@@ -146,8 +146,8 @@ type HostEdge struct {
 	Links  int64  `parquet:"links" doc:"distinct pairs of pages"`
 }
 
-// Inlink is a row of a rank task's working file, sorted by SURT key, then URL: a target with the
-// links of the round's pages to it.
+// Inlink is a row of a rank task's working file, sorted by SURT key, then URL: a URL with the links
+// that the round's pages have to this URL.
 type Inlink struct {
 	SURT        string   `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL         string   `parquet:"url,delta" doc:"canonical URL of the target"`
@@ -162,8 +162,9 @@ type Inlink struct {
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`
 }
 
-// Representative is a row of a dedup task's working file, sorted by SURT key, then URL: a page with
-// text that duplicates no page of this round or an earlier one. Later rounds read the file too.
+// Representative is a row of a dedup task's working file, sorted by SURT key, then URL. A
+// representative is a page whose text duplicates no page of this round or of an earlier round.
+// Later rounds read the file too.
 type Representative struct {
 	SURT         string `parquet:"url_surtkey,delta" doc:"SURT key"`
 	URL          string `parquet:"url,delta" doc:"canonical URL that answered"`

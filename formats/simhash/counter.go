@@ -9,8 +9,8 @@ type counter struct {
 	n       int // number of added words
 }
 
-// add adds a word. A tree of full adders (Harley and Seal) adds eight words at a time, with a ninth
-// of the work of single additions.
+// add adds a word. A tree of full adders (Harley and Seal) adds eight words at a time. The tree
+// needs a ninth of the work of single additions.
 func (c *counter) add(w uint64) {
 	c.pending[c.n%8] = w
 	c.n++

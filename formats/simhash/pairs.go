@@ -18,16 +18,16 @@ type Pair struct {
 	Distance int
 }
 
-// Pairs calls found once for every pair of fingerprints at most k apart, until found returns false.
-// The order of the pairs depends only on the fingerprints. Fingerprints must be sorted and
-// distinct.
+// Pairs calls the function found once for every pair of fingerprints with a distance of at most k.
+// Pairs stops when the function returns false. The order of the pairs depends only on the
+// fingerprints. Fingerprints must be sorted and distinct.
 //
-// Pairs cuts the 64 bits into more than k blocks. Two fingerprints at most k apart agree in at
-// least (blocks - k) blocks. For every choice of (blocks - k) blocks, Pairs sorts the fingerprints
-// by the chosen blocks and compares fingerprints that agree in them. The number of blocks minimizes
-// the cost: 10 million evenly spread fingerprints take seconds for k = 3. In a large group (from
-// templates or mirrors), Pairs splits the bits in which the members differ into blocks again. A
-// large group is slow only if it has many pairs.
+// Pairs cuts the 64 bits into more than k blocks. Two fingerprints with a distance of at most k
+// agree in at least (blocks - k) blocks. For every choice of (blocks - k) blocks, Pairs sorts the
+// fingerprints by the chosen blocks and compares fingerprints that agree in them. The number of
+// blocks minimizes the cost: 10 million evenly spread fingerprints take seconds for k = 3. In a
+// large group of fingerprints that agree (from templates or mirrors), Pairs cuts the other bits
+// into blocks again. A large group is slow only if it has many pairs.
 //
 // Pairs uses 16 bytes of memory for each fingerprint.
 func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
@@ -58,28 +58,29 @@ func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
 	return nil
 }
 
-// search is one call of Pairs.
+// search holds the state of one call of Pairs.
 type search struct {
 	k     int
 	spare []uint64 // buffer for sorting, as long as the fingerprints
 	found func(a, b uint64) bool
-	done  bool // found returned false
+	done  bool // the function found returned false
 }
 
 // smallGroup is the size of the largest group that is compared pair by pair. Comparing all pairs of
 // a small group costs about as much as sorting the group once.
 const smallGroup = 256
 
-// level holds the blocks into which a group's bits are cut, and the blocks in which the members
-// agree.
+// level describes one cut of a group's bits into blocks, and the chosen blocks in which the group's
+// members agree.
 type level struct {
 	blocks []uint64 // masks of the blocks
 	keep   int      // number of blocks in which a pair must agree
 	chosen uint64   // union of the chosen blocks
 }
 
-// first reports whether the chosen blocks are the first choice in which a pair with the differing
-// bits diff agrees. Only the first choice of blocks in which a pair agrees reports the pair.
+// first reports whether a pair agrees in the chosen blocks and in no earlier choice of blocks. The
+// argument diff holds the bits in which the pair differs. Only in this first choice is the pair
+// reported.
 func (l *level) first(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -93,8 +94,8 @@ func (l *level) first(diff uint64) bool {
 	return union == l.chosen
 }
 
-// split finds the pairs of a group whose members differ only in the bits of free. split cuts free
-// into n blocks and reorders the group.
+// split finds the pairs of a group whose members differ only in the bits of the mask free. The
+// function cuts these bits into n blocks and reorders the group.
 func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	levels := append(slices.Clip(above), l)
@@ -109,7 +110,8 @@ func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 // choices yields the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		// choose adds left more blocks to mask, from block at on. choose returns false to stop.
+		// The function choose adds more blocks to mask: as many as left tells, beginning with block
+		// number at. A result of false stops the iteration.
 		var choose func(at, left int, mask uint64) bool
 		choose = func(at, left int, mask uint64) bool {
 			if left == 0 {
@@ -126,8 +128,9 @@ func (l *level) choices() iter.Seq[uint64] {
 	}
 }
 
-// pays reports whether splitting run by n blocks leaves at most half of the comparisons. Splitting
-// saves nothing if all members are near each other and agree in every choice of blocks.
+// pays reports whether cutting the bits of a run into n blocks saves at least half of the
+// comparisons. A cut saves nothing if all members are near each other and agree in every choice of
+// blocks.
 func (s *search) pays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2
@@ -156,7 +159,7 @@ func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	}
 }
 
-// runs yields the runs of sorted whose members agree in the bits of mask.
+// runs yields the runs of a sorted list whose members agree in the bits of mask.
 func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 	return func(yield func([]uint64) bool) {
 		for begin := 0; begin < len(sorted); {
@@ -173,7 +176,7 @@ func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 	}
 }
 
-// search finds the pairs of a run whose members agree in all bits except free.
+// search finds the pairs of a run whose members agree in all bits outside the mask free.
 func (s *search) search(run []uint64, free uint64, levels []*level) {
 	if len(run) > smallGroup {
 		// Only bits in which members differ can split the run.
@@ -185,8 +188,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 		if width := bits.OnesCount64(free); width > s.k+1 {
 			n := chooseBlocks(len(run), width, s.k)
 			if s.pays(run, free, n) {
-				// split reorders run. The caller tolerates the new order, because the caller sorts
-				// again for the next choice of blocks.
+				// The method split reorders the run. The new order does no harm, because the caller
+				// sorts again for the next choice of blocks.
 				s.split(run, free, n, levels)
 				return
 			}
@@ -215,7 +218,7 @@ func inFirst(levels []*level, diff uint64) bool {
 	return true
 }
 
-// cut cuts the bits of free into n blocks of about equal size.
+// cut divides the bits of the mask free into n blocks of about equal size.
 func cut(free uint64, n int) []uint64 {
 	width := bits.OnesCount64(free)
 	blocks := make([]uint64, n)
@@ -236,8 +239,9 @@ const (
 	compareCost = 0.8 // cost of a comparison, per pair
 )
 
-// chooseBlocks returns the number of blocks of width bits with the least cost. The estimated cost
-// is the time to find the pairs at most k apart among n evenly spread fingerprints.
+// chooseBlocks returns the cheapest number of blocks into which to cut width bits. The estimated
+// cost is the time to find the pairs with a distance of at most k among n evenly spread
+// fingerprints.
 func chooseBlocks(n, width, k int) int {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // number of ways to choose (blocks - k) of the blocks

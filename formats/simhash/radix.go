@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// digitBits is the number of bits that a pass of the sort reads. The counters of a pass over
-// digitBits bits fit into the first-level cache.
+// digitBits is the number of bits by which one pass of the sort orders its input. The counters of
+// such a pass fit into the first-level cache.
 const digitBits = 10
 
 // radixSort sorts a by the bits of mask. The sort is stable. The buffer spare must be as long as a.
@@ -41,20 +41,20 @@ func radixSort(a, spare []uint64, mask uint64) {
 	}
 }
 
-// digit extracts bits from several places of a word. A mask consists of few blocks, so its lowest
+// digit describes which bits of a word form a digit. A mask consists of few blocks, so its lowest
 // digitBits bits lie in at most four runs.
 type digit struct {
 	parts [digitBits]part
 	n     int
 }
 
-// part is a run of bits of a word x: the bits of x>>shift that are in mask.
+// part describes a run of bits of a word x. The value of the run is x>>shift & mask.
 type part struct {
 	shift uint8
 	mask  uint64
 }
 
-// of extracts the digit d from x.
+// of returns the value of the digit d in the word x.
 func (d *digit) of(x uint64) uint64 {
 	v := x >> d.parts[0].shift & d.parts[0].mask
 	for _, p := range d.parts[1:d.n] {
@@ -63,7 +63,8 @@ func (d *digit) of(x uint64) uint64 {
 	return v
 }
 
-// takeDigit makes a digit of the lowest bits of mask and also returns the remaining bits of mask.
+// takeDigit makes a digit from the lowest bits of mask, and returns the digit and the remaining
+// bits.
 func takeDigit(mask uint64) (digit, uint64) {
 	var d digit
 	taken := 0

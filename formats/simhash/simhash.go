@@ -2,8 +2,9 @@
 // (Charikar, STOC 2002; Manku, Jain and Das Sarma, WWW 2007). Texts that share most words have near
 // fingerprints.
 //
-// For a text the output is its fingerprint. For sorted fingerprints the output is exactly the pairs
-// within a Hamming distance. The package imports no other package of this project.
+// For a text, the output is the fingerprint. For a sorted list of fingerprints, the output is
+// exactly the pairs within a given Hamming distance. The package imports no other package of this
+// project.
 //
 // # The fingerprint, version 1
 //
@@ -57,7 +58,8 @@ type Hasher struct {
 	alone  bool // the current word is a single letter of an unspaced script
 }
 
-// keepBuffer is the largest buffer that is kept for the next shingle or text, in bytes.
+// keepBuffer is the size of the largest buffer that a Hasher keeps for the next shingle or text, in
+// bytes.
 const keepBuffer = 64 << 10
 
 // Of returns the fingerprint of text.
@@ -71,11 +73,11 @@ func (h *Hasher) Of(text string) uint64 {
 			case folded == 0:
 				h.step(separator)
 				continue
-			case !h.inWord || h.alone: // within a word, step would change nothing
+			case !h.inWord || h.alone: // within a word, the method step would change nothing
 				h.step(spaced)
 			}
 			h.buf = append(h.buf, asciiFold[c])
-			for i < len(text) && text[i] < utf8.RuneSelf && asciiFold[text[i]] != 0 { // adds the rest of a run of letters and digits
+			for i < len(text) && text[i] < utf8.RuneSelf && asciiFold[text[i]] != 0 { // the loop adds the rest of a run of letters and digits
 				h.buf = append(h.buf, asciiFold[text[i]])
 				i++
 			}
@@ -129,7 +131,7 @@ func (h *Hasher) beginWord() {
 	h.begins[h.words%shingleWords] = len(h.buf)
 }
 
-// endWord ends a word and its shingle.
+// endWord ends a word, and adds the shingle that ends with this word.
 func (h *Hasher) endWord() {
 	end := len(h.buf)
 	h.buf = append(h.buf, ' ')
@@ -147,7 +149,7 @@ func (h *Hasher) endWord() {
 	}
 }
 
-// kind is the role of a code point in a text.
+// The type kind tells the role of a code point in a text.
 type kind uint8
 
 const (

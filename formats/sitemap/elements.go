@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// element says how to read an XML element. Exactly one field is set: take reads the attributes,
-// within names a compound, field stores the element's text.
+// The type element tells how to read an XML element. Exactly one field is set. The function take
+// reads the attributes, within names a compound element, and field stores the element's text.
 type element struct {
 	take   func(*reader)
 	within within
@@ -89,7 +89,7 @@ var dublinCore = map[string]element{
 	"description": {field: fieldSummary},
 }
 
-// media lists the elements of Media RSS and of iTunes' vocabulary.
+// The map media holds the elements of Media RSS and of iTunes' vocabulary.
 var media = map[string]element{
 	"content":   {take: (*reader).media},
 	"thumbnail": {take: (*reader).media},
@@ -122,7 +122,8 @@ var feedOwn = map[string]element{
 	"link":           {take: (*reader).feedLink},
 }
 
-// itemImage and feedAuthor list the elements within a compound: an entry's image, a feed's author.
+// itemImage lists the elements within an entry's image. feedAuthor lists the elements within a
+// feed's author.
 var (
 	itemImage  = map[string]element{"url": {field: fieldImage}}
 	feedAuthor = map[string]element{"name": {field: fieldAuthor}}
@@ -159,7 +160,7 @@ func (x *reader) elements() map[string]element {
 	return feedElements[string(prefix)]
 }
 
-// take reads an element as its table entry e says.
+// take reads an element in the way that its table entry e prescribes.
 func (x *reader) take(e element) {
 	switch {
 	case e.take != nil:
@@ -218,7 +219,7 @@ func (x *reader) pageMapImage() {
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
 	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {
-		l.href = join(l.base, l.href) // a relative result is relative to the entry's base
+		l.href = join(l.base, l.href) // join may return a relative URL, which is relative to the entry's base
 	}
 	e := &x.entry
 	switch {

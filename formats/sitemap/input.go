@@ -14,19 +14,19 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// maxLayers is the largest number of gzip layers: the file, the server's coding, and one by
-// mistake.
+// maxLayers is the largest number of gzip layers: a gzipped file, the server's content coding, and
+// one more by mistake.
 const maxLayers = 3
 
-// input is a decompressed file, decoded to UTF-8 if its charset is known.
+// The type input is a decompressed file, decoded to UTF-8 if its charset is known.
 type input struct {
 	*bufio.Reader
 	charset string
 	layers  []*limited
 }
 
-// cut reports whether the file ended early, at a limit or because its compressed data are
-// incomplete.
+// cut reports whether not all of the file was read, because of a limit or because the compressed
+// data are incomplete.
 func (i *input) cut() bool {
 	return slices.ContainsFunc(i.layers, func(l *limited) bool { return l.cut })
 }
@@ -63,7 +63,7 @@ func (i *input) limit(r io.Reader, bytes int64) *bufio.Reader {
 	return bufio.NewReaderSize(l, headLen)
 }
 
-// limited is a reader that ends at a limit and records the cut.
+// limited is a reader that ends at a limit and records whether input was left.
 type limited struct {
 	r    io.Reader
 	left int64
@@ -93,9 +93,9 @@ func isTruncation(err error) bool {
 
 var bom = []byte("\xEF\xBB\xBF")
 
-// decode decodes r to UTF-8 and returns the name of its charset. The charset comes from the byte
-// order mark, else the XML declaration, else outside. decode passes on UTF-8 unchanged, even if
-// malformed.
+// decode decodes r to UTF-8 and returns the name of its charset. The byte order mark names the
+// charset, otherwise the XML declaration, otherwise the argument outside. UTF-8 passes unchanged,
+// even if malformed.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside
 	switch {

@@ -143,7 +143,7 @@ func (j *jsonReader) run() error {
 	}
 }
 
-// head reads a member of the feed itself, not of an item.
+// head reads a member of the feed itself, not of one of its items.
 func (j *jsonReader) head(key string, raw []byte) {
 	var v jsonText
 	switch key {

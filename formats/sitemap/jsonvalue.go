@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// maxValue is the size of the longest item, or member of the feed itself, that is held in memory,
-// in bytes. The reader skips longer values.
+// maxValue bounds the values that are held in memory, in bytes: items, and members of the feed
+// itself. The reader skips longer values.
 const maxValue = 1 << 20
 
 // errJSON is a syntax error in JSON.
@@ -20,7 +20,7 @@ type jsonStream struct {
 	buf []byte
 }
 
-// next skips white space and returns the next byte without reading it.
+// next skips white space and returns the byte that follows. The next read returns this byte again.
 func (s *jsonStream) next() (byte, error) {
 	for {
 		c, err := s.r.ReadByte()
@@ -35,7 +35,7 @@ func (s *jsonStream) next() (byte, error) {
 	}
 }
 
-// delim reads one byte. A byte other than the delimiter in want is an error.
+// delim reads one byte and returns an error unless the byte is the delimiter want.
 func (s *jsonStream) delim(want byte) error {
 	c, err := s.next()
 	if err != nil {
@@ -48,8 +48,8 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// more returns true if another member or element follows, and reads the comma before it. At the
-// end, more reads the closing delimiter and returns false.
+// more returns true if another member or element follows, and reads the comma before the element.
+// At the end, the closing delimiter is read and the result is false.
 func (s *jsonStream) more(end byte) (bool, error) {
 	c, err := s.next()
 	switch {
@@ -78,7 +78,7 @@ func (s *jsonStream) value() ([]byte, error) {
 	for {
 		c, err := s.r.ReadByte()
 		if err == io.EOF && in == (nesting{}) && len(s.buf) > 0 {
-			return s.buf, nil // the end of the file ends a number
+			return s.buf, nil // a number may end where the file ends
 		}
 		if err != nil {
 			return nil, err
@@ -115,13 +115,15 @@ func (s *jsonStream) value() ([]byte, error) {
 }
 
 // nesting describes the position of a byte in JSON: its depth in objects and lists, whether a
-// string is open, and whether a backslash precedes. The zero value is the beginning of a value.
+// string is open, and whether a backslash precedes. The zero value describes the beginning of a
+// JSON value.
 type nesting struct {
 	depth           int
 	quoted, escaped bool
 }
 
-// add reads byte c and reports whether c ends the outermost string, object or list.
+// add updates the position for the byte c and reports whether c ends the outermost string, object
+// or list.
 func (n *nesting) add(c byte) (ended bool) {
 	switch {
 	case n.escaped:

@@ -17,7 +17,7 @@
 //     references and read as windows-1252 in texts.
 //
 // References are trimmed and their entities resolved. The caller makes them absolute and canonical,
-// and decides which hosts count. The package imports no other package of this project.
+// and decides which hosts they may name. The package imports no other package of this project.
 package sitemap
 
 import (
@@ -58,15 +58,15 @@ const (
 )
 
 // Entry is a URL that a sitemap or a feed lists. An Entry's slices are valid only during the call.
-// The caller may keep the strings.
+// The caller may keep the strings after the call.
 type Entry struct {
 	Loc        string
 	Sitemap    bool    // the entry is in a sitemap index, and Loc is another sitemap
-	LastMod    int64   // date of the last modification, else of publication, milliseconds UTC; 0 if there is none
-	Priority   float64 // priority from 0 to 1; -1 if missing or no number
+	LastMod    int64   // date of the last modification or, without one, of publication, milliseconds UTC; 0 if unknown
+	Priority   float64 // priority from 0 to 1; -1 if the priority is missing or is not a number
 	ChangeFreq string  // frequency of changes, such as daily; "" if missing or unknown
 	Title      string  // title of a feed entry or a news entry
-	Summary    string  // summary or else content of a feed entry, as plain text of at most MaxSummary bytes
+	Summary    string  // summary (or, without a summary, content) of a feed entry, as plain text of at most MaxSummary bytes
 	Base       string  // base URL of a feed entry's references (xml:base), relative to the file's URL
 	Comments   string  // URL of the page with the comments on a feed entry
 	Alternates []Alternate
@@ -107,7 +107,7 @@ type Summary struct {
 	Entries     int
 	Cut         bool   // a limit ended the read
 	Charset     string // name of the charset in the Encoding Standard
-	Title       string // title of a feed; the fields after Title are set only for feeds
+	Title       string // title of a feed; only feeds have a Title and the fields below
 	Description string
 	Author      string
 	Lang        string // language as the feed names it
@@ -118,9 +118,9 @@ type Summary struct {
 // headLen is the number of first bytes from which Read detects the kind of a file.
 const headLen = 4096
 
-// Read calls each with every entry of r until each returns false. The error wraps ErrUnknown if r
-// is neither a sitemap nor a feed. If r fails, Read passes on the entries before the failure and
-// returns r's error.
+// Read calls the function each for every entry of r, until the function returns false. The error
+// wraps ErrUnknown if r is neither a sitemap nor a feed. If reading r fails, Read passes on the
+// entries before the failure and returns r's error.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {
 	lim.Entries, lim.Bytes = cmp.Or(lim.Entries, MaxEntries), cmp.Or(lim.Bytes, MaxBytes)
 	in, err := open(r, lim)

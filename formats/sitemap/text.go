@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// reference returns a trimmed reference as a string. reference resolves &amp; once more, for text
-// in CDATA or text escaped twice. reference percent-encodes each octet of malformed UTF-8, so that
-// the octets stay those of the server's own links.
+// reference returns a reference as a trimmed string. The function resolves &amp; once more, because
+// text may be in CDATA or escaped twice. Octets of malformed UTF-8 are percent-encoded, so that the
+// server receives the same octets as from the links on its own pages.
 func reference(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
@@ -35,8 +35,8 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// words returns a text as a trimmed string. words reads malformed UTF-8 as windows-1252, the
-// charset of most mislabelled text.
+// words returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252, the charset of
+// most mislabelled text.
 func words(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
@@ -51,8 +51,8 @@ func words(p []byte) string {
 	return strings.ToValidUTF8(string(p), "\uFFFD")
 }
 
-// fold folds and trims the white space of a text. fold treats control characters and zero width
-// spaces as white space, as in the texts of pages.
+// fold replaces each run of white space by one space and trims the text. Control characters and
+// zero width spaces count as white space, as in the texts of pages.
 func fold(s string) string { return strings.Join(strings.FieldsFunc(s, isSpace), " ") }
 
 func isSpace(r rune) bool {
@@ -76,11 +76,11 @@ func trimRune(p []byte) []byte {
 // has 31 bytes.
 const maxEntity = 32
 
-// entities maps the entities of XML to their characters.
+// The map entities gives the characters for the entities of XML.
 var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
-// unescape appends p to dst with the entities of XML and HTML resolved. unescape ignores entities
-// without a semicolon, so it keeps the & of a query such as ?a=1&copy=2.
+// unescape appends p to dst with the entities of XML and HTML resolved. An entity without a
+// semicolon stays unchanged, so the & of a query such as ?a=1&copy=2 is kept.
 func unescape(dst, p []byte) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -149,8 +149,9 @@ func beginsTag(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?'
 }
 
-// skips returns script or style if an element of that kind, with hidden text, is open after the tag
-// called name, otherwise "". The argument open is the result of skips for the previous tag.
+// skips returns the name of the element (script or style) whose hidden text follows the tag called
+// name, or "" if visible text follows. The argument open is the result of skips for the previous
+// tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:
@@ -171,7 +172,8 @@ func tagName(p []byte) []byte {
 	return p[:n]
 }
 
-// tagEnd returns the end of the tag at the beginning of p. A > inside quotes does not end the tag.
+// tagEnd returns the offset at which the tag at the beginning of p ends. A > inside quotes does not
+// end the tag.
 func tagEnd(p []byte) int {
 	quote := byte(0)
 	for i, c := range p {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// layouts lists the layouts of dates in the order of trial: W3C's profile of ISO 8601
-// (NOTE-datetime), RFC 822 and RFC 1123 as in feeds, other common layouts.
+// The list layouts holds the layouts of dates in the order in which ParseTime tries them. First
+// come W3C's profile of ISO 8601 (NOTE-datetime), and RFC 822 and RFC 1123 as in feeds.
 var layouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700",
@@ -57,7 +57,7 @@ var layouts = []string{
 	"2006.01.02",
 }
 
-// zones maps names of time zones to offsets in minutes. The map has the names of RFC 822, 5.1, and
+// The map zones gives the offset in minutes for names of time zones: the names of RFC 822, 5.1, and
 // names with one prevalent meaning on the web, such as BST for Britain. Ambiguous names, such as
 // IST, and unknown names mean UTC.
 var zones = map[string]int{
@@ -73,11 +73,11 @@ var zones = map[string]int{
 const maxZone = 5
 
 // cutZone removes the name of a zone from a date with a time and returns the zone's offset. Package
-// time would look up names in the machine's own zone. cutZone reads UTC+2 and GMT+02:00 as two
-// hours ahead of UTC.
+// time cannot do this, because it would look up names in the machine's own zone. cutZone reads
+// UTC+2 and GMT+02:00 as two hours ahead of UTC.
 func cutZone(s string) (rest string, offset time.Duration) {
 	if i := strings.IndexByte(s, '('); i > 0 && s[len(s)-1] == ')' {
-		s = strings.TrimRight(s[:i], " ") // drops a comment (RFC 822, 3.4.3), which repeats the zone
+		s = strings.TrimRight(s[:i], " ") // the removed comment (RFC 822, 3.4.3) repeats the zone
 	}
 	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
 		// In the forms of ctime and asctime, the zone stands before the year.
@@ -117,7 +117,7 @@ func cutLastZone(s string) (rest string, offset time.Duration, ok bool) {
 			return "", 0, false
 		}
 	case !known && (len(name) < 3 || name != zoned[len(before):]):
-		return "", 0, false // a known word that is no zone, such as AM or PM
+		return "", 0, false // the word is known and is not a zone, such as AM or PM
 	}
 	return rest, time.Duration(minutes) * time.Minute, true
 }
@@ -155,8 +155,8 @@ func millis(p []byte) (int64, bool) {
 // maxTime is the length of the longest accepted date, in bytes.
 const maxTime = 64
 
-// common reads, without allocation, the two forms of most sitemaps: 2006-01-02, and
-// 2006-01-02T15:04:05 with Z or an offset.
+// common reads the two forms of dates that most sitemaps have, without allocating memory:
+// 2006-01-02, and 2006-01-02T15:04:05 with Z or an offset.
 func common(p []byte) (t time.Time, ok bool) {
 	var whole [20]byte
 	switch len(p) {
@@ -189,7 +189,7 @@ func ParseTime(s string) (time.Time, bool) {
 	}
 	s, offset := cutZone(s)
 	if n := len(s) - 2; n > 0 && s[n]|0x20 >= 'a' && strings.EqualFold(s[n+1:], "m") {
-		s = s[:n] + strings.ToUpper(s[n:]) // makes am and pm upper case, as package time requires
+		s = s[:n] + strings.ToUpper(s[n:]) // package time requires AM and PM in upper case
 	}
 	for _, layout := range layouts {
 		if isNumeric(s) != isNumeric(layout) {
@@ -205,7 +205,7 @@ func ParseTime(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// sinceEpoch reads ten digits as seconds since 1970, and thirteen digits as milliseconds.
+// sinceEpoch reads a time since 1970: ten digits are seconds, and thirteen digits are milliseconds.
 func sinceEpoch(s string) (time.Time, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	switch {

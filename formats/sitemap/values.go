@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxExtras is the greatest length of each list of an entry: alternates, images, videos and
-// enclosures. Sitemaps may list 1,000 images per entry.
+// maxExtras bounds the length of each list of an entry (alternates, images, videos and enclosures).
+// Sitemaps may list 1,000 images per entry.
 const maxExtras = 1000
 
-// set stores the text of the open field in the entry.
+// set stores the text of the current field in the entry.
 func (x *reader) set() {
 	v := bytes.TrimSpace(x.buf)
 	if len(v) == 0 {
@@ -73,8 +73,8 @@ func withText(refs []Ref, v []byte) {
 	}
 }
 
-// date sets the date of the entry. The first modification date counts, or else the first
-// publication date.
+// date sets the date of the entry. The first modification date counts. Without a modification date,
+// the first publication date counts.
 func (x *reader) date(v []byte, modified bool) {
 	if x.entry.LastMod != 0 && (x.modified || !modified) {
 		return
@@ -84,7 +84,7 @@ func (x *reader) date(v []byte, modified bool) {
 	}
 }
 
-// frequency returns v if the sitemaps protocol knows the word, else "".
+// frequency returns v if the sitemaps protocol defines the word, otherwise "".
 func frequency(v []byte) string {
 	for _, w := range [...]string{"daily", "weekly", "monthly", "always", "hourly", "yearly", "never"} {
 		if len(v) == len(w) && strings.EqualFold(string(v), w) {
@@ -140,7 +140,8 @@ func join(base, ref string) string {
 	case r.IsAbs() || r.Host != "" || strings.HasPrefix(ref, "/"):
 		return ref
 	}
-	// Two relative references merge by RFC 3986, 5.2.3. The caller of Read removes dot segments.
+	// Two relative references are merged as in RFC 3986, 5.2.3. The caller of Read removes dot
+	// segments.
 	if i := strings.IndexAny(base, "?#"); i >= 0 {
 		base = base[:i]
 	}

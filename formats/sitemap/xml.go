@@ -16,7 +16,7 @@ const maxToken = 4 << 20
 // maxAttrs is the largest number of attributes that are read per tag.
 const maxAttrs = 64
 
-// field is the meaning of an open element's text.
+// The type field tells the meaning of an element's text.
 type field uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	fieldImageText
 	fieldVideo
 	fieldVideoText
-	fieldPublished // publication date, used without a modification date
+	fieldPublished // publication date, which counts if there is no modification date
 	fieldTitle
 	fieldSummary
 	fieldContent
@@ -41,11 +41,11 @@ const (
 	fieldSite // link of a feed to its site
 )
 
-// markup reports whether the text of field f may contain HTML.
+// markup reports whether the text of the field f may contain HTML.
 func (f field) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// within is the compound that surrounds an element, such as an extension or an author. Within a
-// compound, element names have other meanings.
+// The type within names the compound that surrounds an element, such as an extension or an author.
+// Inside a compound, element names have other meanings.
 type within uint8
 
 const (
@@ -67,9 +67,9 @@ type reader struct {
 	each func(*Entry) bool
 
 	tag    tag
-	own    []byte // prefix of the root or of the last entry, which all elements of the format share
+	own    []byte // prefix of the root element or of the last entry; all elements of the file's own format have this prefix
 	known  bool   // the reader has seen the root element
-	open   bool   // the reader is within an entry
+	open   bool   // the reader is inside an entry
 	in     within
 	inName []byte // name of the element that began the compound
 
@@ -79,7 +79,7 @@ type reader struct {
 	bare      []byte // text directly within the entry, which replaces loc in some files
 
 	entry    Entry
-	content  string // content of the entry, used without a summary
+	content  string // content of the entry, which counts if there is no summary
 	guid     string
 	modified bool // LastMod is a modification date
 
@@ -102,7 +102,8 @@ func readXML(br *bufio.Reader, max int, each func(*Entry) bool) (Summary, error)
 	return x.sum, err
 }
 
-// fromRoot skips everything before the XML declaration.
+// fromRoot returns a reader that begins at the XML declaration. Anything before the declaration is
+// skipped.
 func fromRoot(br *bufio.Reader) io.Reader {
 	head, _ := br.Peek(headLen)
 	if i := bytes.Index(head, []byte("<?xml")); i > 0 && !bytes.Contains(head[:i], []byte("<urlset")) && !bytes.Contains(head[:i], []byte("<sitemapindex")) {
@@ -127,7 +128,7 @@ func (x *reader) run() error {
 				return fmt.Errorf("no root element of one: %w", ErrUnknown)
 			}
 			if x.open {
-				x.finish() // keeps an entry that the end of the file cuts, if the entry has a loc
+				x.finish() // an entry without its end tag is kept at the end of the file if the entry has a loc
 			}
 			return nil
 		case html.TextToken:
@@ -177,11 +178,11 @@ scan:
 	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
-// roots maps the names of root elements to kinds.
+// The map roots gives the kind of a file for the name of its root element.
 var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
 
-// root reads a tag before the root element. root skips the HTML elements that programs put around
-// warnings. Any other element before the root is an error.
+// root reads a tag that may begin the root element. HTML elements before the root are skipped,
+// because programs put such elements around warnings. Any other element is an error.
 func (x *reader) root() error {
 	x.own = append(x.own, x.tag.prefix...)
 	x.sum.Kind, x.known = roots[string(x.tag.local)]
@@ -208,7 +209,7 @@ func (x *reader) root() error {
 
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attrs calls each with every attribute of the tag.
+// attrs calls the function each for every attribute of the tag.
 func (x *reader) attrs(each func(key, val []byte)) {
 	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte
@@ -240,7 +241,7 @@ func (x *reader) text(raw []byte) {
 	*dst = unescape(*dst, raw[:min(len(raw), room)])
 }
 
-// begin opens field f at the current element.
+// begin begins to collect the text of the field f at the current element.
 func (x *reader) begin(f field) {
 	if !x.tag.empty {
 		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], x.tag.name...), x.buf[:0]
@@ -291,8 +292,8 @@ func (x *reader) openEntry() bool {
 	return true
 }
 
-// opens reports whether the current element begins an entry. A new entry also ends a compound
-// without end tag.
+// opens reports whether the current element begins an entry. A new entry also ends a compound whose
+// end tag is missing.
 func (x *reader) opens() bool {
 	switch string(x.tag.local) {
 	case "url", "sitemap":

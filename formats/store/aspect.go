@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// Locker is an optional interface of a store on one machine. A lock becomes free when its holder
-// dies, so a successor does not wait for a lease to expire.
+// Locker is an optional interface of a store on one machine. A lock becomes free as soon as its
+// holder dies, so the next holder need not wait for a lease to expire.
 type Locker interface {
 	// Lock takes the named lock if the lock is free. The result ok is false if another process
-	// holds it.
+	// holds the lock.
 	Lock(name string) (lock Lock, ok bool, err error)
 }
 
 // Lock is a held lock. Several goroutines may use a Lock at a time.
 type Lock interface {
-	// Stands reports whether the lock still excludes other processes. After the lock's release, or
-	// the removal of its file, another process may hold the name.
+	// Stands reports whether the lock still excludes other processes. After the lock is released or
+	// its file is removed, another process may hold a lock of the same name.
 	Stands() bool
 	// Inherited reports whether the previous holder died or abandoned the lock. Inherited is false
 	// if that holder released the lock, or if somebody removed the lock's file.
 	Inherited() bool
-	// Abandon frees the lock as the death of this process would.
+	// Abandon frees the lock in the same way as the death of this process would.
 	Abandon()
-	// Release frees the lock. A second Release does nothing. Release leaves a lock that no longer
-	// stands alone, because another process may hold the name.
+	// Release frees the lock. A second Release does nothing. If Stands is false, Release does
+	// nothing either, because another process may hold a lock of the same name.
 	Release()
 }
 

@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// Hedge configures WithHedge. The zero value selects the defaults.
+// Hedge configures WithHedge, which sends slow reads a second time. The zero value selects the
+// defaults.
 type Hedge struct {
 	MaxBytes int64         // size of the largest hedged read, in bytes; zero means 4 MiB
 	Floor    time.Duration // shortest wait before the second request; zero means 50 ms
 	Samples  int           // number of reads of a size class to measure before hedging; zero means 32
-	Share    float64       // largest share of reads that is hedged; zero means 0.05
+	Share    float64       // largest share of reads that may have a second request; zero means 0.05
 }
 
 // Hedged is a Bucket whose small reads are hedged.
@@ -32,7 +33,7 @@ type Hedged struct {
 }
 
 // The size classes of reads: up to 64 KiB, up to 512 KiB, and larger. Get is a class of its own,
-// because a Get does not know the object's size in advance.
+// because the object's size is not known in advance.
 const (
 	hedgeGet = iota
 	hedgeSmall
@@ -41,15 +42,15 @@ const (
 	hedgeClasses
 )
 
-// hedgeTokens is the largest saved budget of second requests, so that a store that becomes slow
-// does not get many second requests at once.
+// hedgeTokens bounds the budget of second requests that can be saved up. A store that becomes slow
+// therefore does not get many second requests at once.
 const hedgeTokens = 10
 
-// WithHedge sends a second request if the first has no response within the 95th percentile of
-// recent times, and takes the first response. WithHedge hedges Get and short reads of an open
-// object, never writes. Hedging shortens the tail latency of an object store in which one of many
-// machines is overloaded. WithHedge cancels the losing request of a Get, and lets the losing
-// request of a read run to its end.
+// WithHedge sends a second request if the first request takes longer than 95 percent of recent
+// requests, and uses the response that comes first. Only Get and short reads of an open object are
+// hedged, never writes. Hedging shortens the slowest reads if one of the store's many machines is
+// overloaded. The losing request of a Get is cancelled. The losing request of a read runs to its
+// end.
 func WithHedge(b Bucket, h Hedge) *Hedged {
 	h.MaxBytes = cmp.Or(h.MaxBytes, 4<<20)
 	h.Floor = cmp.Or(h.Floor, 50*time.Millisecond)
@@ -61,14 +62,14 @@ func WithHedge(b Bucket, h Hedge) *Hedged {
 // Unwrap returns the wrapped bucket.
 func (h *Hedged) Unwrap() Bucket { return h.Bucket }
 
-// Hedges returns the numbers of second requests that were sent and that answered first.
+// Hedges returns how many second requests were sent, and how many of them answered first.
 func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load() }
 
 // latencies holds the durations of the last reads of one size class.
 type latencies struct {
 	ring  [128]time.Duration
 	n     int           // number of measured reads
-	p95   time.Duration // 95th percentile of ring, as last computed
+	p95   time.Duration // 95th percentile of the durations in ring, when last computed
 	known bool
 }
 
@@ -89,7 +90,7 @@ func (h *Hedged) begin(class int) (time.Duration, bool) {
 	defer h.mu.Unlock()
 	h.tokens = min(h.tokens+h.hedge.Share, hedgeTokens)
 	l := &h.classes[class]
-	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // adds a tenth to p95, because a read of about p95 is not slow
+	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more than p95, because a read that takes about p95 is not slow
 }
 
 // take takes the budget for a second request, or returns false if the budget is used up.
@@ -116,15 +117,16 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls ask once, and a second time if the first call takes long. ask must not touch data of
-// the caller. drop receives the value of the losing call.
+// hedged calls the function ask, and calls it a second time if the first call takes long. The
+// function ask must not touch data of the caller. The function drop receives the value of the
+// losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
 	send := func(second bool) {
 		began := time.Now()
 		value, err := ask()
-		// The time of a cancelled request counts too, because slow requests are the ones that get
+		// The duration of a cancelled request counts too, because mostly slow requests are
 		// cancelled.
 		if err == nil || err == io.EOF || errors.Is(err, context.Canceled) {
 			h.took(class, time.Since(began))
@@ -167,7 +169,7 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T
 // Get implements Bucket.
 func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Version, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // cancels the losing request
+	defer cancel() // the cancellation ends the losing request
 	type object struct {
 		body []byte
 		at   Version
@@ -188,7 +190,7 @@ func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	return &hedgedObject{Object: o, hedged: h}, nil
 }
 
-// hedgedObject closes the wrapped object after its own Close and the end of its last read.
+// hedgedObject closes the wrapped object once Close was called and the last read has ended.
 type hedgedObject struct {
 	Object
 	hedged *Hedged
@@ -198,8 +200,8 @@ type hedgedObject struct {
 	closed bool
 }
 
-// buffers holds the buffers of hedged reads. The losing read may write to its buffer after its
-// caller has returned.
+// The pool buffers holds the buffers of hedged reads. The losing request may write to its buffer
+// after ReadAt has returned, so ReadAt cannot lend the caller's buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // part is the result of one ranged read.

@@ -10,8 +10,8 @@ import (
 // locks in the folder Reserved.
 const Reserved = ".tmp"
 
-// The limits of keys, in bytes. A whole key leaves room for a prefix within S3's 1,024 bytes. An
-// element fits a file name.
+// These constants bound keys, in bytes. A whole key leaves room for a prefix within the 1,024 bytes
+// that S3 allows. An element of a key can be a file name.
 const (
 	maxKey     = 900
 	maxElement = 255
@@ -47,7 +47,7 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// CheckPrefix checks that prefix may be listed. The folders of a prefix obey CheckKey. The rest
+// CheckPrefix checks that prefix may be listed. The folders of a prefix obey CheckKey. The text
 // after the last slash may be empty or the beginning of any name.
 func CheckPrefix(prefix string) error {
 	folder, name := "", prefix

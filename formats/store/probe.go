@@ -27,10 +27,10 @@ type ProbeResult struct {
 }
 
 // Probe checks that b keeps the promises that the protocol needs. Probe races writers on scratch
-// keys under probe/ and deletes the scratch keys. Two winners, an accepted stale version or a read
-// that misses the last write give ErrUnsupported. Clocks that differ too much give ErrClock. A dry
-// run must not call Probe, because Probe writes. A store that breaks a promise only rarely may
-// pass.
+// keys under probe/ and deletes the scratch keys. Probe returns ErrUnsupported if a race has two
+// winners, if the store accepts an outdated version, or if a read misses the last write. Probe
+// returns ErrClock if the clocks differ too much. A store that breaks a promise only rarely may
+// pass. A dry run must not call Probe, because Probe writes.
 func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	defer func() {
 		if err != nil {
@@ -38,8 +38,8 @@ func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 		}
 	}()
 	key := "probe/" + rand.Text()
-	// Probe reads before it writes, because reads give up soon if the store cannot be reached, but
-	// conditional writes try until ctx ends.
+	// Probe reads before it writes. If the store cannot be reached, a read fails soon, but a
+	// conditional write tries until ctx ends.
 	if _, _, err := b.Get(ctx, key, 1); !errors.Is(err, ErrNotFound) {
 		if err == nil {
 			err = fmt.Errorf("%w: an object exists that was never written", ErrUnsupported)

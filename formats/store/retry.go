@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// Backoff spaces repeated tries. Each pause is twice as long as the previous pause, up to Max.
-// Backoff subtracts a random part of at most half, so that clients that failed together do not
-// return together. The pauses of the zero Backoff grow from 200 ms to 20 s.
+// Backoff computes the pauses between repeated tries. Each pause is twice as long as the previous
+// pause, up to Max. Each pause is shortened by a random part of at most half, so that clients that
+// failed at the same time do not return at the same time. The pauses of the zero Backoff grow from
+// 200 ms to 20 s.
 type Backoff struct {
 	Base, Max time.Duration
 	Rand      func() float64 // random number in [0,1); nil means math/rand/v2
 }
 
-// Delay returns the pause after try number try, counted from 0.
+// Delay returns the pause after a try. The argument try is the number of the try, from 0.
 func (b Backoff) Delay(try int) time.Duration {
 	base, limit, random := cmp.Or(b.Base, 200*time.Millisecond), cmp.Or(b.Max, 20*time.Second), b.Rand
 	if random == nil {
@@ -46,14 +47,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // Retry configures how WithRetry repeats calls.
 type Retry struct {
-	Tries   int // number of tries, with the first; zero means 8 tries, about a minute with the zero Backoff
+	Tries   int // number of tries, including the first; zero means 8 tries, about a minute with the zero Backoff
 	Backoff Backoff
-	// Burst and Share are the budget of retries after a short pause: at first Burst, then Share of
-	// the calls. Retries beyond the budget wait for the longest pause of Backoff, so that retries
-	// do not flood a failing store. A zero Burst means 64, a zero Share 0.2.
+	// Burst and Share bound the number of retries after a short pause. At first Burst such retries
+	// are allowed, and each call adds Share of a retry. Retries beyond this budget wait for the
+	// longest pause of Backoff, so that retries do not flood a failing store. A zero Burst means
+	// 64, and a zero Share means 0.2.
 	Burst int
 	Share float64
-	Sleep func(context.Context, time.Duration) error // wait between tries; nil means the function Sleep
+	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means the function Sleep
 	// OnRetry, if set, is called before each pause with the number of tries, the pause and the
 	// failure.
 	OnRetry func(tried int, wait time.Duration, err error)
@@ -61,8 +63,8 @@ type Retry struct {
 
 // WithRetry repeats calls that are safe to repeat while the store is unavailable: Get, Open, reads
 // of opened objects, List and Delete. A repeated List continues after the last yielded key.
-// WithRetry does not repeat Create and Swap, because only the stores themselves can tell a lost
-// response from a lost race.
+// WithRetry does not repeat Create and Swap, because only the stores themselves can distinguish a
+// lost response from a lost race.
 func WithRetry(b Bucket, r Retry) Bucket {
 	r.Tries = cmp.Or(r.Tries, 8)
 	r.Burst = cmp.Or(r.Burst, 64)
@@ -101,7 +103,7 @@ func (b *retrying) delay(try int) time.Duration {
 	return b.retry.Backoff.Delay(try)
 }
 
-// longest is a number of tries after which every Backoff waits for its Max.
+// longest is a number of tries that is so large that every Backoff returns a pause of Max.
 const longest = 1 << 10
 
 // wait sleeps after a failed try. wait returns nil if the caller must try again, or the final
@@ -174,7 +176,7 @@ func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		b.called()
-		last, try := "", 0 // no key is empty, so "" sorts before all keys
+		last, try := "", 0 // the empty text sorts before all keys, because no key is empty
 		for {
 			var failed error
 			for info, err := range b.Bucket.List(ctx, prefix) {

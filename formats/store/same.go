@@ -6,8 +6,8 @@ import (
 )
 
 // SameBytes reports whether stored, which has size bytes, has the bytes of body. SameBytes reads
-// both up to the first difference. An early end of stored gives io.ErrUnexpectedEOF and is no
-// difference, because a connection may have broken.
+// both up to the first difference. If stored ends early, the error is io.ErrUnexpectedEOF, because
+// a connection may have broken.
 func SameBytes(stored io.Reader, body io.ReaderAt, size int64) (bool, error) {
 	const chunk = 128 << 10
 	half := max(1, min(size, chunk))

@@ -16,13 +16,13 @@ import (
 	"iter"
 )
 
-// The errors that every implementation returns, wrapped with the key.
+// Every implementation returns these errors, wrapped in an error that names the key.
 var (
 	// ErrNotFound means that no object has the given key.
 	ErrNotFound = errors.New("object not found")
 	// ErrExists means that Create found an object with the same key and other content.
 	ErrExists = errors.New("object exists already")
-	// ErrConflict means that Swap found another version than the argument old.
+	// ErrConflict means that Swap found an object with another version than old.
 	ErrConflict = errors.New("object was changed by another writer")
 	// ErrUnavailable means that the store did not answer or is overloaded. The same call may
 	// succeed later.
@@ -33,8 +33,8 @@ var (
 	// ErrUnsupported means that the store lacks an operation that the protocol needs, such as
 	// conditional writes.
 	ErrUnsupported = errors.New("store lacks a needed operation")
-	// ErrFull means that no space or quota is left. The caller starts no new work, keeps complete
-	// objects, and continues when there is room.
+	// ErrFull means that the store has no space or quota left. The caller then starts no new work,
+	// keeps complete objects, and continues when there is space.
 	ErrFull = errors.New("store is full")
 	// ErrTooLarge means that Get found an object larger than the given limit.
 	ErrTooLarge = errors.New("object is larger than allowed")
@@ -46,8 +46,8 @@ var (
 )
 
 // Version names one state of one object, such as an ETag or a digest of the content. The zero
-// Version means "no object". Each swapped body must be unique, by its attempt, epoch or counter, so
-// that a Version never recurs.
+// Version means "no object". A body that is swapped must differ from all earlier bodies, by its
+// attempt, epoch or counter, so that a Version never recurs.
 type Version string
 
 // Info describes an object in a listing.
@@ -57,15 +57,15 @@ type Info struct {
 }
 
 // Object is an open object that is read by ranges. The caller closes an Object once. Several
-// goroutines may call ReadAt at a time.
+// goroutines may call ReadAt at the same time.
 type Object interface {
 	io.ReaderAt
 	io.Closer
 	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy returns o, but calls of ReadAt go to readAt. The function readAt can hold a context, which
-// io.ReaderAt cannot take.
+// ReadBy returns an object like o, whose ReadAt calls the function readAt. That function can hold a
+// context, which io.ReaderAt cannot take.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }
@@ -79,22 +79,22 @@ type readObject struct {
 func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
 // Bucket is an object store, or the part of an object store under a prefix. Several goroutines and
-// processes may call all methods at a time. Keys obey CheckKey, and no key is also the folder of
-// another key.
+// processes may call all methods at the same time. Keys obey CheckKey, and no key is also the
+// folder of another key.
 type Bucket interface {
 	// Create stores size bytes of body under key if key has no object. If key has an object with
 	// the same bytes, Create succeeds, so repeating a Create is harmless. If the object has other
 	// bytes, Create returns ErrExists. The object is durable when Create returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces the object of version old by body and returns the new version. A zero old means
-	// that there is no object. Swap returns ErrConflict if the object has another version. If the
+	// Swap replaces the object of version old by body and returns the new version. If old is zero,
+	// no object may exist. Swap returns ErrConflict if the object has another version. If the
 	// object already has the bytes of body, Swap succeeds, because bodies are unique and this
 	// caller must have swapped them before. After a lost response Swap reads back the object until
-	// the outcome is known. ErrConflict then means that the object has other bytes: body lost, or
-	// body took effect and another writer has replaced it since. To tell a lost body from a
-	// replaced body, a caller puts a mark into the body, and other writers keep the mark. Swap
-	// returns ErrUnavailable with ctx's error only if ctx ends before the outcome is known.
+	// the outcome is known. ErrConflict then means that the object has other bytes. Either the swap
+	// had no effect, or another writer has replaced body since. To distinguish the two cases, a
+	// caller puts a mark into body, and other writers keep the mark. Swap returns ErrUnavailable
+	// with ctx's error only if ctx ends before the outcome is known.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
 	// Get reads a small object whole. An object of more than limit bytes gives ErrTooLarge.
@@ -104,11 +104,11 @@ type Bucket interface {
 	// must live until Close.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// List yields the objects whose key starts with prefix, in byte order of keys, without holding
-	// them all in memory. The prefix need not end in a slash. An error ends the sequence.
+	// List yields the objects whose key starts with prefix, in byte order of keys. List does not
+	// hold them all in memory. The prefix need not end in a slash. An error ends the sequence.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
-	// Delete removes an object. Delete of a missing object succeeds.
+	// Delete removes an object. If the object is missing, Delete succeeds.
 	Delete(ctx context.Context, key string) error
 
 	// String returns the store's address as a user wrote it, without secrets.

@@ -13,8 +13,8 @@ import (
 // is faulty.
 var ErrScratch = errors.New("damaged scratch file")
 
-// Codec encodes rows of T for scratch files. A Codec covers every field of T, so a new column needs
-// no change of Codec. The encoding is not a durable format. Package gob is no alternative, because
+// Codec encodes rows of T for scratch files. A Codec finds the fields of T by reflection, so a new
+// column needs no change. The encoding is not a durable format. Package gob cannot be used, because
 // gob decodes a pointer to false as nil.
 type Codec[T any] struct {
 	layout *rowLayout
@@ -49,8 +49,8 @@ func (c *Codec[T]) Decode(data string, row *T) error {
 }
 
 // rowLayout lists the fields of a row struct in order, with embedded structs flattened. The methods
-// of rowLayout measure, encode and decode rows. Access to a field by offset is several times faster
-// than by reflection. The field's shape and kind give the type at the offset.
+// of rowLayout measure, encode and decode rows. The methods find a field by its offset, which is
+// several times faster than reflection. The field's shape and kind tell the type at the offset.
 type rowLayout struct {
 	fields []rowField
 	size   int // size of the struct itself, in bytes
@@ -141,7 +141,7 @@ func (f *rowField) isColumn() bool {
 	return f.kind == reflect.Uint64 && f.shape == plain
 }
 
-// textBytes returns the number of bytes that a row holds outside its struct.
+// textBytes returns the number of bytes that a row's fields hold outside the struct.
 func (l *rowLayout) textBytes(row unsafe.Pointer) int {
 	n := 0
 	for i := range l.fields {
@@ -169,13 +169,13 @@ func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
 	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
 }
 
-// at returns element i of a list.
+// at returns a pointer to element i of the list that begins at first.
 func (f *rowField) at(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }
 
-// encode appends a row to buf. A nil pointer or list is 0. Another pointer is 1 and the value.
-// Another list is its length plus 1 and the elements.
+// encode appends an encoded row to buf. A nil pointer or list becomes 0. Any other pointer becomes
+// 1 and the value. Any other list becomes its length plus 1, and the elements.
 func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	for i := range l.fields {
 		f := &l.fields[i]
@@ -198,7 +198,7 @@ func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	return buf
 }
 
-// encode appends the value at p to buf.
+// encode appends the encoded value to which p points.
 func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 	switch f.kind {
 	case reflect.String:
@@ -215,7 +215,7 @@ func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 	case reflect.Uint64:
 		return binary.AppendUvarint(buf, *(*uint64)(p))
 	}
-	return append(buf, *(*byte)(p)) // the byte of a bool is 0 or 1
+	return append(buf, *(*byte)(p)) // Go stores a bool as the byte 0 or 1
 }
 
 // decode reads an encoded row from data into row, which must be zero.

@@ -11,20 +11,20 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// errShort: a column has fewer values than its row group has rows.
+// errShort means that a column has fewer values than its row group has rows.
 var errShort = errors.New("a column ends early")
 
 // columnReader decodes the columns of one row group straight into the fields of rows, by their
 // offsets. The library's own reader of rows boxes every value, which takes several times as long.
 type columnReader struct {
 	columns []*column
-	rows    int64 // not read yet
+	rows    int64 // number of rows that are not read yet
 	size    uintptr
 }
 
-// leavesOf matches the fields of a row type with the columns of a file. A field has nil if the file
-// lacks its column. leavesOf returns false if the library has to read the rows: a column has an
-// unusual shape, or a list is missing, which the library reads as a list of one empty text.
+// leavesOf finds the column of a file for each field of a row type. If the file lacks a column, its
+// entry is nil. The result is false if the library must read the rows, because a column has an
+// unusual shape or a list is missing. The library reads a missing list as a list of one empty text.
 func leavesOf(layout *rowLayout, names []string, file *parquet.File) ([]*parquet.Column, bool) {
 	leaves := make([]*parquet.Column, len(names))
 	for i := range layout.fields {
@@ -61,10 +61,10 @@ func (f *rowField) column() parquet.Kind {
 	case reflect.Float64:
 		return parquet.Double
 	}
-	return -1 // no column that columnReader reads
+	return -1 // columnReader reads no such column
 }
 
-// columnNames returns the columns of a row type's fields.
+// columnNames returns the names of the columns for a row type's fields.
 func columnNames(t reflect.Type) (names []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -94,7 +94,7 @@ func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowG
 	return r
 }
 
-// read fills n rows from the first one. The rows are zero.
+// read fills n rows, which are zero before the call. The argument first points to the first row.
 func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
 	n = int(min(int64(n), r.rows))
 	for _, c := range r.columns {
@@ -122,27 +122,27 @@ func (r *columnReader) close() error {
 	return err
 }
 
-// column reads one column value by value. It holds one page.
+// The type column reads one column value by value. A column holds one page in memory.
 type column struct {
 	field *rowField
 	pages parquet.Pages // nil if the file lacks the column
-	most  byte          // largest definition level; a value has this level
+	most  byte          // largest definition level; only this level has a value
 
 	page        parquet.Page
-	levels      int // of the page, read so far
+	levels      int // number of the page's levels that were read so far
 	count       int // of the page's levels
-	value       int // the page's values, read so far
+	value       int // number of the page's values that were read so far
 	repetitions []byte
 	definitions []byte
 	values      typed
-	indexes     []int32  // into the dictionary; nil if the page has the values themselves
+	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // of the dictionary
-	texts       []string // texts of the dictionary that were read before
+	texts       []string // texts of the dictionary that rows share
 	words       []string // of the list that is read
 	numbers     []int32  // of the list that is read
 }
 
-// typed are values of one physical type.
+// typed holds values of one physical type.
 type typed struct {
 	bits    []byte
 	int32s  []int32
@@ -176,7 +176,7 @@ func (c *column) release() {
 	}
 }
 
-// turn moves on to the next page with values.
+// turn moves on to the next page that has values.
 func (c *column) turn() error {
 	c.release()
 	for {
@@ -202,13 +202,13 @@ func (c *column) turn() error {
 	}
 	indexes := c.page.Data()
 	c.indexes = indexes.Int32()
-	if c.texts == nil || len(c.texts) != dictionary.Len() { // a chunk has one dictionary
+	if c.texts == nil || len(c.texts) != dictionary.Len() { // a column chunk has only one dictionary
 		c.entries, c.texts = typedOf(c.field.column(), dictionary.Page()), make([]string, dictionary.Len())
 	}
 	return nil
 }
 
-// set reads the next row's value, or values, into a field.
+// set reads the value or the list of the next row into the field at p.
 func (c *column) set(p unsafe.Pointer) error {
 	if c.field.shape == list {
 		return c.setList(p)
@@ -233,14 +233,14 @@ func (c *column) set(p unsafe.Pointer) error {
 	return nil
 }
 
-// defined moves on to the next level and reports whether a value belongs to it.
+// defined moves on to the next definition level and reports whether this level has a value.
 func (c *column) defined() bool {
 	c.levels++
 	return c.most == 0 || c.definitions[c.levels-1] == c.most
 }
 
-// setList reads a list. A row's list may go on in the next page. As the library does, it makes no
-// difference between an empty list and none.
+// setList reads a list. A row's list may continue in the next page. Like the library, setList reads
+// an empty list as nil.
 func (c *column) setList(p unsafe.Pointer) error {
 	c.words, c.numbers = c.words[:0], c.numbers[:0]
 	for n := 0; ; n++ {
@@ -275,7 +275,7 @@ func (c *column) setList(p unsafe.Pointer) error {
 	return nil
 }
 
-// assign copies the next value.
+// assign copies the next value to the field at p.
 func (c *column) assign(p unsafe.Pointer) {
 	values, i := &c.values, c.value
 	c.value++

@@ -54,8 +54,8 @@ func WriteFile[T any](path string, rows iter.Seq2[T, error], opts ...WriterOptio
 	return w.Close()
 }
 
-// Finish closes the writer w and commits its file as the object key. For a comparer, Finish
-// describes the stored object.
+// Finish closes the writer w and commits its file as the object key. If w is a comparer (see
+// NewComparer), Finish returns the description of the stored object.
 func Finish[T any](ctx context.Context, w *Writer[T], b store.Bucket, dataset, key string) (manifest.File, error) {
 	l, err := w.Close()
 	if err != nil {

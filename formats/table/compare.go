@@ -17,11 +17,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// NewComparer returns a writer that writes nothing. It compares its rows, in order, with those
-// of the object key, which costs a fraction of encoding them. Commit then describes the stored
-// object. A comparer returns ErrDiffers at the first difference: in a row, in the schema, or in
-// the codec, sort order or row groups that a writer with these options chooses. It does not
-// compare how the object encodes pages and divides its rows into them.
+// NewComparer returns a writer that writes nothing. Such a comparer compares its rows, in order,
+// with the rows of the object key, which is much cheaper than encoding them. Commit then describes
+// the stored object. A comparer returns ErrDiffers at the first difference: in a row, in the
+// schema, or in the codec, sort order or row groups that a writer with these options chooses. The
+// encoding of pages, and their boundaries, are not compared.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ...WriterOption) (*Writer[T], error) {
 	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
@@ -67,7 +67,7 @@ func specimen[T any](opts []WriterOption) (*format.FileMetaData, error) {
 	return f.Metadata(), nil
 }
 
-// stored is the object that a comparer compares with.
+// The type stored is the object with which a comparer compares its rows.
 type stored[T any] struct {
 	*Reader[T]
 	batch  []T
@@ -75,7 +75,7 @@ type stored[T any] struct {
 	ends   map[int64]bool // numbers of rows at which a row group ends
 }
 
-// framed compares the footer with that of a file made with the same options.
+// framed compares the object's footer with the footer of a file that has the same options.
 func (s *stored[T]) framed(want *format.FileMetaData) error {
 	m := s.file.Metadata()
 	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&
@@ -95,7 +95,7 @@ func (s *stored[T]) framed(want *format.FileMetaData) error {
 	return nil
 }
 
-// compare compares rows with the next rows of the object.
+// The method compare compares rows with the next rows of the object.
 func (s *stored[T]) compare(rows []T) error {
 	n, err := s.Read(s.batch[:len(rows)])
 	if err != nil && err != io.EOF {
@@ -113,7 +113,7 @@ func (s *stored[T]) compare(rows []T) error {
 	return nil
 }
 
-// finish compares the end and describes the object.
+// finish checks that the object has no more rows, and returns the object's description.
 func (s *stored[T]) finish(rows int64) (l Local, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if rows != s.Rows() {
@@ -126,7 +126,7 @@ func (s *stored[T]) finish(rows int64) (l Local, err error) {
 	return LocalOf("", rows, sum), nil
 }
 
-// since returns the fields that a format has.
+// since returns the fields whose columns exist in a format.
 func (l *rowLayout) since(t reflect.Type, format int) (fields []rowField) {
 	newer := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -140,8 +140,8 @@ func (l *rowLayout) since(t reflect.Type, format int) (fields []rowField) {
 	return fields
 }
 
-// equal compares a field of two rows. An empty list equals nil, because a file does not tell them
-// apart.
+// equal compares a field of two rows. An empty list equals nil, because a file stores both in the
+// same way.
 func (f *rowField) equal(a, b unsafe.Pointer) bool {
 	a, b = unsafe.Add(a, f.offset), unsafe.Add(b, f.offset)
 	switch f.shape {

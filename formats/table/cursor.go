@@ -20,7 +20,7 @@ type Cursor[T any] struct {
 func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
 
 // Peek returns the row that Next will return, or nil at the end. The row is valid until the cursor
-// moves on. Peek returns the same error again after an error.
+// moves on. After an error, Peek returns the same error again.
 func (c *Cursor[T]) Peek() (*T, error) {
 	if !c.have && c.err == nil {
 		if c.next == nil {
@@ -48,9 +48,9 @@ func (c *Cursor[T]) Next() (*T, error) {
 	return row, err
 }
 
-// Find moves to the first row for which compare is not negative. If compare returns 0, Find returns
-// the row, otherwise nil. Next still returns the found row, so look-ups of keys in ascending order
-// take one pass.
+// Find moves to the first row for which the function compare does not return a negative number. If
+// the number is 0, Find returns the row, otherwise nil. Next still returns the found row. Look-ups
+// of keys in ascending order thus need one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()
@@ -79,7 +79,7 @@ func (c *Cursor[T]) Read(batch []T) (int, error) {
 	return len(batch), nil
 }
 
-// Close ends the sequence. Close always returns nil and has an error only to implement io.Closer.
+// Close ends the sequence and always returns nil. The result exists only to implement io.Closer.
 func (c *Cursor[T]) Close() error {
 	if c.stop != nil {
 		c.stop()

@@ -12,9 +12,9 @@ import (
 // Format selects the columns and encodings of a format version (schema.FormatVersion), so that tasks
 // with inputs of an older version write the same bytes again. Zero means the newest version.
 //
-//	1: Text columns tagged dict use RLE_DICTIONARY, tagged delta DELTA_BYTE_ARRAY, all others
+//	1: Text columns with the tag dict use RLE_DICTIONARY, with delta DELTA_BYTE_ARRAY, all others
 //	   DELTA_LENGTH_BYTE_ARRAY. Data pages have version 2.
-//	2: Text in lists and in columns tagged dict uses RLE_DICTIONARY until the dictionary is full.
+//	2: Text in lists and in columns with the tag dict uses RLE_DICTIONARY until the dictionary is full.
 //	   All other text is PLAIN. Data pages have version 1. Files are no larger, with Zstandard.
 //
 // Other programs misread format 1. Spark up to 4.0.0 misreads DELTA_LENGTH_BYTE_ARRAY with nulls
@@ -30,7 +30,7 @@ func Format(version int) WriterOption {
 	}
 }
 
-// fields returns schema options that replace tags of the struct T.
+// fields returns schema options that replace the tags of fields of the struct T.
 func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 	portable := o.portable()
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[T]()) {

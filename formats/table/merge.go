@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// mergeRows is the number of rows of each stream that Merge holds.
+// mergeRows is the number of rows that Merge holds of each stream.
 const mergeRows = 32
 
-// Merge yields the rows of streams that are sorted by compare as one sorted sequence. Equal rows
-// keep the order of their streams. Merge holds a batch of rows per stream and does not close the
-// streams. An error ends the sequence.
+// Merge yields the rows of several streams as one sorted sequence. Each stream must be sorted by
+// compare. Equal rows keep the order of their streams. Merge holds a batch of rows per stream and
+// does not close the streams. An error ends the sequence.
 func Merge[T any](ctx context.Context, compare func(a, b *T) int, streams ...Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		m := merger[T]{compare: compare}
@@ -87,7 +87,7 @@ func (c *mergeInput[T]) advance() (bool, error) {
 }
 
 // merger is a binary heap of inputs with the lowest row on top. A loser tree would save one
-// comparison per level, which is negligible beside the decoding of rows.
+// comparison per level, but decoding the rows takes much longer than comparisons.
 type merger[T any] struct {
 	compare func(a, b *T) int
 	heap    []*mergeInput[T]

@@ -7,12 +7,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// nullable holds the reflect index paths of the fields whose zero value is stored as null.
+// nullable lists the fields whose zero value is stored as null, each by its index path (see
+// reflect.Value.FieldByIndex).
 //
-// parquet-go (v0.32.0, writeRowsFuncOfOptional) extends a run of values to the end of the rows if
-// the run is as long as the rows before the run. For null, x, null, null, parquet-go writes the
-// last two nulls as zero. The writer avoids this bug by passing rows in parts. Files of format 1
-// keep the wrong zeros.
+// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug: if a run of values is as long as the
+// rows before the run, all nulls after the run become zero. From null, x, null, null, parquet-go
+// writes the last two nulls as zero. The writer avoids this bug by passing the rows in parts. Files
+// of format 1 keep the wrong zeros.
 type nullable [][]int
 
 func nullableOf(t reflect.Type) (n nullable) {
@@ -24,8 +25,8 @@ func nullableOf(t reflect.Type) (n nullable) {
 	return n
 }
 
-// misread returns the index at which to cut rows, a slice of structs, so that parquet-go extends no
-// run of values. The result is 0 if no cut is needed.
+// misread returns the index at which to divide rows, a slice of structs, so that parquet-go writes
+// all nulls as null. The result is 0 if the rows need not be divided.
 func (n nullable) misread(rows reflect.Value) int {
 	for _, index := range n {
 		if begin, _ := misreadRun(rows, index); begin > 0 {
@@ -35,8 +36,8 @@ func (n nullable) misread(rows reflect.Value) int {
 	return 0
 }
 
-// misreadRun returns the run of a column's values that parquet-go would extend to the end of rows,
-// or 0, 0 if parquet-go would extend no run.
+// misreadRun returns the run of a column's values after which parquet-go would write nulls as zero,
+// or 0, 0 if there is no such run.
 func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	null := func(i int) bool { return rows.Index(i).FieldByIndex(index).IsZero() }
 	end = rows.Len()
@@ -44,7 +45,7 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 		end--
 	}
 	if end == rows.Len() || end%2 == 1 {
-		return 0, 0 // parquet-go extends no run that reaches the end of the rows or is short
+		return 0, 0 // the bug needs a long run and nulls after the run
 	}
 	begin = end
 	for begin > 0 && !null(begin-1) {
@@ -56,8 +57,8 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless holds the index paths of pointer fields that a format stores as plain optional values. A
-// format without pointer fields stores zero as null.
+// zeroless lists the pointer fields that a format stores like fields without a pointer, each by its
+// index path. Such a format stores zero as null.
 type zeroless [][]int
 
 func zerolessOf(t reflect.Type, format int) (z zeroless) {
@@ -69,8 +70,8 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// write changes rows, a slice of structs, as parquet-go changed plain values. Zero becomes null,
-// and the nulls after an extended run become zero.
+// write changes rows, a slice of structs, in the way in which parquet-go changed values of fields
+// without a pointer. Zero becomes null, and nulls after a misread run become zero.
 func (z zeroless) write(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {

@@ -24,8 +24,8 @@ type readerOptions struct {
 // ReaderOption limits the row groups that a Reader reads.
 type ReaderOption func(*readerOptions)
 
-// IntRange limits a Reader to row groups that may hold a value of an integer column from lo to hi.
-// Rows outside the range may also come, unless the writer ended row groups at lo and hi.
+// IntRange limits a Reader to row groups in which an integer column may have values from lo to hi.
+// The Reader also returns rows outside the range, unless the writer ended row groups at lo and hi.
 func IntRange(column string, lo, hi int64) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return intOf(most) >= lo && intOf(least) <= hi
@@ -74,13 +74,13 @@ type Reader[T any] struct {
 	file   *parquet.File
 	wanted map[string]bool // top-level names of the columns of T
 	groups []int           // row groups to read
-	next   int             // index into groups
+	next   int             // index into the list groups
 
 	layout  *rowLayout
 	leaves  []*parquet.Column
-	columns *columnReader             // of the current row group
+	columns *columnReader             // reader of the columns of the current row group
 	boxed   bool                      // only the library can convert the file's columns
-	cur     *parquet.GenericReader[T] // of the current row group, if boxed
+	cur     *parquet.GenericReader[T] // reader of the current row group, if boxed
 }
 
 // Open opens the object key. ctx must live until Close, because a store may end the reads of an
@@ -202,7 +202,7 @@ func (r *Reader[T]) read(batch []T) (n int, err error) {
 	return n, err
 }
 
-// All yields the remaining rows. A pair with an error is the last.
+// All yields the remaining rows. A pair with an error is the last pair.
 func (r *Reader[T]) All(ctx context.Context) iter.Seq2[T, error] { return All(ctx, r) }
 
 // Close closes the object.

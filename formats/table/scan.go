@@ -22,7 +22,7 @@ const scanRows = 4096
 func Scan(ctx context.Context, b store.Bucket, key string) (rows int64, err error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
-		return 0, err // the error names the key
+		return 0, err // the error already names the key
 	}
 	rows, err = scan(ctx, obj)
 	if ctx.Err() != nil {

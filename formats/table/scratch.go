@@ -11,15 +11,15 @@ import (
 // maxScratchRow is the size of the longest valid encoded row, in bytes. A longer row means damage.
 const maxScratchRow = 1 << 30
 
-// RowWriter writes the encodings of rows, each after its length, to a scratch file. Only one
-// goroutine may use a RowWriter.
+// RowWriter writes encoded rows to a scratch file, each row after its length. Only one goroutine
+// may use a RowWriter.
 type RowWriter[T any] struct {
 	codec *Codec[T]
 	out   io.Writer
 	buf   []byte
 }
 
-// Writer returns a RowWriter that calls Write of out once per row.
+// Writer returns a RowWriter that writes to out, with one call of out.Write for each row.
 func (c *Codec[T]) Writer(out io.Writer) *RowWriter[T] {
 	return &RowWriter[T]{codec: c, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
 }
@@ -44,12 +44,12 @@ type RowReader[T any] struct {
 	buf   []byte
 }
 
-// Reader returns a RowReader of the rows in in.
+// Reader returns a RowReader that reads the rows from the reader in.
 func (c *Codec[T]) Reader(in *bufio.Reader) *RowReader[T] {
 	return &RowReader[T]{codec: c, in: in}
 }
 
-// Next reads the next row into row. Next returns io.EOF at the end.
+// Next stores the next row in the struct to which row points. Next returns io.EOF at the end.
 func (r *RowReader[T]) Next(row *T) error {
 	n, err := binary.ReadUvarint(r.in)
 	if err == io.EOF {
@@ -63,7 +63,7 @@ func (r *RowReader[T]) Next(row *T) error {
 		_, err = io.ReadFull(r.in, r.buf)
 	}
 	if err == nil {
-		err = r.codec.Decode(string(r.buf), row) // a single string holds the text of all columns of the row
+		err = r.codec.Decode(string(r.buf), row) // all texts of the row share this one string
 	}
 	if err != nil {
 		return fmt.Errorf("read scratch file: %w", err)

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// DefaultSortMemory is the number of bytes that a Sorter holds before it spills.
+	// DefaultSortMemory is the number of bytes of rows that a Sorter holds before it spills them to
+	// a file.
 	DefaultSortMemory = 64 << 20
 	maxRuns           = 128 // number of runs merged at a time, which bounds open files and buffers
 )
@@ -34,11 +35,11 @@ type Sorter[T any] struct {
 	held    int64 // estimated memory of the rows, in bytes
 	total   int64
 	runs    []*os.File
-	order   []int32 // order of rows after Sort
+	order   []int32 // indexes of the rows in sorted order, after Sort
 }
 
-// NewSorter returns a sorter that spills to dir once its rows take about memory bytes. A memory of
-// zero means DefaultSortMemory.
+// NewSorter returns a sorter that spills to the directory dir once its rows take about as many
+// bytes as memory says. If memory is zero, DefaultSortMemory applies.
 func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sorter[T], error) {
 	codec, err := NewCodec[T]()
 	if err != nil {
@@ -75,20 +76,22 @@ func (s *Sorter[T]) Add(row *T) error {
 // Len returns the number of added rows.
 func (s *Sorter[T]) Len() int64 { return s.total }
 
-// Sort sorts the rows in memory. The caller must not Add after Sort or Sorted. Sorted calls Sort.
-// Of several sorters in goroutines, each goroutine may call Sort first, to sort in parallel.
+// Sort sorts the rows in memory. After Sort or Sorted, the caller must not call Add. Sorted calls
+// Sort if the caller has not. Several goroutines can sort in parallel if each calls Sort on a
+// sorter of its own.
 func (s *Sorter[T]) Sort() {
 	if s.order == nil {
 		s.order = s.sorted()
 	}
 }
 
-// Sorted yields all rows in order. A pair with an error is the last. A caller may call Sorted
-// again.
+// Sorted yields all rows in order. A pair with an error is the last pair. The caller may call
+// Sorted again.
 func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] { return MergeSorted(ctx, s) }
 
-// MergeSorted yields the rows of several sorters, which have the same order, as one sorted
-// sequence. Equal rows keep the order of their sorters. A pair with an error is the last.
+// MergeSorted yields the rows of several sorters as one sorted sequence. All sorters must have the
+// same compare function. Equal rows keep the order of their sorters. A pair with an error is the
+// last pair.
 func MergeSorted[T any](ctx context.Context, sorters ...*Sorter[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var streams []Stream[T]
@@ -112,8 +115,8 @@ func (s *Sorter[T]) Close() error {
 	return s.removeRuns()
 }
 
-// sorted returns the order of the rows in memory. sorted sorts an index, because moving the wide
-// rows would be slower.
+// sorted returns the order of the rows in memory, as a list of their indexes. Sorting indexes is
+// faster than moving the wide rows.
 func (s *Sorter[T]) sorted() []int32 {
 	compare := func(a, b int32) int {
 		if c := s.compare(s.rows.at(a), s.rows.at(b)); c != 0 {

@@ -15,8 +15,8 @@ type Stream[T any] interface {
 	Read(batch []T) (int, error)
 }
 
-// All yields the rows of a stream. An error ends the sequence. The end of ctx gives the error of
-// ctx.
+// All yields the rows of a stream. An error ends the sequence. If ctx ends, the last pair holds the
+// error of ctx.
 func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
@@ -54,7 +54,7 @@ func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...R
 	}
 }
 
-// one yields the rows of one object. The result more is false if the caller must stop.
+// The function one yields the rows of one object. The result more is false if the caller must stop.
 func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
 	var zero T
 	r, err := Open[T](ctx, b, key, opts...)
@@ -111,8 +111,9 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compa
 // convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert returns a stream of the results of convert for the rows of in. Rows for which convert
-// returns false are left out. The pointer passed to convert stays valid after the call.
+// Convert returns a stream of the results of the function convert for the rows of the stream in. If
+// the function returns false, the stream omits the row. The pointer that the function receives
+// stays valid after the call.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 	return &converted[T, U]{in: in, convert: convert}
 }
@@ -132,7 +133,7 @@ func (c *converted[T, U]) Read(batch []U) (int, error) {
 			if c.err != nil {
 				return n, c.err
 			}
-			c.rows = make([]T, convertRows) // makes a new batch, because converted rows may point into the old batch
+			c.rows = make([]T, convertRows) // the batch is new, because converted rows may point into the old batch
 			var m int
 			m, c.err = c.in.Read(c.rows)
 			c.rows = c.rows[:m]

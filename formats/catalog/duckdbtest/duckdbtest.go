@@ -34,7 +34,7 @@ type Answer struct {
 	Rows []map[string]any
 }
 
-// Need skips the test when there is no DuckDB.
+// Need skips the test if DuckDB is not installed.
 func Need(t testing.TB) {
 	t.Helper()
 	if os.Getenv(Modules) == "" {
@@ -99,7 +99,7 @@ func SQLFile(t testing.TB, sql string) string {
 	return name
 }
 
-// String joins the rows by spaces.
+// String returns the rows as one text, with a space between rows.
 func (a *Answer) String() string { return strings.Join(a.Lines(), " ") }
 
 // Lines returns each row as its values joined with |.

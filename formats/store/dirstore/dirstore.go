@@ -2,13 +2,13 @@
 // and one file for each object, so that any tool can read the tables.
 //
 // The input is keys and bodies. The output is files under the root, named after their keys. An
-// object is visible whole or not at all, and survives a power cut once its write has returned. Each
-// body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to its name. Swap
-// renames the file under a lock. Create and Swap then sync the folders. Locks are flocks. A lock
-// ends with its process, or when its file is removed. A lock excludes only processes of the same
-// machine, so Open refuses network and FUSE file systems. A version is the SHA-256 of the content.
-// Reads never create files: the first write creates the root. Package dirstore imports store,
-// store/localfile and the standard library.
+// object is visible whole or not at all. Once its write has returned, the object survives a power
+// failure. Each body goes to a temporary file in ROOT/.tmp and is synced. Create links the file to
+// its name. Swap renames the file under a lock. Create and Swap then sync the folders. Locks are
+// flocks (flock(2)). A lock ends with its process, or when its file is removed. A lock excludes
+// only processes of the same machine, so Open refuses network and FUSE file systems. A version is
+// the SHA-256 of the content. Reads never create files: the first write creates the root. Package
+// dirstore imports store, store/localfile and the standard library.
 package dirstore
 
 import (
@@ -26,7 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// Options relax the checks of Open.
+// Options change which file systems Open accepts.
 type Options struct {
 	// OneMachine declares that only processes of one machine use the directory. Open then
 	// accepts network and FUSE file systems.
@@ -37,7 +37,7 @@ type Options struct {
 type Store struct {
 	root    string // absolute path of the root
 	given   string // path of the root as the user wrote it
-	anchor  string // lowest folder on the way to root that existed at Open; anchor's parents need no sync
+	anchor  string // deepest folder of root's path that existed at Open; the parents of this folder need no sync
 	options Options
 
 	fsync      func(*os.File) error                      // (*os.File).Sync, unless a test replaces it
@@ -46,7 +46,7 @@ type Store struct {
 	mu       sync.Mutex
 	prepared bool                // .tmp exists, and files of dead writers are removed
 	known    map[string]struct{} // folders whose entry in the parent folder is durable
-	epoch    int                 // number of times that known was cleared
+	epoch    int                 // number of times that the map known was cleared
 }
 
 var (
@@ -79,8 +79,8 @@ func Open(root string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// nearest returns the lowest existing folder on the way to path, or an error if a file is in the
-// way.
+// nearest returns the deepest existing folder of a path, or an error if an element of the path is a
+// file.
 func nearest(path string) (string, error) {
 	for {
 		info, err := os.Stat(path)
@@ -96,7 +96,7 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// pseudo lists kernel file systems that cannot store files.
+// The map pseudo holds the kernel's file systems that cannot store files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {
@@ -114,7 +114,7 @@ func (s *Store) checkFileSystem(dir string) error {
 // String returns the directory as the user named it.
 func (s *Store) String() string { return s.given }
 
-// path returns the file of a key.
+// path returns the path of the file that holds the object of a key.
 func (s *Store) path(key string) (string, error) {
 	if err := store.CheckKey(key); err != nil {
 		return "", err

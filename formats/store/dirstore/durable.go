@@ -30,7 +30,7 @@ func (s *Store) prepare() error {
 	if err := os.MkdirAll(filepath.Join(s.tmp(), lockFolder), 0o777); err != nil {
 		return err
 	}
-	// A file system may have been mounted on the root since Open.
+	// Somebody may have mounted another file system on the root since Open.
 	if err := s.checkFileSystem(s.root); err != nil {
 		return err
 	}
@@ -41,11 +41,12 @@ func (s *Store) prepare() error {
 	return nil
 }
 
-// errEmptied means that somebody removed the temporary folder or what is in it during a write.
+// errEmptied means that somebody removed the temporary folder, or files in this folder, during a
+// write.
 var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or what is in it", store.ErrUnavailable)
 
-// repeated repeats a write during which the temporary folder was removed. Each write recreates the
-// folder, and a write that failed so has changed no object.
+// repeated calls write again if the temporary folder was removed during the first call. Each write
+// recreates the folder. The failed write has changed no object.
 func repeated(write func() error) (err error) {
 	for range linkTries {
 		if err = write(); !errors.Is(err, errEmptied) {
@@ -55,8 +56,8 @@ func repeated(write func() error) (err error) {
 	return err
 }
 
-// emptied distinguishes a removed temporary folder from a missing object. The next write
-// recreates the folder.
+// emptied returns errEmptied if err comes from a removed temporary folder and not from a missing
+// object. The next write recreates the folder.
 func (s *Store) emptied(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -65,7 +66,7 @@ func (s *Store) emptied(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prepared = false
-	// An empty root may be the mount point of a file system that is gone.
+	// If the root is empty, the file system that was mounted on the root may be gone.
 	if entries, failed := os.ReadDir(s.root); failed != nil || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != store.Reserved }) {
 		return fmt.Errorf("%w: somebody removed %s or what is in it: %s", store.ErrUnavailable, s.root, err.Error())
 	}
@@ -109,8 +110,8 @@ func (s *Store) syncFolder(folder string) (there bool, err error) {
 	return true, s.fsync(f)
 }
 
-// syncFolders makes the entries of folder durable. syncFolders also syncs the parents of folder
-// once per process, because another process may have created them without a sync yet.
+// syncFolders makes the entries of folder durable. The parents of folder are also synced, once per
+// process, because another process may have created them and not synced them yet.
 func (s *Store) syncFolders(folder string) error {
 	_, epoch := s.isKnown(folder)
 	there, err := s.syncFolder(folder)
@@ -126,8 +127,8 @@ func (s *Store) syncFolders(folder string) error {
 	return err
 }
 
-// isKnown reports whether the folder's entry in its parent is durable. The result epoch changes
-// when a known folder may have been removed.
+// isKnown reports whether the folder's entry in its parent is known to be durable. The result epoch
+// changes when a known folder may have been removed.
 func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +146,7 @@ func (s *Store) know(folder string, epoch int) {
 	}
 }
 
-// forget clears the known folders, because some may have been removed.
+// forget clears the map of known folders, because some may have been removed.
 func (s *Store) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

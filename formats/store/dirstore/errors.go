@@ -9,13 +9,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// wrap adds the call and the key to an error, and maps an error of the system to a sentinel.
+// wrap adds the call and the key to an error, and adds the sentinel for an error of the operating
+// system.
 func wrap(call, key string, err error) error {
 	return fmt.Errorf("%s %q: %w", call, key, sentinel(err))
 }
 
-// sentinel maps an error of the file system to a sentinel of package store and adds advice. Errors
-// that already wrap a sentinel stay unchanged.
+// sentinel wraps an error of the file system in the matching error value of package store and adds
+// advice. Errors that already wrap a sentinel stay unchanged.
 func sentinel(err error) error {
 	for _, known := range []error{store.ErrNotFound, store.ErrExists, store.ErrConflict, store.ErrTooLarge, store.ErrKey,
 		store.ErrDenied, store.ErrUnsupported, store.ErrFull, store.ErrUnavailable} {

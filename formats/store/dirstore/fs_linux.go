@@ -13,7 +13,7 @@ func sharedFileSystem(dir string) (string, error) {
 	if err := syscall.Statfs(dir, &st); err != nil {
 		return "", &os.PathError{Op: "statfs", Path: dir, Err: err}
 	}
-	return sharedMagic(uint32(st.Type)), nil // uint32, because some platforms sign-extend the field
+	return sharedMagic(uint32(st.Type)), nil // the conversion to uint32 undoes the sign extension of some platforms
 }
 
 func sharedMagic(magic uint32) string {

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// List implements store.Bucket. List reads each folder when it reaches the folder, and holds only
-// the entries of folders on the way to the current key.
+// List implements store.Bucket. List reads a folder only when its keys are next, and holds the
+// entries of the current key's folders only.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {
@@ -39,8 +39,8 @@ type walk struct {
 	yield  func(store.Info, error) bool
 }
 
-// folder yields the objects below folder in key order. The argument folder is "" or ends in a
-// slash. The result more is false once the consumer stops.
+// The method folder yields the objects below a folder in key order. The argument folder is "" or
+// ends in a slash. The result more is false if the consumer has stopped.
 func (w *walk) folder(folder string) (more bool, err error) {
 	if err := w.done(); err != nil {
 		return false, err
@@ -52,7 +52,7 @@ func (w *walk) folder(folder string) (more bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	// Folders sort by name with a final slash, because the key "a.b" comes before "a/b".
+	// A folder is sorted as if its name ended in a slash, because the key "a.b" comes before "a/b".
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortName(a), sortName(b)) })
 	for _, e := range entries {
 		key := folder + sortName(e)

@@ -45,11 +45,11 @@ func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	}
 }
 
-// lock is a held flock on a file. The type lock implements store.Lock.
+// The type lock is a held flock on a file and implements store.Lock.
 type lock struct {
 	file   *os.File
 	is     syscall.Stat_t // identity of the open file
-	found  bool           // whether the file of an earlier holder existed
+	found  bool           // the file of an earlier holder existed
 	closed atomic.Bool
 }
 
@@ -60,7 +60,7 @@ func (l *lock) Stands() bool {
 	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
 }
 
-// Inherited implements store.Lock. A holder that dies leaves its file.
+// Inherited implements store.Lock. A holder that dies does not remove the lock's file.
 func (l *lock) Inherited() bool { return l.found }
 
 // Abandon implements store.Lock.
@@ -71,8 +71,8 @@ func (l *lock) Abandon() {
 }
 
 // Release implements store.Lock. Release removes the file while holding the lock, so that lock
-// files do not pile up. A process that opened the file before its removal notices the removal by
-// Stands.
+// files do not pile up. If another process opened the file before the removal, Stands returns false
+// for that process.
 func (l *lock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {
@@ -97,7 +97,7 @@ func (s *Store) Lock(name string) (store.Lock, bool, error) {
 	return l, true, nil
 }
 
-// lock returns the lock, or nil if another process holds it.
+// The method lock takes the named lock, or returns nil if another process holds the lock.
 func (s *Store) lock(name string) (*lock, error) {
 	if err := store.CheckKey(name); err != nil {
 		return nil, err

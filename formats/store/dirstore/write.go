@@ -18,12 +18,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// copyBuffer is the number of bytes of a body that are in memory at a time.
+// copyBuffer is the size of the buffer through which a body is copied, in bytes.
 const copyBuffer = 256 << 10
 
-// linkTries is how often link is tried while other processes create and remove the object or its
-// folders. After linkTries failures, something else must be in the way, such as a broken symbolic
-// link.
+// linkTries bounds the tries of link while other processes create and remove the object or its
+// folders. If so many tries fail, there must be another cause, such as a broken symbolic link.
 const linkTries = 1000
 
 // Create implements store.Bucket. Create uses link(2), which fails if the name exists.
@@ -85,7 +84,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 		if _, err := os.Lstat(tmp.f.Name()); err != nil {
 			return false, s.emptied(err)
 		}
-		// A missing folder means that known folders may have been removed.
+		// If a folder is missing, other known folders may be missing too.
 		s.forget()
 		err := os.MkdirAll(filepath.Dir(path), 0o777)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
@@ -99,7 +98,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	}
 }
 
-// inTheWay returns a clear error if an object stands where a folder is needed.
+// inTheWay returns a clear error if the key of an object is also needed as a folder.
 func inTheWay(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("an object has the name of a folder of this key (%s)", err.Error())
@@ -216,7 +215,7 @@ func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (st
 	return localfile.Version(h), nil
 }
 
-// bounded is a reader that fails after the end of its context.
+// bounded is a reader whose reads fail once its context has ended.
 type bounded struct {
 	r    io.Reader
 	done func() error
@@ -230,7 +229,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // staged is a synced temporary file that does not have its final name yet. The flock on the file
-// shows that the writer lives. sweep removes the files of dead writers.
+// shows that the writer is alive. The method sweep removes the files of dead writers.
 type staged struct {
 	f       *os.File
 	version store.Version
@@ -240,12 +239,12 @@ func (t *staged) discard() {
 	if t == nil {
 		return
 	}
-	_ = os.Remove(t.f.Name()) // the removal fails after a rename, which is fine
+	_ = os.Remove(t.f.Name()) // after a rename this removal fails, which does no harm
 	_ = t.f.Close()
 }
 
-// stage writes size bytes of body to a new temporary file and syncs it. Every call uses a new file,
-// because a file's pages cannot be trusted after a failed fsync.
+// stage writes size bytes of body to a new temporary file and syncs the file. Every call uses a new
+// file, because after a failed fsync the file's cached pages may be lost.
 func (s *Store) stage(ctx context.Context, body io.ReaderAt, size int64) (*staged, error) {
 	if err := s.prepare(); err != nil {
 		return nil, err
@@ -285,7 +284,7 @@ func (s *Store) temporary() (*os.File, error) {
 		if err != nil {
 			return nil, s.emptied(err)
 		}
-		// sweep in another process may take the flock first and remove the file.
+		// Another process that sweeps may take the flock first and remove the file.
 		ok, err := tryLock(f)
 		if ok && stands(f) {
 			return f, nil

@@ -1,7 +1,7 @@
 // Package faultstore wraps a store.Bucket and makes it fail on purpose, for tests.
 //
-// The input is a bucket, a seed and rates. The output is the same bucket with faults. Calls fail
-// before or after their effect, take long, break off half-way, or find the store unavailable. All
+// The input is a bucket, a seed and rates. The output is the same bucket with faults. A call may
+// fail before or after its effect, take long, end half-way, or find the store unavailable. All
 // failures are store.ErrUnavailable, as with a real store. Calls from a single goroutine get the
 // same faults for the same seed. Package faultstore imports store and the standard library.
 package faultstore
@@ -42,7 +42,7 @@ const (
 	None   Fault = iota
 	Before       // the call fails without effect
 	After        // the call takes effect, but its response is lost
-	Short        // a read or a list breaks off half-way; calls of other kinds have no fault
+	Short        // a read or a list ends half-way; other calls succeed
 )
 
 // Faults configures how a store fails. The zero value never fails.
@@ -71,7 +71,7 @@ type Store struct {
 	back   time.Time // time until which the store is unavailable
 }
 
-// New wraps b in a store that fails as f says.
+// New wraps b in a store that fails as the configuration f says.
 func New(b store.Bucket, f Faults) *Store {
 	if f.Sleep == nil {
 		f.Sleep = store.Sleep
@@ -95,8 +95,8 @@ func (s *Store) AwayFor(d time.Duration) {
 	s.back = s.faults.Now().Add(d)
 }
 
-// meet waits for the latency of a call and chooses the call's fault. The result part is the share
-// of a short call that is done, 0 to 1.
+// meet waits for the latency of a call and chooses the call's fault. If the fault is Short, the
+// result part is the share of the call that takes place, 0 to 1.
 func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
 	s.mu.Lock()
 	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()
@@ -131,7 +131,7 @@ func (s *Store) fail(op Op, key, how string) error {
 	return fmt.Errorf("%s %q: %w: %s on purpose", op, key, store.ErrUnavailable, how)
 }
 
-// answer turns the success of a call into an error if f is After.
+// answer replaces the success of a call by an error if the fault f is After.
 func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	if f == After && err == nil {
 		return s.fail(op, key, "response lost")
@@ -139,7 +139,7 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// call performs do with the faults of the store.
+// call runs the function do with a fault that the store chooses.
 func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
 	var v, none T
 	f, _, err := s.meet(ctx, op, key)
@@ -210,8 +210,8 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	}), nil
 }
 
-// List implements store.Bucket. A short list breaks off within its first keys. A list with
-// a lost response fails at its end.
+// List implements store.Bucket. With the fault Short, the list ends with an error within the first
+// keys. With the fault After, the list fails at its end.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		f, part, err := s.meet(ctx, List, prefix)

@@ -20,12 +20,12 @@ import (
 type object struct {
 	f    *os.File
 	size int64
-	done func() error // returns the error of the context that bounds the reads
+	done func() error // returns the error of the context during which reads are allowed
 	wrap func(error) error
 }
 
-// NewObject returns an object that reads the open file f of size bytes. The end of ctx ends reads,
-// and wrap completes the errors of reads.
+// NewObject returns an object that reads the open file f of size bytes. After the end of ctx, reads
+// fail. The function wrap adds details to the errors of reads.
 func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) error) store.Object {
 	return &object{f, size, ctx.Err, wrap}
 }

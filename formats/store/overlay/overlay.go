@@ -1,12 +1,13 @@
 // Package overlay lays a local directory over a store.Bucket. Writes go to the directory. Reads of
-// other objects go to the bucket below, which the overlay never changes. A task recomputed on an
-// overlay leaves the store unchanged. The caller compares the task's result with the committed
-// result, or rebuilds lost parts.
+// objects that were not written go to the bucket below, which the overlay never changes. If a task
+// runs again on an overlay, the store stays unchanged. The caller compares the task's result with
+// the committed result, or rebuilds lost parts.
 //
 // The input is a bucket and an empty local directory, which the caller removes. The output is a
-// bucket that keeps the contract of package store with two exceptions. First, Create ignores
-// objects of the bucket below and hides an object with the same key. Second, only one process may
-// use an overlay, because its names are in memory and nothing is durable.
+// bucket that keeps the contract of package store with two exceptions. First, Create succeeds even
+// if the bucket below has an object with the same key, and hides this object. Second, only one
+// process may use an overlay, because the names of the written objects are in memory and nothing is
+// durable.
 //
 // Package overlay imports store, store/localfile and the standard library.
 package overlay
@@ -60,8 +61,8 @@ func New(base store.Bucket, dir string) *Bucket {
 // String implements store.Bucket.
 func (b *Bucket) String() string { return b.base.String() }
 
-// OpenWritten opens an object of the layer of local writes. A key that was not written gives
-// store.ErrNotFound, even if the bucket below has the key.
+// OpenWritten opens an object that was written to the overlay. If the key was not written, the
+// error is store.ErrNotFound, even if the bucket below has the key.
 func (b *Bucket) OpenWritten(ctx context.Context, key string) (store.Object, error) {
 	w, ok := b.look(key)
 	if !ok || w.file == "" {
@@ -270,7 +271,7 @@ func (b *Bucket) save(body io.ReaderAt, size int64) (_ written, err error) {
 	return written{file: name, size: size, version: localfile.Version(h)}, nil
 }
 
-// full adds store.ErrFull to the error of a full disk.
+// full adds store.ErrFull to an error that comes from a full disk.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", store.ErrFull, err)

@@ -21,13 +21,13 @@ import (
 type fault struct {
 	kind error // sentinel of package store, or nil if no sentinel fits
 	// unsettled marks a conditional write whose outcome is unknown. The write may have taken
-	// effect, or lost to a writer whose bytes must be read back.
+	// effect, or another writer may have won. Only reading back the object can tell.
 	unsettled bool
 	says      string // cause and advice, free of secrets
 }
 
-// faults maps the error codes that say more than the HTTP status. The messages in faults do not
-// quote the server's text, which may contain signatures and key names.
+// The map faults classifies the error codes that say more than the HTTP status. The messages in
+// this map do not quote the server's text, which may contain signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
 	"NotFound":     {kind: store.ErrNotFound}, // code of a HEAD, whose response has no body
@@ -59,8 +59,8 @@ var faults = map[string]fault{
 	"SlowDown":                   {kind: store.ErrUnavailable, unsettled: true, says: "asked to slow down"},
 }
 
-// judge classifies an error of the SDK. An error without a response of the server is a network
-// error: the store is unavailable, and a write is unsettled.
+// judge classifies an error of the SDK. If the server sent no response, the store is unavailable
+// and the outcome of a write is unknown.
 func judge(err error) fault {
 	var api smithy.APIError
 	status := 0
@@ -92,7 +92,7 @@ func judge(err error) fault {
 		return fault{says: "the store refused the request: " + answer(api, status)}
 	case isCertificate(err):
 		return fault{kind: store.ErrDenied, says: "the server's certificate is not trusted; check the endpoint or set AWS_CA_BUNDLE"}
-	default: // all other errors, even a broken-off body after status 200
+	default: // all other errors, including an incomplete body after status 200
 		return fault{kind: store.ErrUnavailable, unsettled: true, says: plain(err)}
 	}
 }
@@ -128,7 +128,7 @@ func plain(err error) string {
 	}
 }
 
-// line shortens a text of the server to one short line.
+// The function line shortens a text of the server to one short line.
 func line(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 200 {

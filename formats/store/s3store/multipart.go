@@ -16,17 +16,18 @@ import (
 const (
 	partSize   = 16 << 20 // smallest size of a part, in bytes; S3 requires 5 MiB
 	maxParts   = 10_000   // largest number of parts in S3
-	partsAloft = 4        // number of parts that are uploaded at a time
+	partsAloft = 4        // number of parts that are uploaded at the same time
 )
 
-// upload is a create-only write in parts. The SDK may repeat parts, which are unconditional and
-// invisible. The condition is on the request that completes the upload.
+// The type upload is a create-only write in parts. The SDK may repeat the requests for parts,
+// because parts are invisible until the upload is complete. Only the completing request has the
+// condition.
 type upload struct {
 	s    *Store
 	name *string
 	src  *source
 
-	id    string // upload ID, "" before the begin and after the server ended the upload
+	id    string // upload ID; "" before the upload begins, and after the server has ended the upload
 	parts []types.CompletedPart
 }
 
@@ -112,16 +113,16 @@ func (u *upload) sendParts(ctx context.Context) error {
 	return group.Wait()
 }
 
-// abort frees the parts of an incomplete upload, even if ctx has ended. If the process is
-// killed, the bucket's lifecycle rule must free them.
+// abort frees the parts of an incomplete upload, even if ctx has ended. If the process is killed, a
+// lifecycle rule of the bucket must free the parts.
 func (u *upload) abort(ctx context.Context) {
 	if u.id == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	// An error of AbortMultipartUpload does not matter. The upload may already be gone, and nothing
-	// depends on the abort.
+	// An error of AbortMultipartUpload is ignored. The upload may already be gone, and no code
+	// relies on the abort.
 	_, _ = u.s.client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &u.s.bucket, Key: u.name, UploadId: &u.id})
 	u.id = ""
 }

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// The time limits of Reach: in total, for one try, for the longest pause between tries, and before
-// the call of OnSilence.
+// These constants are the time limits of Reach: for all tries together, for one try, for a pause
+// between tries, and for the silence after which Reach calls OnSilence.
 const (
 	reachWithin = 12 * time.Second
 	reachTry    = 4 * time.Second
@@ -21,8 +21,8 @@ const (
 	reachSilent = 3 * time.Second
 )
 
-// Reach sends one small request, so that a command reports a wrong address, refused credentials or
-// a missing bucket within seconds. After 12 seconds without a response, Reach returns
+// Reach sends a small request, so that a command reports a wrong address, refused credentials or a
+// missing bucket within seconds. After 12 seconds without a response, Reach returns
 // store.ErrUnavailable.
 func (s *Store) Reach(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, reachWithin)

@@ -42,8 +42,8 @@ func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store
 	return body, at, nil
 }
 
-// Open implements store.Bucket with one HEAD. Every read of the object is one ranged GET of the
-// state that the HEAD returned.
+// Open implements store.Bucket with one HEAD request. Every read of the object is one GET request
+// for a range. The GET fails if the object has changed since the HEAD.
 func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	name, err := s.object(key)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, e
 			for _, o := range page.Contents {
 				key := strings.TrimPrefix(aws.ToString(o.Key), s.prefix)
 				if store.CheckKey(key) != nil {
-					continue // skips a web console's folder marker, which is no object of the store
+					continue // the key is a folder marker of a web console and not an object of the store
 				}
 				if !yield(store.Info{Key: key, Size: aws.ToInt64(o.Size)}, nil) {
 					return

@@ -1,10 +1,10 @@
-// Package s3store keeps a store in a bucket of S3, or of a server that speaks its protocol with
-// conditional writes (R2, MinIO, versitygw), below a prefix.
+// Package s3store keeps a store in a bucket, below a prefix. The server is S3, or another server
+// that speaks the protocol of S3 with conditional writes (R2, MinIO, versitygw).
 //
 // The input is keys and bodies. The output is objects named prefix/key. Create is a PUT with
-// If-None-Match: *, or for a large body an upload in parts with the condition on the completing
-// request. Swap is a PUT with If-Match. The SDK neither retries nor hedges the requests of Create
-// and Swap. If the response is missing or leaves the winner open, the store reads back the object
+// If-None-Match: *. A large body is uploaded in parts, and the completing request has the
+// condition. Swap is a PUT with If-Match. The SDK neither retries nor hedges the requests of Create
+// and Swap. If the response is missing or does not tell who won, the store reads back the object
 // (see settle). A version is an ETag. The SDK repeats reads a few times. Each try of a request has
 // its own time limit, in proportion to the size of the body. No error contains credentials. Package
 // s3store imports store, the AWS SDK and the standard library.
@@ -78,8 +78,8 @@ func Open(ctx context.Context, address string, options Options) (*Store, error) 
 	return s, nil
 }
 
-// bucketName matches the names of buckets, including names that only old buckets or other servers
-// have.
+// bucketName matches the names of buckets, including names that only old buckets, or buckets on
+// other servers, may have.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$`)
 
 func parse(address string) (bucket, prefix string, err error) {
@@ -103,7 +103,7 @@ func parse(address string) (bucket, prefix string, err error) {
 
 func newClient(ctx context.Context) (*s3.Client, error) {
 	transport := awshttp.NewBuildableClient().WithReadTimeout(silence).WithTransportOptions(func(t *http.Transport) {
-		t.MaxIdleConnsPerHost = 64 // keeps many connections, because a task reads many ranges at a time
+		t.MaxIdleConnsPerHost = 64 // many connections stay open, because a task reads many ranges at the same time
 	}).WithDialerOptions(func(d *net.Dialer) { d.Timeout = connecting })
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(transport), config.WithLogger(logging.Nop{}))
 	if err != nil {
@@ -151,7 +151,8 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// once bounds one try at a conditional write of size bytes, including all its requests.
+// once returns the context for one try at a conditional write of size bytes. The context's time
+// limit covers all requests of the try.
 func once(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, silence+transfer(size))
 }

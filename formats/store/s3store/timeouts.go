@@ -11,13 +11,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// The time limits of one try of a request: to connect, until a response begins, and until its body
-// ends. The last two limits grow with the number of bytes, by the rate slowest. The completion of
-// an upload in parts has a longer limit, because a server may join the parts before it answers.
+// These constants bound the time of one try of a request: to connect, until a response begins, and
+// until its body ends. The last two limits grow with the number of bytes, at the rate slowest. The
+// request that completes an upload in parts has a longer limit, because a server may join the parts
+// before it answers.
 const (
 	connecting = 10 * time.Second
 	prompt     = 30 * time.Second // limit until a response begins, and until its body ends
-	silence    = 2 * time.Minute  // limit for requests that give the server much work, and for the wait for a byte
+	silence    = 2 * time.Minute  // limit for requests that cost the server much work, and for the wait for the next byte
 	slowest    = 256 << 10        // slowest accepted rate, in bytes per second
 )
 
@@ -55,12 +56,12 @@ func (c timedClient) Do(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// transfer returns the longest accepted time for size bytes.
+// transfer returns the longest time that the transfer of size bytes may take.
 func transfer(size int64) time.Duration {
 	return time.Duration(max(size, 0)/slowest) * time.Second
 }
 
-// timedBody is a body that must be complete within a time limit.
+// timedBody is a response body that must be complete within a time limit.
 type timedBody struct {
 	io.ReadCloser
 	because func(error) error
@@ -80,7 +81,7 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// because returns the error of the time limit that ended a request, or else err.
+// because returns the error of the time limit if a time limit ended the request, otherwise err.
 func because(ctx context.Context, err error) error {
 	if slow, ok := errors.AsType[tooSlow](context.Cause(ctx)); ok {
 		return slow

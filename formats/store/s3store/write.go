@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// lookFirst is the size from which Create looks for an existing object before the upload. A
-	// large upload that loses the race wastes its bytes and may end with a reset connection.
+	// lookFirst is the size of body, in bytes, from which Create looks for an existing object
+	// before the upload. A large upload that loses the race wastes its bytes and may end with a
+	// reset connection.
 	lookFirst = 1 << 20
 	// inParts is the size above which a body is uploaded in parts, in bytes.
 	inParts = 64 << 20
@@ -78,17 +79,17 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 			v, at, err := s.compare(ctx, name, src)
 			switch {
 			case v == anothers && at == old:
-				v = absent // the old object is still there, so the swap has not taken effect yet
+				v = absent // the old object still exists, so the swap has not taken effect yet
 			case err == nil && v == absent && old != "":
-				v = anothers // the object was deleted, so version old never returns
+				v = anothers // the object was deleted, so the version old cannot come back
 			}
 			return v, at, err
 		},
 	})
 }
 
-// errGone is a 404 response to a request with If-Match. The outcome of the request is then unknown,
-// as after a 412 response.
+// errGone stands for a 404 response to a request with If-Match. The outcome of such a request is
+// unknown, as after a 412 response.
 var errGone = errors.New("there is no object to be replaced")
 
 func kind(err error) error {
@@ -120,8 +121,8 @@ type conditional struct {
 // or after 409, 412 or 5xx, settle reads back the object. If the object has the write's bytes, the
 // write has won: a response was lost, or another process sent the same bytes. If the object has
 // another writer's bytes, the write has lost. A request that arrives late has no effect, because
-// its condition cannot become true again. If the object has neither, settle sends the same bytes
-// again, never other bytes.
+// its condition cannot become true again. Otherwise settle sends the same bytes again, never other
+// bytes.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
 	// final returns the error that ends the write, or nil if the outcome is still unknown.
 	final := func(call string, err error, sent int) error {
@@ -197,8 +198,8 @@ func (s *Store) encryption() (types.ServerSideEncryption, *string) {
 
 func noRetry(o *s3.Options) { o.Retryer = aws.NopRetryer{} }
 
-// tag returns the version from a response's ETag. Without an ETag, the caller must read back the
-// object.
+// tag returns the version that a response's ETag names. Without an ETag, the caller must read back
+// the object.
 func tag(etag *string) (store.Version, error) {
 	if etag == nil || *etag == "" {
 		return "", errors.New("the answer has no ETag")
@@ -237,8 +238,8 @@ func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict
 	}
 }
 
-// source is a body that remembers its own read error. The SDK would report the read error as a
-// network error, which settle retries.
+// The type source is a body that remembers the error of its own reads. The SDK would report such an
+// error as a network error, which settle would retry.
 type source struct {
 	r    io.ReaderAt
 	size int64

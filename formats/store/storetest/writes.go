@@ -46,8 +46,8 @@ func createAgain(t *testing.T, b store.Bucket) {
 	want(t, b, "k", "same", v)
 }
 
-// pattern is an endless body of a repeated block of random bytes. The block's length divides no
-// size of parts or buffers, so that tests detect misplaced parts.
+// The type pattern is an endless body that repeats a block of random bytes. The size of a part or
+// buffer is never a multiple of the block's length, so tests detect misplaced parts.
 type pattern [1<<20 - 3]byte
 
 func newPattern(seed byte) *pattern {
@@ -63,7 +63,7 @@ func (p *pattern) ReadAt(buf []byte, off int64) (int, error) {
 	return len(buf), nil
 }
 
-// largeSize is a size of body, in bytes, that s3store uploads in parts.
+// largeSize is the size, in bytes, of a body that s3store uploads in parts.
 const largeSize = 70<<20 + 12345
 
 func createLarge(t *testing.T, b store.Bucket) {
@@ -205,9 +205,9 @@ func swapAppend(t *testing.T, b store.Bucket) {
 	CheckMarks(t, b, "marks", writers*each)
 }
 
-// Append adds, by swaps, the given number of marks of who to the list of marks under key. A swap
-// that took effect may still report a conflict (see store.Bucket), so each try first looks for its
-// mark.
+// Append adds marks to the list of marks under key. Each mark names who and is added by one swap. A
+// swap that took effect may still report a conflict (see store.Bucket), so each try first looks for
+// its mark.
 func Append(ctx context.Context, b store.Bucket, key, who string, times int) error {
 	for i := range times {
 		mark := fmt.Sprintf("%s.%d", who, i)

@@ -1,4 +1,4 @@
-// Package tabletest writes and reads tables in tests. A failure of any function ends the test.
+// Package tabletest writes and reads tables in tests. If a function fails, the test ends.
 package tabletest
 
 import (

@@ -21,7 +21,7 @@ import (
 // Binary is the environment variable that holds the path of the versitygw binary.
 const Binary = "CRAWLBATCH_VERSITYGW"
 
-// The credentials of every server that Start starts.
+// Every server that Start starts has these credentials.
 const (
 	AccessKey = "crawlbatch-test-access"
 	SecretKey = "crawlbatch-test-secret"
@@ -48,7 +48,7 @@ func StartOn(t testing.TB, ip string) *Server {
 	if binary == "" {
 		t.Skipf("%s is not set, so there is no S3 server to test against; `make test-s3` builds one and runs this", Binary)
 	}
-	// Another process may take the free port before the server does.
+	// Another process may take the free port before the server listens on the port.
 	for try := 1; ; try++ {
 		s, err := start(t, binary, ip)
 		if err == nil {
@@ -145,8 +145,9 @@ func (s *Server) NewBucket(t testing.TB) string {
 	return filepath.Base(dir)
 }
 
-// Env returns the environment of a test process. The AWS default chain then uses endpoint, of s or
-// of a proxy before s, and ignores the settings of the user who runs the test.
+// Env returns the environment of a test process. In this environment, the AWS default chain uses
+// the given endpoint, which is that of s or of a proxy before s. The settings of the user who runs
+// the test have no effect.
 func (s *Server) Env(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",
