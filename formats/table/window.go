@@ -13,11 +13,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// The sizes of a reader's requests to the store, in bytes. Each request costs a round trip, so one
-// request reads a small object or row group.
+// These constants decide how many bytes a reader requests from the store at a time. Each request
+// costs a round trip, so one request reads a small object or row group.
 const (
 	wholeBytes  = 1 << 20   // size of the largest object that one request reads whole
-	tailBytes   = 128 << 10 // size of the first read, at the end of a larger object; most footers fit
+	tailBytes   = 128 << 10 // size of the first read of a larger object, which reads its end; most footers fit into the read
 	groupBytes  = 4 << 20   // size of the largest row group that one request reads whole
 	windowBytes = 1 << 20   // size of a read from a column chunk of a larger row group
 )
@@ -177,7 +177,7 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), eof
 }
 
-// copy fills p from the span's buffer, or returns false if the buffer lacks a byte.
+// copy fills p from the span's buffer, or returns false if the buffer lacks some of the bytes.
 func (s *span) copy(p []byte, off int64) bool {
 	if off < s.at || off+int64(len(p)) > s.at+int64(len(s.buf)) {
 		return false

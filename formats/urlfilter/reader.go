@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Filter proves for most URLs that a bucket's parts of urls and skips do not contain them. A Filter
-// is immutable and safe for concurrent use.
+// Filter proves, for most URLs that are absent from a bucket's parts of the datasets urls and
+// skips, that they are absent. A Filter is immutable and safe for concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64
@@ -36,8 +36,8 @@ func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	return f, nil
 }
 
-// Read reads a filter of size bytes. Read checks first that the header asks for exactly size bytes,
-// and then allocates.
+// Read reads a filter of size bytes. Before Read allocates memory, Read checks that the header
+// describes a file of exactly this size.
 func Read(r io.ReaderAt, size int64) (*Filter, error) {
 	if size < int64(wordsAt+sumBytes) {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, size)
@@ -84,6 +84,6 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 // Keys returns the number of added URLs, including repeats.
 func (f *Filter) Keys() int64 { return f.keys }
 
-// MayHold returns false only if the parts do not contain url. After true, the caller must look url
-// up in the parts.
+// MayHold returns false only if the parts do not contain the URL. If the result is true, the caller
+// must look the URL up in the parts.
 func (f *Filter) MayHold(url string) bool { return f.bits.TestString(url) }

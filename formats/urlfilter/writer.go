@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// rate is the share of absent URLs that a filter lets through by design. The promise is 0.1 %. A
-// rate of half the promise leaves room for chance.
+// The constant rate is the share of absent URLs for which a filter is designed to answer "perhaps
+// present". Package urlfilter promises 0.1 %. Half of that share leaves room for chance.
 const rate = 0.0005
 
 // leastKeys is the smallest number of URLs for which a filter is sized (2 kB). With fewer bits,
@@ -44,7 +44,7 @@ func NewWriter(path string) (*Writer, error) {
 	return &Writer{file: f, buf: bufio.NewWriterSize(f, 256<<10)}, nil
 }
 
-// Add adds a URL, or for a row without a URL its source text.
+// Add adds a URL. For a row without a URL, the caller passes the row's source text.
 func (w *Writer) Add(url string) error {
 	var length [binary.MaxVarintLen64]byte
 	w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))) // nolint:errcheck // the next write returns an error of bufio again
@@ -64,8 +64,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// Finish creates the object key and returns its description, in which rows are added URLs. Finish
-// needs two bytes of memory per URL.
+// Finish creates the object key and returns its description. The field Rows holds the number of
+// added URLs. Finish needs two bytes of memory per URL.
 func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string) (manifest.File, error) {
 	defer w.Abort()
 	f, err := w.filter(ctx)

@@ -11,7 +11,7 @@ import (
 type Key struct {
 	URL    string // canonical URL
 	SURT   string // sort key of tables, as url_surtkey of Common Crawl; several URLs may share a SURT
-	Host   string // unit of pacing: name or address, with the port unless 80 or 443
+	Host   string // unit of pacing: name or address, with the port unless the port is 80 or 443
 	Domain string // unit of sharding (see the function Domain)
 }
 
@@ -86,7 +86,7 @@ func schemeOf(s string) string {
 	return ""
 }
 
-// slow canonicalizes any input with the URL Standard's parser.
+// The method slow canonicalizes any input with the URL Standard's parser.
 func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	u, err := parse(raw, base)
 	if err != nil && base != "" {
@@ -107,8 +107,8 @@ func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
 	return l, g, err
 }
 
-// laid is a canonical URL with the offsets of its parts. The URL ends with its path until finish
-// adds the query.
+// The type laid is a canonical URL with the offsets of its parts. The URL has no query until the
+// method finish adds the query.
 type laid struct {
 	url     string // the URL, at least up to the end of the path
 	host    int    // offset of the start of the host
@@ -117,7 +117,7 @@ type laid struct {
 	pathEnd int
 }
 
-// lay writes a parsed URL without credentials, query and fragment.
+// lay makes a canonical URL from a parsed URL, without credentials, query and fragment.
 func lay(u *url.Url, path string) (laid, error) {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if !lookable(host) || u.Port() == "0" {
@@ -139,7 +139,8 @@ func lay(u *url.Url, path string) (laid, error) {
 	return l, nil
 }
 
-// lookable reports whether host is an IPv6 address in brackets or a valid DNS name.
+// lookable reports whether the crawler can look up a host: an IPv6 address in brackets or a valid
+// DNS name.
 func lookable(host string) bool {
 	if strings.HasPrefix(host, "[") {
 		return true
@@ -161,8 +162,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// finish adds the canonical form of the query. If follows is true, l.url already continues with "?"
-// and the given query, so that an unchanged query costs nothing.
+// finish adds the canonical form of the query. If follows is true, the memory after l.url already
+// holds "?" and the query, so that an unchanged query costs nothing.
 func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error) {
 	canonical := c.canonicalQuery(query)
 	switch {

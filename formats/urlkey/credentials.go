@@ -20,9 +20,9 @@ func WithoutCredentials(s string) string {
 	return s[:start] + s[start+at+1:]
 }
 
-// authorityAt returns the offset of a URL's authority, or -1 if there is none. The authority
-// follows two slashes, at the start or after a scheme. With special schemes, such as http, the
-// slashes may be missing (URL Standard, 4.4 "special authority ignore slashes state").
+// authorityAt returns the offset of a URL's authority, or -1 if there is none. The authority (user,
+// host and port) follows two slashes, at the start or after a scheme. After a special scheme, such
+// as http, the slashes may be missing (URL Standard, 4.4 "special authority ignore slashes state").
 func authorityAt(s string) int {
 	slashes := func(i int) int {
 		for i < len(s) && (s[i] == '/' || s[i] == '\\') {

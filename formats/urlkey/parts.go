@@ -62,7 +62,8 @@ func layCanonical(s string) (laid, error) {
 }
 
 // Domain returns the unit of sharding of a host name without port: the public or private suffix
-// with one more label. The unit of an IP address, a single label or a suffix is the host itself.
+// with one more label. For an IP address, a single label or a suffix, Domain returns the host
+// itself.
 func Domain(host string) string {
 	if isIP(host) {
 		return host
@@ -71,8 +72,8 @@ func Domain(host string) string {
 	return under(host, suffix, host)
 }
 
-// under returns suffix with the host's label before it, or the argument otherwise if host has no
-// label before suffix.
+// under returns the suffix with the label that precedes the suffix in the host. If there is no such
+// label, the function returns the argument otherwise.
 func under(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
@@ -111,7 +112,7 @@ func BucketOf(hash uint64, n int) int {
 	return int(hi)
 }
 
-// Parts are the url_* columns of Common Crawl's cc-index. An empty string means null.
+// Parts holds the url_* columns of Common Crawl's cc-index. An empty string means null.
 //
 // Suffixes follow the Public Suffix List with its default rule "*": an unlisted top-level domain
 // counts as a suffix. Common Crawl has no URLs with unlisted top-level domains. An IP address has
@@ -175,7 +176,7 @@ func (p *Parts) splitName() {
 	p.PrivateSuffix = suffix
 	p.PrivateDomain = under(p.HostName, suffix, "")
 	for !icann && strings.Contains(suffix, ".") {
-		// The registry suffix is an ending of a private suffix.
+		// The registry suffix is the end of a private suffix, such as io in github.io.
 		_, suffix, _ = strings.Cut(suffix, ".")
 		suffix, icann = publicsuffix.PublicSuffix(suffix)
 	}

@@ -10,7 +10,7 @@ const (
 	inHost                 // octet that may occur in a DNS name
 )
 
-// class holds the classes of each octet according to the URL Standard.
+// The table class holds the classes of each octet according to the URL Standard.
 var class = func() (t [256]uint8) {
 	for c := 0x21; c < 0x7f; c++ {
 		switch {
@@ -82,7 +82,7 @@ func normalizeEscapes(s string) string {
 	}
 	const hex = "0123456789ABCDEF"
 	out := append(make([]byte, 0, len(s)), s[:first]...)
-	stray := -3 // index, in out, of the last stray percent sign
+	stray := -3 // index of the last stray percent sign in the slice out
 	for i := first; i < len(s); i++ {
 		c, ok := triplet(s, i)
 		switch {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// names is a set of patterns of parameter names, in lower case.
+// The type names is a set of patterns of parameter names, in lower case.
 type names struct {
 	patterns []string
 	first    [256]bool // set of the first octets of matching names
@@ -49,7 +49,7 @@ func (n *names) match(name string) bool {
 	return slices.ContainsFunc(n.patterns, func(p string) bool { return glob(p, name) })
 }
 
-// glob matches name against a pattern in lower case. The time of glob is proportional to the
+// glob reports whether a name matches a pattern in lower case. The time is proportional to the
 // product of both lengths.
 func glob(pattern, name string) bool {
 	p, s, star, mark := 0, 0, -1, 0
@@ -70,7 +70,8 @@ func glob(pattern, name string) bool {
 	return strings.Trim(pattern[p:], "*") == ""
 }
 
-// param splits the first parameter off a query.
+// param returns the first parameter of a query (its name and its whole text) and the rest of the
+// query.
 func param(q string) (name, whole, rest string, more bool) {
 	whole, rest, more = strings.Cut(q, "&")
 	name, _, _ = strings.Cut(whole, "=")

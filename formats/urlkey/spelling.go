@@ -2,8 +2,8 @@ package urlkey
 
 import "strings"
 
-// given holds the path and the query of a parsed URL. The path has no dot segments. Percent escapes
-// and the order of parameters are as in the input.
+// The type given holds the path and the query of a parsed URL. The path has no dot segments.
+// Percent escapes and the order of parameters are as in the input.
 type given struct{ path, query string }
 
 // Spelled is like Canonical but also returns the spelling of the URL in raw: the canonical URL with
@@ -11,7 +11,7 @@ type given struct{ path, query string }
 // canonical URL. The crawler also matches robots.txt against the spelling. Escapes have upper-case
 // hex digits, because matchers ignore the case of hex digits.
 //
-// The canonical form of a spelling is the canonical URL. The spelling of a spelling is the same
+// Canonical turns a spelling into the canonical URL. If raw is a spelling, Spelled returns this
 // spelling. A spelling may have up to three times MaxLength octets, so that no URL is refused
 // because of a long spelling.
 func (c *Canonicalizer) Spelled(raw, base string) (Key, string, error) {
@@ -36,7 +36,8 @@ func (c *Canonicalizer) spelled(raw, base string) (laid, string, error) {
 	return l, c.spelling(l, g), nil
 }
 
-// spelling returns the spelling g of the URL l, or "" if the spelling equals l.url.
+// spelling returns the URL l with the path and query g of the input, or "" if this text equals
+// l.url.
 func (c *Canonicalizer) spelling(l laid, g given) string {
 	canonical := strings.TrimPrefix(l.url[l.pathEnd:], "?")
 	path, query := upperEscapes(g.path), g.query
@@ -68,8 +69,8 @@ func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	return canonical
 }
 
-// kept returns the parameters of query that canonicalization keeps. The argument normal is query
-// with normalized escapes. Both queries have the same number of parameters, because
+// kept returns the parameters of a query that canonicalization keeps. The argument normal is the
+// same query with normalized escapes. Both queries have the same number of parameters, because
 // normalizeEscapes never decodes "&".
 func (c *Canonicalizer) kept(query, normal string) string {
 	var out strings.Builder

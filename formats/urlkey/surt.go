@@ -63,10 +63,10 @@ func plain(s string) bool {
 // except printable ASCII.
 func minimal(s string) string { return escapeOnce(unescapeAll(s)) }
 
-// unescapeAll gives, in one pass, the result of applying unescape until no escape is left. When the
-// last three written octets are a percent escape, unescapeAll replaces them by the encoded octet,
-// which may complete another escape. Escapes never overlap, so the order of decoding does not
-// matter.
+// unescapeAll gives, in one pass, the same result as repeated calls of unescape until no escape is
+// left. When the last three written octets are a percent escape, unescapeAll replaces them by the
+// encoded octet, which may complete another escape. Escapes never overlap, so the order of decoding
+// does not matter.
 func unescapeAll(s string) []byte {
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -137,8 +137,8 @@ func surtPath(path string) string {
 	return path
 }
 
-// segments removes "." and empty segments of an unescaped path, and resolves "..". segments keeps
-// an empty last segment, and a ".." at the root.
+// segments removes "." and empty segments of an unescaped path, and resolves "..". An empty last
+// segment, and a ".." at the root, stay.
 func segments(path []byte) []byte {
 	var kept []string
 	for _, s := range strings.Split(string(path), "/")[1:] {

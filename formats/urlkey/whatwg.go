@@ -60,7 +60,8 @@ func encodeOpaqueEnd(href string) string {
 	return href
 }
 
-// domains maps non-ASCII names as the URL Standard's "domain to ASCII" does with beStrict false.
+// The profile domains maps non-ASCII names in the way of the URL Standard's "domain to ASCII" with
+// beStrict false.
 var domains = idna.New(
 	idna.MapForLookup(),
 	idna.BidiRule(),
@@ -72,7 +73,8 @@ var domains = idna.New(
 	idna.Transitional(false),
 )
 
-// badHost replaces a refused host. The parser fails on badHost, which has a forbidden code point.
+// badHost replaces a refused host. badHost has a forbidden code point, so the parser then returns
+// an error.
 const badHost = "\x00"
 
 // hideACE applies "domain to ASCII" before the parser does. The parser must not see the ACE prefix
@@ -103,7 +105,7 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces the prefix old of every label of host by new.
+// mapLabels replaces the prefix of the labels of a host: the prefix old becomes the prefix new.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host

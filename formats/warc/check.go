@@ -27,10 +27,10 @@ type checker struct {
 	lineLen  int
 	large    bool   // the head is larger than maxHTTPHead
 	some     bool   // the message has a body of at least one byte
-	partial  bool   // the record says, without a reason, that part of the block is missing
+	partial  bool   // the record says that part of the block is missing, and does not say why
 	start    string // first line of the message
 
-	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without framing; unneeded hashes are nil
+	whole, body, entity hash.Hash // hashes of the block, of the body, and of the body without chunk framing; unneeded hashes are nil
 	chunks              dechunker
 }
 
@@ -53,7 +53,7 @@ func newChecker(e *Entry) *checker {
 	return c
 }
 
-// add takes the next bytes of the block.
+// add adds the next bytes of the block to the hashes.
 func (c *checker) add(p []byte) {
 	if c.block != nil {
 		c.block.Write(p)
@@ -136,7 +136,7 @@ func (c *checker) takeBody(p []byte) {
 	}
 }
 
-// finish sets the verdicts of s.
+// finish sets the verdicts and problems in the summary s.
 func (c *checker) finish(s *Summary) {
 	if c.http && !c.headDone && !c.large {
 		c.noteStart(c.head)
@@ -157,8 +157,8 @@ func (c *checker) finish(s *Summary) {
 	}
 }
 
-// messagePayload returns the verdict on the payload of an HTTP message. The result problem says if
-// the digest covers more than the entity body, against WARC 1.1.
+// messagePayload returns the verdict on the payload of an HTTP message. The result problem is a
+// message if the digest covers more than the entity body, which WARC 1.1 forbids.
 func (c *checker) messagePayload() (v Verdict, problem string) {
 	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.is(h.Sum(nil)) }
 	onlyHead := !c.headDone && !c.large // the block ended within the head, so the body's hash covers no bytes
@@ -194,7 +194,7 @@ func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
 // stops.
 type dechunker struct {
 	state  chunkState
-	size   int64 // size of the chunk while its size is read, then the remaining bytes of the chunk
+	size   int64 // size of the chunk as read so far, later the number of remaining bytes of the chunk
 	digits int
 }
 

@@ -54,7 +54,7 @@ func (d Digest) hasher() hash.Hash {
 	return nil
 }
 
-// is reports whether d's value is sum in base16, base32 or base64.
+// The method is reports whether d's value is the encoded form of sum, in base16, base32 or base64.
 func (d Digest) is(sum []byte) bool {
 	v := strings.TrimSpace(d.Value())
 	return strings.EqualFold(v, base32.StdEncoding.EncodeToString(sum)) ||
@@ -76,8 +76,8 @@ const (
 	// Unchecked means that the digest is missing, that its algorithm is unknown, or that the
 	// payload of a revisit is in another record.
 	Unchecked Verdict = "unchecked"
-	// Matches means that the digest in the header equals the digest of the bytes.
+	// Matches means that the digest in the header is the digest of the record's bytes.
 	Matches Verdict = "matches"
-	// Differs means that the bytes have another digest than the header says.
+	// Differs means that the digest in the header is not the digest of the record's bytes.
 	Differs Verdict = "differs"
 )

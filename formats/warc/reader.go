@@ -43,7 +43,7 @@ type Reader struct {
 	content *bufio.Reader // decompressed content of the member; in a plain file, the file itself
 
 	memberOffset int64
-	inMember     bool // the same gzip member holds another record
+	inMember     bool // the current gzip member holds another record
 	current      *Entry
 	scratch      []byte
 	probe        gzip.Reader
@@ -59,7 +59,8 @@ func NewReader(r io.Reader, opt ReaderOptions) *Reader {
 	return rd
 }
 
-// Reset makes the Reader read in, whose first byte is at offset base of its file.
+// Reset makes the Reader read from the reader in. The first byte of that reader is at offset base
+// of the WARC file.
 func (r *Reader) Reset(in io.Reader, base int64) {
 	if r.src == nil {
 		r.src = newSource()
@@ -89,9 +90,9 @@ func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	return entry, nil
 }
 
-// Next returns the next record, or io.EOF after the last. After a *DamageError, the caller may call
-// Next again. All errors except *DamageError come from the underlying reader and are final. Next
-// first finishes the previous record and returns the error of that Finish.
+// Next returns the next record, or io.EOF after the last record. After a *DamageError, the caller
+// may call Next again. All errors except *DamageError come from the underlying reader and are
+// final. Next first finishes the previous record and returns the error of that Finish.
 func (r *Reader) Next() (*Entry, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -207,7 +208,7 @@ type Entry struct {
 
 	reader   *Reader
 	left     int64 // number of unread bytes of the block
-	want     int64 // expected length of the extent in bytes, 0 if unknown
+	want     int64 // length that the extent should have, in bytes; 0 if unknown
 	check    *checker
 	finished bool
 	summary  Summary

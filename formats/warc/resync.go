@@ -16,7 +16,7 @@ type source struct {
 	br   *bufio.Reader // buffer over the source's own Read
 	read int64         // offset of the first byte that br has not read
 	base int64
-	err  error // error of in, except io.EOF
+	err  error // error of the reader in, except io.EOF
 }
 
 func newSource() *source {
@@ -64,7 +64,7 @@ var gzipMagic = []byte{0x1f, 0x8b, 0x08}
 // the file's size.
 const rereadAllowance = 64 << 20
 
-// resync moves to the probable beginning of the next record after a damaged record at offset.
+// resync moves to the position at which the record after a damaged record probably begins.
 func (r *Reader) resync(offset int64, cause error) {
 	if r.plain {
 		r.resyncPlain()
@@ -99,11 +99,11 @@ func (r *Reader) resyncGzip() {
 		case i == 0:
 			_, _ = br.Discard(1)
 		case i > 0:
-			_, _ = br.Discard(i) // makes the next window begin with the magic number
+			_, _ = br.Discard(i) // the next window then begins with the magic number
 		case err != nil:
 			_, _ = br.Discard(len(window))
 			return
-		default: // keeps the last bytes, in which a magic number may begin
+		default: // the last bytes stay, because a magic number may begin in them
 			_, _ = br.Discard(len(window) - len(gzipMagic) + 1)
 		}
 	}

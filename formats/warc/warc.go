@@ -90,9 +90,9 @@ type Field struct {
 	Name, Value string
 }
 
-// Extent is the position of a record in its file, in bytes. In a gzip file, an Extent covers the
-// record's gzip member. In a plain file, an Extent covers the record and the blank lines after the
-// record.
+// Extent is the offset and length of a record in its file, in bytes. In a gzip file, an Extent
+// covers the record's gzip member. In a plain file, an Extent covers the record and the blank lines
+// after the record.
 type Extent struct {
 	Offset int64 `json:"offset"`
 	Length int64 `json:"length"`

@@ -29,15 +29,16 @@ type Writer struct {
 	err        error  // error of the first write that failed
 }
 
-// compressors pools gzip writers, because each takes over 1 MiB. A process writes few records at a
-// time, even with many open files. The compression level is the fastest, because every page is
-// written but few are read.
+// The pool compressors holds gzip writers, each of which takes over 1 MiB. A process writes few
+// records at a time, even with many open files. The compression level is the fastest, because every
+// page is written but few are read.
 var compressors = sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // NewWriterLevel cannot fail, because the level is valid
 	return z
 }}
 
-// NewWriter returns a Writer of a WARC file that begins with the first byte of w.
+// NewWriter returns a Writer that writes a WARC file to w. The file begins with the first byte that
+// the Writer writes.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: countingWriter{w: w}} }
 
 // NewID returns a random record ID, "urn:uuid:…". Records that refer to each other, such as request
@@ -81,7 +82,7 @@ func (w *Writer) writeMember(rec *Record) error {
 	z := compressors.Get().(*gzip.Writer)
 	z.Reset(&w.out)
 	defer func() {
-		z.Reset(io.Discard) // releases the file, so that the pool does not keep it
+		z.Reset(io.Discard) // the pooled gzip writer must not refer to the file
 		compressors.Put(z)
 	}()
 	if _, err := z.Write(w.header); err != nil {
@@ -158,7 +159,7 @@ func (h *headerWriter) add(name, value string) {
 	h.b = append(h.b, "\r\n"...)
 }
 
-// addSome adds a field unless value is empty.
+// addSome adds a field unless its value is empty.
 func (h *headerWriter) addSome(name, value string) {
 	if value != "" {
 		h.add(name, value)

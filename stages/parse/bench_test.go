@@ -51,8 +51,8 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// treeOf and tokensOf do the work that the stage is compared with. treeOf builds x/net/html's tree
-// of a page. tokensOf runs x/net/html's tokenizer alone.
+// The benchmarks compare the stage with treeOf and tokensOf. treeOf builds x/net/html's tree of a
+// page. tokensOf runs x/net/html's tokenizer alone.
 func treeOf(tb testing.TB, d *document.Document) {
 	if _, err := xhtml.Parse(bytes.NewReader(d.Body)); err != nil {
 		tb.Fatal(err)
@@ -100,9 +100,9 @@ func BenchmarkParse(b *testing.B) {
 	b.ReportMetric(1, "×html.Parse-at-most")
 }
 
-// BenchmarkParseParts reports the time per page of each part of the stage. It measures the parts
-// separately. The cost of links is the time that the stage saves if it keeps no links. The rest of
-// the time goes into words, terms, fingerprints and rows.
+// BenchmarkParseParts reports the time per page of each part of the stage, measured separately. The
+// cost of links is the time that the stage saves if it keeps no links. The rest of the time goes
+// into words, terms, fingerprints and rows.
 func BenchmarkParseParts(b *testing.B) {
 	p, linkless := newParser(b), newParser(b)
 	linkless.cfg.MaxLinks = 1

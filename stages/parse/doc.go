@@ -1,18 +1,18 @@
 // Package parse turns a captured document into rows: the page's statements about itself, its text
 // and its links.
 //
-// In: the canonical URL that answered, the response header, and the decoded body. The body may have
-// any type and may be hostile. Out: a schema.Page, a schema.Text, and rows of schema.Link in
-// document order. The Page has only the columns that depend on the document. The columns of the
-// fetch and reduce stages stay empty.
+// The input is the canonical URL that answered, the response header, and the decoded body. The body
+// may have any type and may be hostile. The output is a schema.Page, a schema.Text, and rows of
+// schema.Link in document order. The Page has only the columns that depend on the document. The
+// columns of the fetch and reduce stages stay empty.
 //
-// Parse never fails. It leaves out the parts that it cannot read and cuts texts that are too long.
-// An unknown document becomes a page with its detected type. Time and memory grow linearly with the
-// body, even for deep nesting, a million attributes or binary data. Equal documents give equal
-// rows. Results share no memory with the body.
+// Parse never fails. Parse omits unreadable parts and shortens texts that are too long. An unknown
+// document becomes a page with its detected type. Time and memory grow linearly with the body, even
+// for deep nesting, a million attributes or binary data. Equal documents give equal rows. Results
+// share no memory with the body.
 //
 // Package parse combines the packages below it. Package sniff detects the media type. The registry
-// in handler.go has a reader for each type. Package charset decodes the body. Package html reads
+// in handler.go has a handler for each type. Package charset decodes the body. Package html reads
 // pages, with packages lexer and jsonld. Package pagehint labels pages without content. Package
 // text chooses the main content and counts words.
 //

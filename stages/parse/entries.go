@@ -42,16 +42,16 @@ func wantsGzip(prefix []byte) bool {
 	return false
 }
 
-// readEntries reads a sitemap or a feed. Each entry becomes a link. The other references of the
-// entry follow it: versions in other languages, images, files. The links of a feed to its site, to
-// itself and to its next page come last.
+// readEntries reads a sitemap or a feed. Each entry becomes a link. The entry's other references
+// (versions in other languages, images, files) follow the entry's link. The links of a feed to its
+// site, to itself and to its next page come last.
 //
 // According to sitemaps.org, a sitemap may list only URLs of its own host and folder, unless
 // robots.txt refers to the sitemap. readEntries makes rows of all entries. frontier.follow and the
 // scope decide later which of them are planned.
 //
-// The full text of a feed is its titles and summaries. The main content of a feed is empty, because
-// words, topics and fingerprint belong to the pages to which the entries link.
+// The full text of a feed consists of its titles and summaries. The main content of a feed is
+// empty, because words, topics and fingerprint are those of the pages to which the entries link.
 func readEntries(j *job) {
 	r := j.r
 	rows := newEntryRows(j)
@@ -106,7 +106,7 @@ type entryRows struct {
 	entries, extras  int // number of rows for which there is still room
 	rows             []schema.Link
 	bad, over        int
-	weights          []float64 // Weight points into this slice, so that a row costs no allocation
+	weights          []float64 // the rows' field Weight points into this slice, so that no row needs an allocation
 	xmlBase, baseURL string    // last xml:base and its URL, which most entries share
 }
 
@@ -135,7 +135,7 @@ func (t *entryRows) base(xmlBase string) string {
 	return t.baseURL
 }
 
-// add adds a row. It returns nil if there is no room for the row or no canonical target.
+// add adds a row. The result is nil if there is no room for the row or no canonical target.
 func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
 	if *room == 0 {
 		t.over++

@@ -11,19 +11,19 @@ import (
 // handler reads documents of some media types into rows.
 //
 // To support a new format, such as PDF, write a function that reads it and add a line to handlers.
-// Parse then calls the function for the documents to which package sniff gives the handler's types.
-// The fetch stage calls Parser.Wants and stores these documents. If the format needs its own Kind,
-// add a constant.
+// If package sniff finds one of the handler's types in a document, Parse calls this function. The
+// fetch stage asks Parser.Wants whether to store such documents. If the format needs a Kind of its
+// own, add a constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// wants reports whether to store a document that begins with prefix. wants is called only if
-	// the config does not decide. The prefix has at most document.SniffLen bytes. With a nil
-	// prefix, wants reports whether any document of these types may be stored.
+	// The function wants reports whether to store a document that begins with prefix. It is called
+	// only if the config does not decide. The prefix has at most document.SniffLen bytes. With a
+	// nil prefix, wants reports whether any document of these types may be stored.
 	wants func(prefix []byte) bool
-	// read reads a document into its result. read never fails, because it passes documents that it
-	// cannot read to readOther. It is safe for concurrent use.
+	// The function read reads a document into its result and never fails. Documents that cannot be
+	// read go to readOther. The function is safe for concurrent use.
 	read func(*job)
 }
 
@@ -57,7 +57,7 @@ type job struct {
 // registry finds the handler of a media type.
 type registry struct {
 	handlers mediatype.Ranges[handler]
-	stored   mediatype.Ranges[bool] // whether the config says to store or to skip a media range
+	stored   mediatype.Ranges[bool] // true for media ranges that the config stores, false for media ranges that the config skips
 }
 
 // newRegistry registers the handlers. It also registers the media ranges that the config says to
@@ -91,7 +91,7 @@ func newRegistry(all []handler, store, skip []string) (*registry, error) {
 
 // of returns the handler of a media type.
 func (r *registry) of(mediaType string) handler {
-	h, _ := r.handlers.Of(mediaType) // there always is one, because one handler reads */*
+	h, _ := r.handlers.Of(mediaType) // Of always finds a handler, because one handler reads */*
 	return h
 }
 

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// Version is the number of the definition of stored rows. Different versions may give different
+// Version numbers the rules by which the parser makes rows. Different versions may give different
 // rows for the same document.
 //
 //	1: the first version.

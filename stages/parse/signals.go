@@ -23,9 +23,10 @@ const (
 )
 
 // language decides the language of the text in s.normal. The words are then counted in the language
-// of the text. The declared language counts (see text.Language), with one exception: the text has
-// hardly any function words of the declared language but has those of the detected language. A
-// wrong language is declared if a site copies templates together with their lang attribute.
+// of the text. Normally the declared language counts (see text.Language). The detected language
+// counts if the text has hardly any function words of the declared language but has function words
+// of the detected language. Sites declare a wrong language by copying templates together with their
+// lang attribute.
 func (s *state) language(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)

@@ -20,9 +20,9 @@ import (
 // much shorter than maxDecoded.
 const maxDecoded = 64 << 20
 
-// Decode returns body as UTF-8, and the name of its character set in the spelling of Common Crawl's
-// index (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). Decode does not change body. If body is valid
-// UTF-8, Decode returns body itself.
+// Decode returns the body as UTF-8, and the name of the body's character set in the spelling of
+// Common Crawl's index (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). Decode does not change body.
+// If body is valid UTF-8, Decode returns body itself.
 func Decode(body []byte, contentType string) ([]byte, string) {
 	u := undecoded{body: body}
 	e, name := u.encoding(contentType)
@@ -36,7 +36,7 @@ func Decode(body []byte, contentType string) ([]byte, string) {
 	return bytes.TrimPrefix(transcode(e, body), fold.BOM), Name(name)
 }
 
-// transcode decodes body, to at most maxDecoded bytes.
+// transcode decodes the body to at most maxDecoded bytes of UTF-8.
 func transcode(e encoding.Encoding, body []byte) []byte {
 	if len(body) == 0 {
 		return nil
@@ -78,10 +78,11 @@ func Name(name string) string {
 // undecoded is a body whose encoding is not known yet.
 type undecoded struct {
 	body           []byte
-	checked, valid bool // whether the body is UTF-8
+	checked, valid bool // checked: the method utf8 has run; valid: the body is UTF-8
 }
 
-// utf8 reports whether the body is well-formed UTF-8. It checks the body only once.
+// The method utf8 reports whether the body is well-formed UTF-8. Only the first call checks the
+// body.
 func (u *undecoded) utf8() bool {
 	if !u.checked {
 		u.checked, u.valid = true, utf8.Valid(u.body)
@@ -89,9 +90,9 @@ func (u *undecoded) utf8() bool {
 	return u.valid
 }
 
-// encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). It tries the byte order mark,
-// then the Content-Type, then a meta element or XML declaration. If none names an encoding, it
-// guesses from the bytes.
+// encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). The algorithm tries the byte
+// order mark, then the Content-Type, then a meta element or XML declaration. If none of them names
+// an encoding, the method guess decides from the bytes.
 //
 // Unlike the standard, encoding ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
@@ -99,7 +100,7 @@ func (u *undecoded) utf8() bool {
 //     bytes are well-formed UTF-8;
 //   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 and
 //     have too many multi-byte characters for chance (see proof);
-//   - UTF-16, if the zero bytes of ASCII characters are missing or in the other byte order.
+//   - UTF-16, if the zero bytes of ASCII characters are missing or at the places of the other byte order.
 func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
 	case bytes.HasPrefix(body, fold.BOM):
@@ -156,16 +157,16 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= proof
 }
 
-// proof is the number of well-formed multi-byte characters that prove UTF-8, even if the declared
-// encoding has one or two bytes per character.
+// The constant proof is the number of well-formed multi-byte characters that prove UTF-8, even if
+// another encoding is declared.
 const proof = 16
 
-// zeroShare is the number of bytes of UTF-16 among which at least one is zero, because of spaces,
-// digits and markup.
+// zeroShare is a number of bytes. UTF-16 has at least one zero byte in so many bytes, because of
+// spaces, digits and markup.
 const zeroShare = 64
 
-// fromFirst returns at most guessed bytes of the body. The returned bytes begin just before the
-// first byte that is not ASCII.
+// fromFirst returns the bytes of the body from just before the first byte that is not ASCII. The
+// constant guessed bounds their number.
 func (u *undecoded) fromFirst() []byte {
 	i := 0
 	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// guessed bounds the bytes of a document that are read to guess its encoding.
+// The constant guessed bounds the number of bytes from which the encoding of a document is guessed.
 const guessed = 64 << 10
 
-// guess returns the likely encoding of a document that declares none. It recognises UTF-16 by its
-// zero bytes, ISO-2022-JP by its escape sequences, and UTF-8 by being well-formed. It recognises
-// East Asian encodings by their share of frequent characters. It recognises single-byte encodings
-// by how well the letters fit a language. guess returns windows-1252 if no encoding fits better.
+// guess returns the likely encoding of a document that declares no encoding. Zero bytes show
+// UTF-16, escape sequences show ISO-2022-JP, and well-formed multi-byte characters show UTF-8. East
+// Asian encodings have a high share of frequent characters. In the right single-byte encoding, the
+// letters fit a language. If no encoding fits better, the result is windows-1252.
 func (u *undecoded) guess() string {
 	head := u.body[:min(len(u.body), guessed)]
 	if name := guessUTF16(head); name != "" {
@@ -79,10 +79,10 @@ func isISO2022JP(p []byte) bool {
 // paired is an East Asian encoding whose characters are pairs of bytes.
 type paired struct {
 	name string
-	// pair reports whether two bytes are a character, and whether that character is frequent.
+	// pair reports whether two bytes form a character, and whether this character is frequent.
 	// Frequent characters make up nearly all of a text.
 	pair func(a, b byte) (valid, frequent bool)
-	// alone reports whether a byte with the high bit set is a character by itself.
+	// alone reports whether one byte with the high bit set is a whole character.
 	alone func(a byte) bool
 	kana  bool // whether every text in the encoding has kana
 }
@@ -117,7 +117,8 @@ func guessPairs(p []byte) string {
 	best, bestScore := "", 0
 	for i := range pairedEncodings {
 		e := &pairedEncodings[i]
-		// A later encoding replaces an earlier one only if it fits clearly better.
+		// A later encoding replaces an earlier encoding only if the later encoding fits clearly
+		// better.
 		if score := e.count(p).score(e.kana); score > bestScore+20 {
 			best, bestScore = e.name, score
 		}
@@ -132,8 +133,8 @@ func guessPairs(p []byte) string {
 type pairCount struct{ pairs, frequent, single, kana, bad int }
 
 // count counts the characters of a text in the encoding. Bytes below 0x40 are never part of a pair,
-// except in the rarest characters of GB 18030. If count takes the wrong byte as the first of a
-// pair, it recovers at the next byte below 0x40.
+// except in the rarest characters of GB 18030. If count takes the wrong byte as the first byte of a
+// pair, the next byte below 0x40 corrects the mistake.
 func (e *paired) count(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
@@ -172,14 +173,15 @@ func (n pairCount) score(kana bool) int {
 	return 1000 * n.frequent / (n.pairs + n.single)
 }
 
-// fit is a single-byte encoding, with the languages that are written in it.
+// The type fit is a single-byte encoding with its languages.
 type fit struct {
 	encoding  string
-	prior     int // cost of the encoding before the text is read, in bits; rare encodings cost more
+	prior     int // cost of choosing the encoding, whatever the text is, in bits; rare encodings cost more
 	languages string
 }
 
-// fits lists the single-byte encodings. Of encodings that fit equally well, the first wins.
+// The list fits holds the single-byte encodings. Of encodings that fit equally well, the first
+// wins.
 var fits = []fit{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
@@ -217,7 +219,7 @@ var letterOrder = map[string]string{
 	"tha": "านรกอเง่วมยลดสต้ทบปห์ีใคะพชัไิแจผถืุซณูขศธโฟญภษฐฏฒฉฎฆฬฝฑฤๆ็๋๊ึ",
 }
 
-// place is the position of a character among the characters beside it.
+// The type place tells which kind of characters stand beside a character.
 type place uint8
 
 const (
@@ -270,7 +272,8 @@ var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	return all
 })
 
-// costOf returns the cost of a character at a place, in a language whose letters are order.
+// costOf returns the cost of a character at a place. The argument order lists the letters of the
+// language, the most frequent first.
 func costOf(r rune, at place, order []rune) int {
 	switch {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):

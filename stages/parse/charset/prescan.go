@@ -9,13 +9,13 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// prescanned bounds the bytes that are searched for a charset declaration. The standard says 1,024,
-// but some pages have scripts before the declaration.
+// The constant prescanned is the number of bytes in which a charset declaration is searched. The
+// standard says 1,024, but some pages have scripts before the declaration.
 const prescanned = 16 << 10
 
-// prescan returns the label of the known encoding that a document declares, or "" if it declares
-// none (HTML, 13.2.3.2, "prescan a byte stream to determine its encoding"). As in the standard, a
-// meta element counts inside a script or style, but not inside a comment or attribute.
+// prescan returns the label of the known encoding that a document declares, or "" if there is no
+// such declaration (HTML, 13.2.3.2, "prescan a byte stream to determine its encoding"). As in the
+// standard, a meta element counts inside a script or style, but not inside a comment or attribute.
 func prescan(body []byte) string {
 	head := body[:min(len(body), prescanned)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
@@ -46,7 +46,7 @@ func prescan(body []byte) string {
 
 var charsetKey = []byte("charset")
 
-// charsetOf returns the character encoding that a meta element's content names, or nil if it names
+// charsetOf returns the character encoding that a meta element's content names, or nil if there is
 // none (HTML, 2.5.5).
 func charsetOf(content []byte) []byte {
 	for {
@@ -76,7 +76,7 @@ func charsetOf(content []byte) []byte {
 	}
 }
 
-// xmlEncoding returns the known encoding that an XML declaration names, or "" if it names none.
+// xmlEncoding returns the known encoding that an XML declaration names, or "" if there is none.
 func xmlEncoding(head []byte) string {
 	if !bytes.HasPrefix(head, []byte("<?xml")) {
 		return ""

@@ -21,7 +21,7 @@ const (
 // Control characters count as white space. Malformed UTF-8 becomes U+FFFD.
 func Bytes(p []byte, max int) string {
 	if len(p) > 4*max {
-		p = p[:runeStart(p, 4*max)] // the kept part gives max bytes of text, unless most of it is white space
+		p = p[:runeStart(p, 4*max)] // this part is enough for max bytes of text, unless most of the part is white space
 	}
 	s := string(bytes.Join(bytes.FieldsFunc(p, IsSpace), space))
 	if !utf8.ValidString(s) {
@@ -41,7 +41,7 @@ func runeStart(p []byte, n int) int {
 	return n
 }
 
-// Prefix returns those runes that lie completely within the first max bytes of p.
+// Prefix returns the whole runes within the first max bytes of p.
 func Prefix(p []byte, max int) []byte {
 	if len(p) <= max {
 		return p
@@ -49,7 +49,7 @@ func Prefix(p []byte, max int) []byte {
 	return p[:runeStart(p, max)]
 }
 
-// String does the work of Bytes for a string. It does not copy a string that is already folded.
+// String is like Bytes, but takes a string. A string that is already folded is not copied.
 func String(s string, max int) string {
 	if len(s) > 4*max {
 		s = Cut(s, 4*max)

@@ -8,16 +8,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxByline is the largest length of a text that is read as names, in bytes. A longer text
-// describes the author.
+// maxByline bounds the length of a text that is read as names, in bytes. A longer text is probably
+// a description of the author.
 const maxByline = 128
 
 // byline is the text of the first element with itemprop=author, or of the element with
 // itemprop=name within it.
 type byline struct {
 	from, to uint32 // range of the text in the outline
-	depth    int    // number of open elements when the byline began, plus 1; 0 if the byline is not open
-	inName   bool   // whether the open element has itemprop=name
+	depth    int    // number of open elements when the byline began, plus 1; 0 if the reader is not inside the byline
+	inName   bool   // whether the current element of the byline has itemprop=name
 }
 
 // begin reads the itemprop of an element that the reader is about to open.
@@ -28,7 +28,7 @@ func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	}
 }
 
-// end handles the end of all elements from index stack of the stack on.
+// end handles the end of the open elements whose index on the stack is at least stack.
 func (b *byline) end(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
@@ -55,7 +55,7 @@ func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	return ""
 }
 
-// ldAuthor returns the authors in JSON-LD, or "" if it names none.
+// ldAuthor returns the authors that JSON-LD names, or "" if there are none.
 func (m *meta) ldAuthor() string {
 	for names := range m.ld.Authors {
 		if s := joinNames(names); s != "" {

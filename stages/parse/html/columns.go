@@ -55,9 +55,9 @@ type Notes struct {
 	OverLinks int    // number of links beyond Config.MaxLinks
 }
 
-// Fill writes the columns and links that the document states. p already has the URL's columns. list
-// tells that the document lists pages, as sitemaps and feeds do. A date in the URL of a list is not
-// the list's own date.
+// Fill writes the columns and links that the document states. The argument p already has the URL's
+// columns. The argument list tells that the document lists pages, like a sitemap or feed. A date in
+// the URL of such a document is not the document's own date.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
@@ -109,8 +109,8 @@ func (r *resolver) first(refs ...string) string {
 	return ""
 }
 
-// DeclaredLanguage returns the language that the document declares (ISO-639-3), and where it
-// declares the language. It looks in the html element, then in Content-Language, then in meta
+// DeclaredLanguage returns the language that the document declares (ISO-639-3), and the place of
+// the declaration. The method looks in the html element, then in Content-Language, then in meta
 // elements.
 func (h *Reader) DeclaredLanguage() (code, source string) {
 	m := &h.meta

@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
-// dated is a date that a page states, with the rank of its source.
+// The type dated is a date that a page states, with the rank of its source.
 type dated struct {
 	ms   int64
 	rank uint8

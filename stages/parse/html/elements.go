@@ -2,9 +2,9 @@ package html
 
 import "golang.org/x/net/html/atom"
 
-// element says how the reader treats an element.
+// The type element tells how the reader treats an HTML element.
 type element struct {
-	id    uint8 // index in Reader.count; 0 if the element is not kept on the stack
+	id    uint8 // index in Reader.count; 0 if the reader does not put the element on the stack
 	flags uint16
 }
 
@@ -13,7 +13,7 @@ const (
 	block    uint16 = 1 << iota // the element breaks the text before and after it
 	closesP                     // the start tag ends an open p
 	void                        // the element has no end tag
-	boundary                    // end tags within the element do not end elements outside it (HTML, 13.2.4.2, "in scope")
+	boundary                    // end tags within the element do not end elements around the element (HTML, 13.2.4.2, "in scope")
 	listEdge                    // an implied end of li, dt or dd within the element does not end elements outside it
 	tabular                     // the element is part of a table
 	opaque                      // the element's content is not text of the document

@@ -17,12 +17,12 @@ import (
 // content. Browsers have the same limit.
 const maxOpen = 512
 
-// openElement is an entry of the stack of open elements.
+// openElement is an entry of the stack of open elements, which have begun and not ended yet.
 type openElement struct {
 	atom   atom.Atom
 	flags  uint16
 	id     uint8
-	elem   bool // whether the outline has an element for the open element
+	elem   bool // whether the outline has this element too
 	breaks bool // whether the element is inline and its text is of another kind than the text around it
 	hides  bool // whether the element is inline and hidden, so that the line continues after it
 	part   part // part of the page to which the element's content belongs
@@ -59,16 +59,16 @@ type Reader struct {
 	unescaped []byte // buffer for text with resolved references
 	all       string // the outline's text, after Read
 	stack     []openElement
-	count     [maxIDs]int32 // number of open elements by id
+	count     [maxIDs]int32 // number of open elements of each id
 	top       openElement   // innermost open element; zero if the stack is empty
 
 	pushed    bool      // whether the element of the last start tag is on the stack
 	xml       bool      // whether the document is XHTML, in which "/>" ends any element
 	collect   collector // where the text of the open raw text element goes
-	linkDepth int       // number of open elements when the open element a began
+	linkDepth int       // number of elements on the stack when the current a element began
 }
 
-// collector says where the text of the open raw text element goes.
+// The type collector tells where the text of a raw text element, such as a script, goes.
 type collector uint8
 
 const (

@@ -10,7 +10,7 @@ import (
 const maxIcons = 8
 
 // icons holds the page's icons by rank: rel=icon (shortcut or not), apple-touch-icon,
-// apple-touch-icon-precomposed. It leaves out mask-icon, because it has no colours, and
+// apple-touch-icon-precomposed. A mask-icon is left out, because it has no colours, and so is
 // /favicon.ico, because browsers request it without a link.
 type icons [3][]span
 

@@ -2,8 +2,8 @@ package html
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// class is the priority of a link. If a page has more links than may be kept, the least important
-// links are dropped. For example, ten thousand images cannot displace the canonical URL.
+// The type class is the priority of a link. If a page has more links than may be kept, the least
+// important links are dropped. For example, ten thousand images cannot displace the canonical URL.
 type class uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
@@ -36,7 +36,7 @@ func classOf(k schema.LinkKind) class {
 	return classEmbedded
 }
 
-// most returns how many links of a class are collected.
+// most returns the number of links of a class that the reader collects.
 func (c class) most(max int) int {
 	if c <= classRefresh {
 		return maxOwn
@@ -45,8 +45,9 @@ func (c class) most(max int) int {
 }
 
 // allowed returns how many links of each class are kept. If there are at most max links, all links
-// are kept. If there are more links than max, max is filled in this order: canonical and refresh
-// links, declared links up to a tenth of max, hyperlinks, the other declared links, embedded links.
+// are kept. If there are more links, links are kept in this order until there are max links:
+// canonical and refresh links, declared links up to a tenth of max, hyperlinks, the other declared
+// links, embedded links.
 func allowed(met [classes]int, max int) (n [classes]int) {
 	give := func(c class, most int) {
 		g := min(met[c]-n[c], most, max)

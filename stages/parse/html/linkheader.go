@@ -69,7 +69,7 @@ func (p *linkParams) kind() schema.LinkKind {
 	return schema.KindHeader
 }
 
-// text returns the link's title: title* if its value can be decoded, else title.
+// text returns the link's title: the value of title* if the value can be decoded, otherwise title.
 func (p *linkParams) text() string {
 	if s, ok := extValue(p.extTitle); ok {
 		return fold.String(s, fold.MaxAnchor)

@@ -18,12 +18,12 @@ type resolver struct {
 	seen      map[string]spelt
 }
 
-// spelt is a resolved reference. url is the canonical URL, or "" if there is none. spelling is the
-// URL in the reference's spelling, or "" if both are the same.
+// The type spelt is a resolved reference. The field url is the canonical URL, or "" if there is
+// none. The field spelling is the URL in the reference's spelling, or "" if both are the same.
 type spelt struct{ url, spelling string }
 
-// baseURL returns the base URL of references. The base URL is the URL of the base element if that
-// is an http URL, else the URL of the document.
+// baseURL returns the base URL of references. The base element gives the base URL if it has an http
+// URL. Otherwise the document's URL is the base URL.
 func (l *linkList) baseURL(docURL string) string {
 	if l.base == (span{}) {
 		return docURL
@@ -35,8 +35,8 @@ func (l *linkList) baseURL(docURL string) string {
 	return b
 }
 
-// target resolves a reference. It returns the zero value if the reference is malformed or has a
-// scheme other than http and https. A reference in the header is relative to the document itself.
+// target resolves a reference. The result is zero if the reference is malformed or has a scheme
+// other than http and https. A reference in the header is relative to the document itself.
 func (r *resolver) target(ref []byte, header bool) spelt {
 	if header && r.doc != r.base {
 		return spell(r.canon, string(ref), r.doc)
@@ -58,8 +58,9 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
 	return t
 }
 
-// rows returns at most l.max links as rows. It counts the links beyond l.max in l.over. all is the
-// text of the outline. bad is the number of links without a canonical target.
+// The method rows returns at most l.max links as rows, and counts the other links in l.over. The
+// argument all is the text of the outline. The result bad is the number of links without a
+// canonical target.
 func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad

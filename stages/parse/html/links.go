@@ -22,7 +22,7 @@ type span struct{ start, end uint32 }
 type rawLink struct {
 	kind      schema.LinkKind
 	href, rel span
-	alt       span   // anchor text of a link without text
+	alt       span   // alternative text, which becomes the anchor text of a link without text
 	hreflang  span   // value of hreflang, unchanged
 	from, to  uint32 // range of the anchor text in the outline's text
 	class     class
@@ -41,7 +41,7 @@ type linkList struct {
 	met    [classes]int     // number of links in raw, by class
 	over   int              // number of links beyond max
 	bad    int              // number of references that cannot have a target, because they are too long or have a scheme other than http and https
-	opened int              // index of the open a element, or -1
+	opened int              // index in raw of the link of the current a element, or -1 outside a elements
 	seen   map[string]spelt // resolved targets, by reference
 
 	// The method rows sets these fields.
@@ -69,7 +69,7 @@ func (l *linkList) keep(p []byte) span {
 
 func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 
-// put adds a link. It returns nil if the link is not kept.
+// put adds a link. The result is nil if the link is not kept.
 func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(href) > maxHref || hasOtherScheme(href) {
@@ -148,9 +148,9 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 	return r
 }
 
-// keepRel stores a rel attribute, in lower case and folded. It keeps the first words that fit into
-// MaxRel bytes, or the beginning of a longer first word. nofollow tells whether a word, kept or
-// not, forbids robots to follow the link.
+// keepRel stores a rel attribute, in lower case and folded. keepRel keeps the first words that fit
+// into MaxRel bytes, or the beginning of a longer first word. The result nofollow tells whether any
+// word forbids robots to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false
@@ -176,7 +176,8 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	return s, nofollow
 }
 
-// open begins an a element. The anchor text is the outline's text from open to close.
+// open begins an a element. The anchor text is the text that the outline collects between the calls
+// of open and close.
 func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	a := lexer.AttrHref
 	if !t.Has(a) {
@@ -189,7 +190,7 @@ func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	out.SetLink(t.Has(a))
 }
 
-// close ends the open a element, if there is an open one.
+// close ends the current a element. Outside a elements, close does nothing.
 func (l *linkList) close(out *text.Outline) {
 	out.SetLink(false)
 	if l.opened >= 0 {
@@ -256,8 +257,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element. The rel of the element decides its kind. own tells whether the
-// element may declare the page's canonical URL (see Reader.outermost).
+// addLink adds a link element. The attribute rel decides the link's kind. The argument own tells
+// whether the element may declare the page's canonical URL (see Reader.outermost).
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return

@@ -44,7 +44,8 @@ func (h *Reader) endCells() {
 	h.endWithinTable(atom.Caption)
 }
 
-// push opens an element and puts it on the stack. It returns false if the stack is full.
+// push opens an element and puts the element on the stack. The result is false if the stack is
+// full.
 func (h *Reader) push(a atom.Atom, e element) bool {
 	switch a {
 	case atom.Form:
@@ -100,8 +101,8 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 	return true
 }
 
-// endWithin ends the innermost open element a and all elements within it. It does nothing if an
-// element with the flag edge lies between.
+// endWithin ends the innermost open element a and all elements within it. If an element with the
+// flag edge lies in between, endWithin does nothing.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return
@@ -150,7 +151,7 @@ func (h *Reader) pop() {
 		h.top = openElement{}
 	}
 	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
-		h.links.close(&h.out) // an open a element ends with its cell, object … (13.2.4.3, markers)
+		h.links.close(&h.out) // an a element ends with the table cell, object … around the a element (13.2.4.3, markers)
 	}
 	if o.flags&block != 0 {
 		h.out.Break(text.TagNone)

@@ -30,8 +30,9 @@ type step struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// Column returns the nodes as a JSON list of objects, or "" if no node says anything. It writes
-// equal objects only once. target makes a reference absolute, or returns "" if it cannot.
+// Column returns the nodes as a JSON list of objects, or "" if no node says anything. Equal objects
+// are written only once. The function target makes a reference absolute, or returns "" for a
+// malformed reference.
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)
@@ -66,8 +67,8 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// says reports whether a node says something about the page. Pictures without a name do not, and
-// neither do references to other nodes, or questions and answers that a page lists.
+// says reports whether a node tells something about the page. Pictures without a name tell nothing.
+// References to other nodes, and questions and answers that a page lists, tell nothing either.
 func (n *node) says() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false

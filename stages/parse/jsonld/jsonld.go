@@ -35,12 +35,12 @@ type Data struct {
 
 // node holds the kept parts of a JSON-LD object.
 type node struct {
-	nested             bool // whether the node is within another node; the type alone of such a node says nothing
+	nested             bool // whether the node is within another node; a nested node that has only a type says nothing
 	id                 string
 	types              []string
 	headline, name     string
 	published, changed string // datePublished and dateModified, unchanged
-	created            string // dateCreated, else uploadDate
+	created            string // dateCreated or, without dateCreated, uploadDate
 	authors            []author
 	creators           []author // names of creators, which are used if the node has no author
 	crumbs             []crumb
@@ -93,7 +93,7 @@ func (l *Data) value(z *scanner, depth int, nested bool) {
 	}
 }
 
-// node reads the object at the scanner's position. It appends nested nodes after the node that
+// node reads the object at the scanner's position. Nested nodes are appended after the node that
 // contains them.
 func (l *Data) node(z *scanner, depth int, nested bool) {
 	at := len(l.nodes)
@@ -160,7 +160,7 @@ func (l *Data) keep(s string) string {
 	return s
 }
 
-// first reads a text into s. If s already has a text, first skips the text.
+// first reads a text into s. If s is already set, the text is skipped.
 func (l *Data) first(s *string, z *scanner, max int) {
 	if *s != "" {
 		z.skip()
@@ -169,7 +169,7 @@ func (l *Data) first(s *string, z *scanner, max int) {
 	*s = l.keep(z.text(max))
 }
 
-// date reads a date into s. It drops the text if s already has a date or the text is not a date.
+// date reads a date into s. If s is already set or the text is not a date, the text is skipped.
 func (l *Data) date(s *string, z *scanner) {
 	if *s != "" {
 		z.skip()

@@ -159,8 +159,8 @@ func (z *scanner) element() bool {
 	}
 }
 
-// members calls read with the key of each member of the object at pos, without the prefix of
-// schema.org. The function read must read or skip the value.
+// members calls the function read for every member of the object at pos, with the member's key
+// without the prefix of schema.org. The function read must read or skip the value.
 func (z *scanner) members(read func(key []byte)) {
 	z.pos++
 	for {
@@ -172,8 +172,8 @@ func (z *scanner) members(read func(key []byte)) {
 	}
 }
 
-// each calls read for each element of the list at pos. If the value is not a list, it calls read
-// once.
+// each calls the function read for every element of the list at pos. If the value is not a list,
+// each calls the function once.
 func (z *scanner) each(read func()) {
 	if z.peek() != '[' {
 		read()
@@ -213,8 +213,9 @@ func (z *scanner) str(colon bool) []byte {
 	}
 }
 
-// ends reports whether the token at i can follow a string. By this test, str tells the closing
-// quote from unescaped quotes within the string. colon says that the string may be a key.
+// ends reports whether the token at i can follow a string. By this test, str distinguishes the
+// closing quote from unescaped quotes within the string. The argument colon tells that the string
+// may be a key.
 func (z *scanner) ends(i int, colon bool) bool {
 	i, lines := z.blank(i)
 	if i >= len(z.src) {

@@ -25,7 +25,7 @@ const (
 type Lexer struct {
 	Src   []byte // the document in UTF-8
 	pos   int
-	Raw   atom.Atom // open raw text element, or 0; set to 0 to read the element's content as markup
+	Raw   atom.Atom // raw text element in which the lexer is, or 0; the caller sets 0 to read the element's content as markup
 	CDATA bool      // whether CDATA sections are text, as they are within svg and math
 
 	// These fields describe the token.
@@ -159,7 +159,8 @@ func (z *Lexer) comment() {
 	}
 }
 
-// tag reads a tag from its name on. If the end of the file cuts the tag, tag drops it.
+// The method tag reads a tag from its name on. A tag that is incomplete at the end of the file is
+// dropped.
 func (z *Lexer) tag(kind Kind) Kind {
 	var low [32]byte
 	n, i := 0, z.pos
@@ -256,7 +257,7 @@ func (z *Lexer) attribute() (key, value []byte) {
 	return key, z.Src[start:z.pos]
 }
 
-// closes reports whether the end tag of the raw text element begins at i.
+// closes reports whether the end tag of the current raw text element begins at i.
 func (z *Lexer) closes(i int) bool {
 	name := z.Raw.String()
 	end := i + 2 + len(name)
@@ -272,7 +273,7 @@ func foldEqual(p []byte, lower string) bool {
 	return true
 }
 
-// rawEnd returns the end of the text of the open raw text element.
+// rawEnd returns the end of the text of the current raw text element.
 func (z *Lexer) rawEnd() int {
 	switch z.Raw {
 	case atom.Plaintext:

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// phrases has one file for each list. Each line is a phrase in the normal form of package text. A
-// title or headline fits a list *_titles if it equals a phrase, and a list *_prefixes if it begins
-// with a phrase. A short text fits any other list if it contains a phrase.
+// The folder phrases has one file for each list. Each line is a phrase in the normal form of
+// package text. A title or headline fits a list *_titles if it equals a phrase, and a list
+// *_prefixes if it begins with a phrase. A short text fits any other list if it contains a phrase.
 //
 //go:embed phrases
 var phrases embed.FS
@@ -104,7 +104,7 @@ func contains(text string, phrases []string) bool {
 // directly precedes the phrase ("I was told …"), the sentence only reports an offer. The phrases
 // include the words with which an offer usually begins.
 func offersDomain(lines []string) bool {
-	full := strings.Join(lines, " ") // a sentence may go on in the next line
+	full := strings.Join(lines, " ") // a sentence may continue in the next line
 	for _, p := range domainOffers {
 		for from := 0; ; from += len(p) {
 			i := strings.Index(full[from:], p)

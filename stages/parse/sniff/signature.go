@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// signature says how documents of a media type begin.
+// The type signature tells how documents of a media type begin.
 type signature struct {
 	begins    string
 	at        int    // offset of the second part (then)
@@ -103,7 +103,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// baseMedia tells the brands of ISO base media files apart (6.2.1, signature for MP4).
+// baseMedia distinguishes the brands of ISO base media files (6.2.1, signature for MP4).
 func baseMedia(p []byte) string {
 	size := binary.BigEndian.Uint32(p)
 	if uint64(size) > uint64(len(p)) || size%4 != 0 {
@@ -129,7 +129,7 @@ func baseMedia(p []byte) string {
 	return ""
 }
 
-// matroska tells WebM from other Matroska files by the document type in the header (6.2.2,
+// matroska distinguishes WebM from other Matroska files by the document type in the header (6.2.2,
 // signature for WebM).
 func matroska(p []byte) string {
 	for i := 4; i+1 < len(p) && i < 38; i++ {

@@ -12,11 +12,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// Type returns the media type of a document, without parameters. It reads the Content-Type field
-// ("" if it is missing) and the first bytes, as WHATWG MIME Sniffing does (section 7). The declared
+// Type returns the media type of a document, without parameters. The inputs are the Content-Type
+// field ("" if missing) and the first bytes, as in WHATWG MIME Sniffing (section 7). The declared
 // type counts unless it is missing, unknown, or a server default.
 //
-// Unlike the standard, Type tells feeds, sitemaps and XHTML apart by their root element. Type
+// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. Type
 // recognises binary formats declared as text and pages declared as pictures. Type knows more
 // formats than the standard. Type treats application/octet-stream as unknown.
 //
@@ -91,8 +91,8 @@ func isJSONFeed(prefix []byte) bool {
 		(bytes.Contains(head, []byte("jsonfeed.org/version/")) || bytes.Contains(head, []byte(`jsonfeed.org\/version\/`)))
 }
 
-// plainOrNot tells text from binary data if a server declares text/plain (7.2). Older servers
-// declare text/plain for unknown files.
+// plainOrNot distinguishes text from binary data if a server declares text/plain (7.2). Older
+// servers declare text/plain for unknown files.
 func plainOrNot(contentType string, prefix []byte) string {
 	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
 		return "text/plain"
@@ -108,7 +108,7 @@ func plainOrNot(contentType string, prefix []byte) string {
 
 var pdfMark = []byte("%PDF-")
 
-// unknown returns the type of a document that declares none (7.1).
+// unknown returns the type of a document that declares no type (7.1).
 func unknown(prefix []byte) string {
 	if t := rootType(prefix); t != "" {
 		return t
@@ -224,7 +224,8 @@ func lateSitemap(p []byte) bool {
 		bytes.Contains(rest, []byte("<loc"))
 }
 
-// rootAt returns the index of a tag with the name open, or -1 if there is no such tag.
+// rootAt returns the index of the first tag that begins with the text open, or -1 if there is no
+// such tag.
 func rootAt(p []byte, open string) int {
 	for from := 0; ; {
 		i := bytes.Index(p[from:], []byte(open))

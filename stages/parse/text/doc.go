@@ -2,9 +2,9 @@
 // the main content. For the main content, it computes the normal form, digest, words, terms,
 // language and signals of quality.
 //
-// In: text and element names in document order. Out: lines of text, counts and a language. Equal
-// input gives equal output, in time and memory linear in the text. Package text imports no other
-// package of this project.
+// The input is text and element names in document order. The output is lines of text, counts and a
+// language. Equal input gives equal output. Time and memory are linear in the text. Package text
+// imports no other package of this project.
 //
 // Other programs can recompute the stored values from the column main of a row of text, by the
 // definitions below. Categories, scripts and case follow the Unicode version of Go's package
