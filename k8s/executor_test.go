@@ -98,7 +98,7 @@ func (l *lab) jobs(t *testing.T) []batchv1.Job {
 	return list.(*batchv1.JobList).Items
 }
 
-// says sets the status of a Job in the cluster.
+// The method says sets the status of a Job in the cluster.
 func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	t.Helper()
 	job.Status = s

@@ -149,8 +149,8 @@ func (c *chooser) overBudget(d *domain, u *record) error {
 	return c.refuse(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// leave writes a URL that is not planned to left if the URL has spellings, because a redirect may
-// lead to the URL.
+// leave writes a URL that is not planned to the list left if the URL has spellings, because a
+// redirect may lead to the URL.
 func leave(left *chosenWriter, u *record) error {
 	if len(u.Spellings) == 0 {
 		return nil

@@ -65,7 +65,7 @@ func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
 // begin starts a group.
 func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off} }
 
-// put writes a record to the group of its hash. put starts the group if necessary.
+// put writes a record to the group of the record's hash, and starts the group if necessary.
 func (w *chosenWriter) put(u *record) error {
 	if w.cur.urls == 0 || w.cur.hash != u.Hash {
 		w.end()

@@ -47,8 +47,8 @@
 //
 // word_count is the number of words. scripts and script_words count the words by script (UAX #24,
 // with names from ISO 15924). A word has the script of its first code point that is neither Common
-// nor Inherited. The script of a word of only Common and Inherited code points (numbers) is Zyyy. A
-// script that is not in the table of properties.go becomes Zzzz.
+// nor Inherited. A word that has only Common and Inherited code points, such as a number, has the
+// script Zyyy. A script that is not in the table of properties.go becomes Zzzz.
 //
 // # Terms
 //

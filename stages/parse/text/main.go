@@ -9,7 +9,7 @@ const (
 	chromeShare  = 50 // the same share for nav, footer and aside elements
 	imprintShare = 75 // the same share for elements whose names mean a footer or a cookie notice
 	regionShare  = 40 // share of the prose that a main or article element needs
-	descendShare = 85 // share of its parent's value with which an element replaces the parent
+	descendShare = 85 // a child with this share of its parent's value is chosen instead of the parent
 )
 
 // notContent marks elements that are never main content.

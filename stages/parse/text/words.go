@@ -15,7 +15,7 @@ type word struct {
 // unspacedWord is the mean length of a word in scripts without spaces, in letters and marks.
 const unspacedWord = 4
 
-// count returns the number of words as which w counts. For a run without spaces, this is the likely
+// count returns how many words w adds to the number of words. A run without spaces adds the likely
 // number of words in the run.
 func (w *word) count() int32 {
 	if w.class != unspaced {

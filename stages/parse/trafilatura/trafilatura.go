@@ -2,11 +2,11 @@
 // github.com/markusmobius/go-trafilatura. That library builds a tree, copies it several times and
 // takes about twenty times as long as package text.
 //
-// In: an HTML document in UTF-8. Out: the blocks of its main content as lines, or an error, after
-// which the caller uses package text. The time is bounded for any document: documents are refused
-// if their tree would be large or deep, or if their formatting elements would be cloned often.
-// Panics become errors. The bounds depend only on the document, not on time, so equal documents
-// give equal texts. Package trafilatura imports only package text.
+// The input is an HTML document in UTF-8. The output is the blocks of its main content as lines, or
+// an error. After an error the caller uses package text. The time is bounded for any document:
+// documents are refused if their tree would be large or deep, or if their formatting elements would
+// be cloned often. Panics become errors. The bounds depend only on the document, not on time, so
+// equal documents give equal texts. Package trafilatura imports only package text.
 package trafilatura
 
 import (
