@@ -36,9 +36,19 @@ func Checked(b store.Bucket, in *Input) *manifest.Checked {
 		}
 	}
 	for _, s := range in.Earlier {
-		c.Add(RemedyFor(Publish, s.Crawl, manifest.File{}), s.Files...)
+		for _, f := range s.Files {
+			if ReadLater(f) {
+				c.Add(RemedyFor(Publish, s.Crawl, f), f)
+			}
+		}
 	}
 	return c
+}
+
+// ReadLater reports whether tasks of later rounds read a file that a seal lists. Of the other files,
+// a seal keeps no digests of blocks, and Checked knows none.
+func ReadLater(f manifest.File) bool {
+	return f.Dataset == FileURLs || f.Dataset == FileRepresentatives
 }
 
 // RemedyFor returns the remedy for a lost or changed file that a stage of a crawl lists. The fetch

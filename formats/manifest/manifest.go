@@ -120,7 +120,8 @@ type File struct {
 	Rows    int64  `json:"rows"`
 	SHA256  string `json:"sha256"` // hex
 	// Blocks holds, in base 64, 16 bytes of the SHA-256 of each block, so that a reader can check a
-	// part of the file. Blocks is empty for files up to 1 MiB, for WARC files, and before format 3.
+	// part of the file. Blocks is empty for files up to 1 MiB, for WARC files, before format 3, and
+	// in seals for files that no later round reads.
 	Blocks string `json:"blocks,omitempty"`
 }
 
