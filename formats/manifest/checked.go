@@ -20,26 +20,29 @@ var ErrChanged = errors.New("the store is damaged")
 
 // Checked is a bucket that opens the files that a task reads. A reader gets bytes of a known file
 // only after Checked has compared them with a recorded digest. A file of up to 1 MiB has one
-// digest, a larger file has a digest for each block. Large files of formats before 3 have no
-// digests of blocks, so Checked reads such a file twice.
+// digest, a larger file has a digest for each block. Larger files of formats before 3 have
+// no digests of blocks. Checked reads such a file whole once, before the first reader gets a byte.
 type Checked struct {
 	store.Bucket
-	files map[string]input
+	files map[string]*input
 }
 
 type input struct {
 	File
 	remedy string
+
+	mu    sync.Mutex // held while the whole of a larger file without blocks is read
+	sound bool       // the digest of the whole file matched, so no later Open reads the file whole
 }
 
 // NewChecked returns a Checked to which no file has been added yet.
-func NewChecked(b store.Bucket) *Checked { return &Checked{b, map[string]input{}} }
+func NewChecked(b store.Bucket) *Checked { return &Checked{b, map[string]*input{}} }
 
 // Add records the size and digests of files. The text remedy ends each error about these files.
 // Call Add before Open.
 func (c *Checked) Add(remedy string, files ...File) {
 	for _, f := range files {
-		c.files[f.Key] = input{f, remedy}
+		c.files[f.Key] = &input{File: f, remedy: remedy}
 	}
 }
 
@@ -64,7 +67,7 @@ func (c *Checked) Open(ctx context.Context, key string) (store.Object, error) {
 	if n := (f.Bytes + BlockBytes - 1) / BlockBytes; err != nil || f.Blocks != "" && int64(len(blocks)) != n*blockSum {
 		return nil, errors.Join(fmt.Errorf("open %q: the digests of its blocks do not fit its size: %w", key, ErrCorrupt), o.Close())
 	}
-	return &checked{Object: o, file: &f, blocks: blocks}, nil
+	return &checked{Object: o, file: f, blocks: blocks}, nil
 }
 
 func (f *input) changed(format string, args ...any) error {
@@ -116,6 +119,12 @@ func (o *checked) ReadAt(p []byte, off int64) (int, error) {
 // readWhole reads the whole file and compares its digest. If the file is small, readWhole returns
 // the bytes.
 func (o *checked) readWhole() ([]byte, error) {
+	f := o.file
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sound {
+		return nil, nil
+	}
 	buf := make([]byte, min(o.Size(), 8*BlockBytes))
 	h := sha256.New()
 	for at := int64(0); at < o.Size(); {
@@ -126,7 +135,8 @@ func (o *checked) readWhole() ([]byte, error) {
 		h.Write(buf[:n])
 		at += int64(n)
 	}
-	if err := o.same([sha256.Size]byte(h.Sum(nil))); err != nil || o.Size() > wholeBytes {
+	err := o.same([sha256.Size]byte(h.Sum(nil)))
+	if f.sound = err == nil && o.Size() > wholeBytes; err != nil || f.sound {
 		return nil, err
 	}
 	return buf, nil

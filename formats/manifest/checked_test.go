@@ -136,6 +136,30 @@ func TestSmallRangesReadEachBlockOnce(t *testing.T) {
 	}
 }
 
+// The tasks of an adopted round open a larger file of an older format once for each bucket.
+func TestALargerFileWithoutBlocksIsReadWholeOnce(t *testing.T) {
+	const size, opens = 5*block - 7, 4
+	body := noise(size)
+	b, f := recorded(t, body, body)
+	f.Blocks = ""
+	counter := store.Count(b)
+	c := manifest.NewChecked(counter)
+	c.Add("put it back", f)
+	for range opens {
+		o, err := c.Open(t.Context(), "k")
+		if err == nil {
+			_, err = o.ReadAt(make([]byte, 100), size-100)
+			err = errors.Join(err, o.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := counter.Counts().BytesIn; got != size+opens*100 {
+		t.Errorf("%d bytes were read of a file of %d that was opened %d times", got, size, opens)
+	}
+}
+
 func TestALostFileAndOneOfAnotherSizeAreNotOpened(t *testing.T) {
 	b, f := recorded(t, []byte("another"), []byte("this"))
 	if _, _, err := open(t, b, f); !errors.Is(err, manifest.ErrChanged) || !strings.Contains(err.Error(), `"k": it has 7 bytes, it was recorded with 4: put it back`) {
