@@ -185,7 +185,7 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	made, err := ledgers().Rebuild(ctx, b, o.month, crawls, quarantine.Move)
+	made, err := ledgers().Rebuild(ctx, b, o.month, crawls, quarantine.Copy)
 	for _, key := range made {
 		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from what is there: what else was lost cannot be known\n", key)
 	}

@@ -341,15 +341,17 @@ func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) er
 			return err
 		}
 	}
-	return w.write(ctx, b, crawl)
-}
-
-// write stores the ledger that assemble makes, unless the crawl has a ledger.
-func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
-	stands, err := manifest.Exists(ctx, b, layout.Ledger(crawl))
-	if err != nil || stands {
+	if stands, err := manifest.Exists(ctx, b, layout.Ledger(crawl)); err != nil || stands {
 		return err
 	}
+	if err := w.write(ctx, b, crawl, ""); !errors.Is(err, store.ErrConflict) { // else another process has written the ledger first
+		return err
+	}
+	return nil
+}
+
+// write stores the ledger that assemble makes, in place of the version old.
+func (w Writer) write(ctx context.Context, b store.Bucket, crawl string, old store.Version) error {
 	entries, err := there(ctx, b, crawl)
 	if err != nil {
 		return err
@@ -357,52 +359,44 @@ func (w Writer) write(ctx context.Context, b store.Bucket, crawl string) error {
 	for i := range entries {
 		entries[i].Adopted = true
 	}
-	_, err = w.swap(ctx, b, &Ledger{Crawl: crawl}, entries)
-	if errors.Is(err, store.ErrConflict) { // another process has written the ledger first
-		return nil
-	}
+	_, err = w.swap(ctx, b, &Ledger{Crawl: crawl, version: old}, entries)
 	return err
 }
 
-// Mover moves an object to quarantine/.
-type Mover func(ctx context.Context, b store.Bucket, key string) (to string, err error)
+// Keeper copies an object to quarantine/.
+type Keeper func(ctx context.Context, b store.Bucket, key string) (to string, err error)
 
 // Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store,
-// and returns the keys. Rebuild moves damaged documents to quarantine/ first. The parameter crawls
+// and returns the keys. Rebuild copies damaged documents to quarantine/ first. The parameter crawls
 // lists the crawls that have objects. A recreated ledger does not name other lost objects, so their
 // loss stays unknown.
-func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, move Mover) (made []string, err error) {
-	head, _, err := LoadHead(ctx, b, crawl)
-	if err := move.aside(ctx, b, layout.Crawls(), err); err != nil {
-		return nil, err
-	}
-	l, err := Load(ctx, b, crawl)
-	if err == nil && !l.Stored {
-		return nil, nil // the crawl is still to be adopted or created
-	}
-	if err == nil {
-		err = l.checkBegun(ctx, b)
-	}
-	if lost, ok := errors.AsType[*Lost](err); ok && lost.Object == layout.Ledger(crawl) {
-		if err := move.aside(ctx, b, lost.Object, err); err != nil {
-			return nil, err
-		}
-		if err := w.write(ctx, b, crawl); err != nil {
-			return nil, err
-		}
-		made, err = append(made, lost.Object), nil
-	}
+func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made []string, err error) {
+	head, renamed, err := w.emptyHead(ctx, b, crawl, keep)
 	if err != nil {
 		return nil, err
 	}
-	active, err := w.rebuildActive(ctx, b, crawl, crawls, move)
+	var l *Ledger
+	written, err := keep.anew(ctx, b, layout.Ledger(crawl), func() error {
+		if l, err = Load(ctx, b, crawl); err != nil {
+			return err
+		}
+		return l.checkBegun(ctx, b)
+	}, func(old store.Version) error { return w.write(ctx, b, crawl, old) })
+	if err != nil {
+		return nil, err
+	}
+	if written {
+		made = append(made, layout.Ledger(crawl))
+	} else if !l.Stored && head == nil {
+		return nil, nil // the crawl is still to be adopted or created
+	}
+	active, err := w.rebuildActive(ctx, b, crawl, crawls, keep)
 	if err != nil {
 		return made, err
 	}
 	if active {
 		made = append(made, layout.Active())
 	}
-	renamed := false
 	for _, c := range crawls {
 		if head, _, err = LoadHead(ctx, b, crawl); err != nil {
 			return made, err
@@ -436,27 +430,78 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// aside moves a document to quarantine/ if err is a Lost that says that the document is damaged or
-// was replaced. aside returns any other error.
-func (move Mover) aside(ctx context.Context, b store.Bucket, key string, err error) error {
-	lost, ok := errors.AsType[*Lost](err)
-	if !ok || lost.Object != key {
-		return err
+// anew recreates a document for which judge returns a Lost. Before that, keep copies the document.
+// The function remake swaps the new document over the judged version only, so that no change by
+// another process is undone. After such a change, anew calls judge again.
+func (keep Keeper) anew(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
+	for {
+		judged, err := versionOf(ctx, b, key)
+		if err != nil {
+			return false, err
+		}
+		err = judge()
+		if lost, ok := errors.AsType[*Lost](err); !ok || lost.Object != key {
+			return false, err
+		}
+		now, err := versionOf(ctx, b, key)
+		if err == nil && now != judged {
+			continue
+		}
+		if err == nil && judged != "" {
+			_, err = keep(ctx, b, key)
+		}
+		if err == nil {
+			err = remake(judged)
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return err == nil, err
+		}
 	}
-	_, err = move(ctx, b, key)
-	return err
+}
+
+// versionOf returns the version of an object, or "" if the object does not exist.
+func versionOf(ctx context.Context, b store.Bucket, key string) (store.Version, error) {
+	_, version, err := b.Get(ctx, key, manifest.MaxBytes)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	return version, err
+}
+
+// emptyHead replaces a damaged head by a head without names. emptyHead returns the head, or nil if
+// the store has no head.
+func (w Writer) emptyHead(ctx context.Context, b store.Bucket, crawl string, keep Keeper) (head *manifest.Crawls, made bool, err error) {
+	made, err = keep.anew(ctx, b, layout.Crawls(), func() error {
+		head, _, err = LoadHead(ctx, b, crawl)
+		return err
+	}, func(old store.Version) error {
+		head = &manifest.Crawls{Header: manifest.Header{Version: w.Version}}
+		_, err := manifest.Swap(ctx, b, layout.Crawls(), head, old)
+		return err
+	})
+	return head, made, err
 }
 
 // rebuildActive recreates a lost or damaged active.json. The document names the newest round that has
 // started and whose fetch stage has not ended.
-func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string, crawls []string, move Mover) (made bool, err error) {
-	_, _, err = LoadActive(ctx, b, crawl)
-	if err == nil {
-		return false, nil
-	}
-	if err := move.aside(ctx, b, layout.Active(), err); err != nil && !errors.Is(err, store.ErrNotFound) {
-		return false, err
-	}
+func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made bool, err error) {
+	return keep.anew(ctx, b, layout.Active(), func() error {
+		_, _, err := LoadActive(ctx, b, crawl)
+		if errors.Is(err, store.ErrNotFound) {
+			err = DamagedActive(crawl, nil)
+		}
+		return err
+	}, func(old store.Version) error {
+		a, err := w.activeOf(ctx, b, crawls)
+		if err == nil {
+			_, err = manifest.Swap(ctx, b, layout.Active(), a, old)
+		}
+		return err
+	})
+}
+
+// activeOf returns the active.json that the ledgers of crawls imply.
+func (w Writer) activeOf(ctx context.Context, b store.Bucket, crawls []string) (*manifest.Active, error) {
 	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}
 	for _, crawl := range crawls {
 		if layout.IsReparse(crawl) {
@@ -464,7 +509,7 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 		}
 		l, err := Load(ctx, b, crawl)
 		if err != nil {
-			return false, err
+			return nil, err
 		}
 		for round := range l.Rounds() {
 			if l.Started(round) != nil && l.Frozen(round, stages.Merge) == nil && l.Newest(manifest.EntrySealed, round) == nil {
@@ -472,11 +517,7 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 			}
 		}
 	}
-	_, err = manifest.Create(ctx, b, layout.Active(), a)
-	if errors.Is(err, store.ErrExists) {
-		err = nil
-	}
-	return err == nil, err
+	return a, nil
 }
 
 // Planning returns the entry that freezes the time for planning a round.

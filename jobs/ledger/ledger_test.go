@@ -2,8 +2,10 @@ package ledger_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -337,7 +339,7 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 		if err := missed(); !errors.As(err, &lost) || lost.Object != key || !strings.Contains(err.Error(), "--rebuild") {
 			t.Errorf("%s: %v", key, err)
 		}
-		made, err := w.Rebuild(t.Context(), b, month, []string{month}, ledgertest.Remove)
+		made, err := w.Rebuild(t.Context(), b, month, []string{month}, ledgertest.NoCopy)
 		if err != nil || !slices.Equal(made, []string{key}) {
 			t.Errorf("%s: made %q, %v", key, made, err)
 		}
@@ -351,7 +353,7 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 	if err := b.Delete(t.Context(), layout.Active()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ledgertest.Writer().Rebuild(t.Context(), b, month, []string{month}, ledgertest.Remove); err != nil {
+	if _, err := ledgertest.Writer().Rebuild(t.Context(), b, month, []string{month}, ledgertest.NoCopy); err != nil {
 		t.Fatal(err)
 	}
 	var a manifest.Active
@@ -459,11 +461,71 @@ func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
 		if lost, ok := errors.AsType[*ledger.Lost](err); !ok || lost.Object != layout.Crawls() || !strings.Contains(err.Error(), "--month 2026-10 --rebuild") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if made, err := w.Rebuild(t.Context(), b, "2026-10", []string{"2026-10", month}, ledgertest.Remove); err != nil || !slices.Equal(made, []string{layout.Crawls()}) {
+		if made, err := w.Rebuild(t.Context(), b, "2026-10", []string{"2026-10", month}, ledgertest.NoCopy); err != nil || !slices.Equal(made, []string{layout.Crawls()}) {
 			t.Errorf("%s: made %q, %v", name, made, err)
 		}
 		if err := ledger.CheckNames(t.Context(), b, "2026-10"); err != nil {
 			t.Errorf("%s, made anew: %v", name, err)
 		}
+	}
+}
+
+// listed is a store that calls the function do once, at the first listing of rounds.
+type listed struct {
+	store.Bucket
+	do func()
+}
+
+func (l *listed) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	if do := l.do; do != nil && strings.HasPrefix(prefix, layout.CrawlDir(month)+"round=") {
+		l.do = nil
+		do()
+	}
+	return l.Bucket.List(ctx, prefix)
+}
+
+// TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile starts a round while Rebuild looks at
+// the rounds, and lets another Rebuild mend a damaged ledger while the first copies it.
+func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) {
+	b := newStore(t)
+	w := ledgertest.Writer()
+	put(t, b, schema.FormatVersion, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
+	if err := w.Found(t.Context(), b, month); err != nil {
+		t.Fatal(err)
+	}
+	add := func(e manifest.Entry) {
+		if _, err := w.Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) { return []manifest.Entry{e}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round := 0
+	put(t, b, schema.FormatVersion, layout.PlanManifest(month, 0, "p"), &manifest.Plan{ID: "p", Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
+	live := &listed{b, func() {
+		add(manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: "p", Format: schema.FormatVersion})
+		put(t, b, schema.FormatVersion, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p", Epoch: 1})
+	}}
+	made, err := w.Rebuild(t.Context(), live, month, []string{month}, ledgertest.NoCopy)
+	if want := []string{"crawl 3 false", "started 0 p 3 false"}; err != nil || len(made) > 0 || !slices.Equal(said(load(t, b, month)), want) {
+		t.Errorf("beside a run: made %q, %v: %q", made, err, said(load(t, b, month)))
+	}
+	body, version, err := b.Get(t.Context(), layout.Ledger(month), manifest.MaxBytes)
+	if err == nil {
+		_, err = b.Swap(t.Context(), layout.Ledger(month), bytes.Replace(body, []byte(`"plan": "p"`), []byte(`"plan": "q"`), 1), version)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err = w.Rebuild(t.Context(), b, month, []string{month}, func(context.Context, store.Bucket, string) (string, error) {
+		if _, err := ledger.Load(t.Context(), b, month); err == nil {
+			t.Fatal("a good ledger is replaced")
+		}
+		if made, err := w.Rebuild(t.Context(), b, month, []string{month}, ledgertest.NoCopy); err != nil || len(made) != 1 {
+			t.Errorf("the other rebuild made %q, %v", made, err)
+		}
+		add(ledger.Planning(1, w.Clock.Now()))
+		return "", nil
+	})
+	if _, ok := load(t, b, month).Now(1); err != nil || len(made) > 0 || !ok {
+		t.Errorf("beside another rebuild: made %q, %v: %q", made, err, said(load(t, b, month)))
 	}
 }

@@ -31,6 +31,18 @@ const readBuffer = 4 << 20
 
 // Move moves an object, and returns the key of its copy. A missing object is not an error.
 func Move(ctx context.Context, b store.Bucket, key string) (to string, err error) {
+	if to, err = Copy(ctx, b, key); err != nil || to == "" {
+		return "", err
+	}
+	if err := b.Delete(ctx, key); err != nil {
+		return "", fmt.Errorf("move %q to quarantine: %w", key, err)
+	}
+	return to, nil
+}
+
+// Copy copies an object, and returns the key of the copy, or "" for a missing object. The caller can
+// then swap the object, because Move would also delete what another process has written meanwhile.
+func Copy(ctx context.Context, b store.Bucket, key string) (to string, err error) {
 	o, err := b.Open(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil
@@ -40,9 +52,6 @@ func Move(ctx context.Context, b store.Bucket, key string) (to string, err error
 	}
 	to, err = keep(ctx, b, key, o)
 	if err = errors.Join(err, o.Close()); err != nil {
-		return "", fmt.Errorf("move %q to quarantine: %w", key, err)
-	}
-	if err := b.Delete(ctx, key); err != nil {
 		return "", fmt.Errorf("move %q to quarantine: %w", key, err)
 	}
 	return to, nil
