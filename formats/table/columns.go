@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,9 @@ import (
 
 // errShort means that a column has fewer values than its row group has rows.
 var errShort = errors.New("a column ends early")
+
+// errLong means that a column has more values than its row group has rows.
+var errLong = errors.New("a column has more values than its row group has rows")
 
 // columnReader decodes the columns of one row group straight into the fields of rows, by their
 // offsets. The library's own reader of rows boxes every value, which takes several times as long.
@@ -104,11 +108,15 @@ func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
 			}
 		}
 	}
-	r.rows -= int64(n)
-	if r.rows == 0 {
-		return n, io.EOF
+	if r.rows -= int64(n); r.rows > 0 {
+		return n, nil
 	}
-	return n, nil
+	for _, c := range r.columns {
+		if err := c.end(); err != nil {
+			return 0, err
+		}
+	}
+	return n, io.EOF
 }
 
 func (r *columnReader) close() error {
@@ -206,6 +214,22 @@ func (c *column) turn() error {
 		c.entries, c.texts = typedOf(c.field.column(), dictionary.Page()), make([]string, dictionary.Len())
 	}
 	return nil
+}
+
+// end returns an error if the column has more values than its row group has rows. A damaged footer
+// may count too few rows, and only the pages show the damage.
+func (c *column) end() error {
+	if c.pages == nil {
+		return nil
+	}
+	err := errLong
+	if c.page == nil || c.levels == c.count {
+		err = cmp.Or(c.turn(), errLong)
+	}
+	if err == errShort {
+		return nil
+	}
+	return err
 }
 
 // set reads the value or the list of the next row into the field at p.

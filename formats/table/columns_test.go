@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -124,6 +125,46 @@ func bucketOf(t *testing.T) store.Bucket {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// A damaged footer may count fewer rows than the columns have. The last row must not look like the
+// end of the file.
+func TestAFooterThatCountsTooFewRowsIsDamage(t *testing.T) {
+	for _, list := range []bool{false, true} { // with a list, a column has more values than rows
+		rows := make([]compared, 300)
+		for i := range rows {
+			rows[i].URL = fmt.Sprint(i)
+			if list {
+				rows[i].Names = []string{"a", "b"}
+			}
+		}
+		for _, lost := range []int64{0, 1, 200} {
+			w, err := NewWriter[compared](t.TempDir() + "/rows")
+			if err == nil {
+				err = w.Write(rows)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := bucketOf(t)
+			if _, err := Finish(t.Context(), w, b, "", "rows"); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Open[compared](t.Context(), b, "rows")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err = r.startGroup(r.file.RowGroups()[0]); err == nil {
+				r.columns.rows = int64(len(rows)) - lost
+				r.next = 1
+				_, err = r.Read(make([]compared, 400))
+			}
+			if damaged := errors.Is(err, ErrCorrupt); damaged != (lost > 0) || !damaged && err != io.EOF {
+				t.Errorf("%d rows less, lists=%t: %v", lost, list, err)
+			}
+			r.Close()
+		}
+	}
 }
 
 // compared is a row with every shape of column.
