@@ -486,9 +486,15 @@ func (w Writer) emptyHead(ctx context.Context, b store.Bucket, crawl string, kee
 // started and whose fetch stage has not ended.
 func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made bool, err error) {
 	return keep.anew(ctx, b, layout.Active(), func() error {
-		_, _, err := LoadActive(ctx, b, crawl)
+		a, _, err := LoadActive(ctx, b, crawl)
 		if errors.Is(err, store.ErrNotFound) {
-			err = DamagedActive(crawl, nil)
+			return DamagedActive(crawl, nil)
+		}
+		if err == nil && !a.Done {
+			_, err = OfActive(ctx, b, a, crawl)
+		}
+		if lost, ok := errors.AsType[*Lost](err); ok && lost.Object != layout.Active() {
+			return nil // the loss concerns the crawl that active.json names
 		}
 		return err
 	}, func(old store.Version) error {

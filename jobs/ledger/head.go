@@ -56,6 +56,16 @@ func DamagedActive(crawl string, damage error) error {
 	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
 
+// OfActive returns the ledger of the crawl that active.json names. The error is a Lost of active.json
+// if the crawl or the round does not exist. The parameter crawl is the crawl that the remedy names.
+func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (*Ledger, error) {
+	l, err := Load(ctx, b, a.Crawl)
+	if errors.Is(err, ErrNoCrawl) || err == nil && a.Round >= max(1, l.Rounds()) {
+		return nil, DamagedActive(crawl, fmt.Errorf("it names round %d of crawl %s, which does not exist: %w", a.Round, a.Crawl, manifest.ErrCorrupt))
+	}
+	return l, err
+}
+
 // CheckHead returns a Lost if the head is gone, or if an older head was put back. An older head
 // does not name the crawl, although the crawl's ledger has entries that were written after the head
 // named the crawl.

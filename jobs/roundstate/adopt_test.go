@@ -3,6 +3,7 @@ package roundstate
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -62,5 +64,37 @@ func TestAdoptionWaitsForManyDeadAttemptsAtOnce(t *testing.T) {
 	}
 	if clock.slept < lease || clock.slept > 2*lease {
 		t.Errorf("adopted after %s, the lease is %s", clock.slept, lease)
+	}
+}
+
+func TestAClaimOfACrawlThatTheStoreLacksIsMadeAnew(t *testing.T) {
+	b := emptyStore(t)
+	create(t, b, layout.CrawlManifest("2026-11"), &manifest.Crawl{Crawl: "2026-11"})
+	if err := ledgertest.Writer().Found(t.Context(), b, "2026-11"); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Load(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, foreign := range []*manifest.Active{{Crawl: "2025-01", Round: 3, Nonce: "x"}, {Crawl: "2026-11", Round: 3, Nonce: "y"}} {
+		_, v, err := ledger.LoadActive(t.Context(), b, "2026-11")
+		if err == nil {
+			_, err = manifest.Swap(t.Context(), b, layout.Active(), foreign, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &manifest.Plan{ID: "p", Crawl: "2026-11", Partitions: []manifest.PlanPartition{{}}}
+		if err := Claim(t.Context(), b, l, p, ledgertest.Writer()); !errors.Is(err, ledger.ErrLost) {
+			t.Errorf("%s: %v", foreign.Crawl, err)
+		}
+		made, err := ledgertest.Writer().Rebuild(t.Context(), b, "2026-11", []string{"2026-11"}, ledgertest.NoCopy)
+		if err != nil || len(made) != 1 || made[0] != layout.Active() {
+			t.Errorf("%s: made %q, %v", foreign.Crawl, made, err)
+		}
+		if err := Claim(t.Context(), b, l, p, ledgertest.Writer()); err != nil {
+			t.Errorf("%s, made anew: %v", foreign.Crawl, err)
+		}
 	}
 }

@@ -64,10 +64,7 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 // may have claimed the round again while the round's last result was committed. Remedies name the
 // crawl in the parameter crawl.
 func fetched(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
-	l, err := ledger.Load(ctx, b, a.Crawl)
-	if errors.Is(err, ErrNoCrawl) || err == nil && a.Round >= max(1, l.Rounds()) {
-		return false, ledger.DamagedActive(crawl, fmt.Errorf("it names round %d of crawl %s, which does not exist: %w", a.Round, a.Crawl, manifest.ErrCorrupt))
-	}
+	l, err := ledger.OfActive(ctx, b, a, crawl)
 	if err != nil {
 		return false, err
 	}
