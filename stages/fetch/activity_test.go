@@ -91,7 +91,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		stop()
 		<-ended
 
-		// The next attempt reads from the checkpoint why it waits.
+		// The next attempt reads the reason for its wait from the checkpoint.
 		ctx, stop = context.WithCancel(t.Context())
 		go func() {
 			_, err := l.run(ctx, nil, nil)

@@ -15,8 +15,8 @@ import (
 )
 
 // archive writes a response and its request as WARC records and returns the row of captures. It
-// returns false if there is no row: either WARC cannot hold the response, or the sink failed and
-// the fetcher ends.
+// returns false if there is no row. Then WARC cannot hold the response, or the sink failed and the
+// fetcher ends.
 func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
 	cp, err := f.describeCapture(s, key, subset, parsed)
 	if err == nil {

@@ -31,10 +31,10 @@ type attempt struct {
 	inputs  *manifest.Checked // opens what earlier attempts and the previous round wrote
 	disk    *segments.Disk
 	one     serialMode
-	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for; nil if the attempt does not wait
+	paused  atomic.Pointer[stages.Wait] // wait of the whole attempt, for the store or for scratch space; nil if there is none
 
 	began    time.Time
-	elapsed  time.Duration // time of the window that earlier attempts used
+	elapsed  time.Duration // part of the window that earlier attempts used up
 	revision atomic.Int64  // revision of the politeness settings in force
 
 	cutting sync.Mutex          // held while a checkpoint is made, because only one checkpoint may be made at a time
@@ -105,7 +105,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return a.interrupted(ctx, true)
 	}
-	// This machine has a fault or is told to stop. The next attempt gets all complete records.
+	// The attempt is told to stop, or this machine has a fault. The next attempt gets all complete
+	// records.
 	asked := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
 	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
@@ -113,8 +114,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	return err
 }
 
-// graceful returns a context that ends some time after ctx: the grace of an interrupted task
-// (Pauses.Grace).
+// graceful returns a context that ends later than ctx. The difference is the grace of an
+// interrupted task (Pauses.Grace).
 func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -260,13 +261,14 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// telling is the number of failures in a row after which the function patiently logs the wait.
+	// telling is a number of failures. The function patiently logs the wait after this many
+	// failures in a row.
 	telling = 2
 )
 
-// patiently calls the function op again while the store does not answer or is full. The variable
-// paused describes the wait. During the wait, the function admit lets no request begin if the lease
-// has ended or too many bytes wait for upload.
+// The function patiently calls op until op succeeds or fails for good. It waits while the store
+// does not answer or is full. The variable paused describes this wait. During the wait, the
+// function admit lets no request begin if the lease has ended or too many bytes wait for upload.
 func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer paused.Store(nil)

@@ -12,10 +12,9 @@ import (
 // This file holds the background work of an attempt. Each part of the background work runs until
 // its context ends. An error ends the attempt.
 
-// A checkpoint is postponed, for at most stretch intervals, if it would list fewer URLs per minute
-// of the interval than the constant worthwhile. A checkpoint writes about ten objects, and in a
-// slow crawl these objects would cost more than the data. Intervals shorter than patientFrom are
-// never stretched.
+// A checkpoint is postponed if it would list fewer URLs per minute than worthwhile. It is postponed
+// for at most stretch intervals. A checkpoint writes about ten objects, and in a slow crawl these
+// objects would cost more than the data. Intervals shorter than patientFrom are never stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10
@@ -27,7 +26,7 @@ func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
 }
 
-// checkpoints makes checkpoints when they are due.
+// The method checkpoints makes a checkpoint whenever one is due.
 func (a *attempt) checkpoints(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
@@ -93,8 +92,8 @@ func (a *attempt) reloads(ctx context.Context) error {
 // mayWrite implements gate.
 func (a *attempt) mayWrite(now time.Time) bool { return a.lease.MayWrite(now) }
 
-// admit implements gate. It returns once the lease is not about to end, not too many bytes wait for
-// upload, and scratch space has room.
+// admit implements gate. It returns when three conditions hold: the lease lasts long enough for a
+// request, few bytes wait for upload, and scratch space has room.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {

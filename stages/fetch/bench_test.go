@@ -140,7 +140,7 @@ func BenchmarkResume(b *testing.B) {
 	}
 }
 
-// attempt takes the partition over as a task's run does, and stops before the first request.
+// attempt takes over the partition like the real task, and stops before the first request.
 func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	l, before, err := lease.Acquire(ctx, x.env, leaseOptions(x.in, &x.cfg))
 	if err != nil {

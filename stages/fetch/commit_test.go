@@ -521,8 +521,8 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// late is a bucket that hides a checkpoint from the first read, as if the process had been paused
-// after a read before the checkpoint existed.
+// late is a bucket that hides a checkpoint from the first read. A process has the same view if it
+// reads before the checkpoint exists and is then paused.
 type late struct {
 	store.Bucket
 	key    string

@@ -45,7 +45,7 @@ type Retries struct {
 	ServerError int // retries after a 5xx status except 503; default 2
 	RateLimited int // retries after 429 or 503; default 3
 	DNS         int // retries after a failed name lookup; default 1
-	Robots      int // further requests for a robots.txt after its other retries failed; default 2
+	Robots      int // later requests for a robots.txt whose other retries all failed; default 2
 }
 
 // Pauses are the times before retries. A random part is added to each pause.

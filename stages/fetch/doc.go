@@ -43,6 +43,6 @@
 // paces hosts. Packages robotscache and robots decide which requests are allowed. Package request
 // sends requests (with wire and guard), and package response interprets how they ended. Package
 // segments records the outcomes. Package status describes the task to people. Package fetch leads
-// each URL through these packages. Package reparse processes stored responses (with records)
-// instead of requests.
+// each URL through these packages. Package reparse sends no requests: it processes the responses
+// that earlier crawls stored (with records).
 package fetch

@@ -217,7 +217,8 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve uses a grant for one request, whose context is flight, or for items that need no request.
+// serve uses a grant. Items that need no request are finished until one item sends a request. The
+// context of the request is flight.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)
@@ -354,8 +355,8 @@ func (f *fetcher) reload(p polite.Config) {
 	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// If all retries for a robots.txt fail, later requests follow: the first after 2 minutes by
-// default, and each further request after a wait three times as long.
+// If all retries for a robots.txt fail, the fetcher requests this robots.txt again later. The first
+// later request comes after 2 minutes by default. Each further wait is three times as long.
 const (
 	laterPauses = 12 // pause before the first later request, as a multiple of Pauses.ServerError
 	laterGrowth = 3

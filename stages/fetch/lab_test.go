@@ -213,8 +213,8 @@ func rowsOf[T any](l *lab, r *manifest.Result, dataset string) []T {
 	return out
 }
 
-// checkPace checks in the rows and in the server's log that each request kept the delay that its
-// row states, measured from the previous request to the same host.
+// checkPace checks the delay between two requests to a host, in the rows and in the server's log.
+// The delay must be at least the delay that the row of the second request states.
 func (l *lab) checkPace(r *manifest.Result) {
 	l.t.Helper()
 	last := map[string]schema.Request{}

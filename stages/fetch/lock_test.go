@@ -18,8 +18,8 @@ import (
 // In these tests somebody removes the folder with the store's locks while a partition is
 // fetched.
 
-// emptying is a store that loses its locks just before each call of Lock for which the function at
-// returns true.
+// emptying is a store that may lose its locks before a call of Lock: it loses them if the function
+// at returns true.
 type emptying struct {
 	*dirstore.Store
 	root string
@@ -48,7 +48,7 @@ func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns returns how often the sender of a request differs from the sender of the previous request.
+// turns counts the requests whose sender differs from the sender of the previous request.
 func (a *asked) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,8 +61,8 @@ func (a *asked) turns() (n int) {
 }
 
 // TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. A run that finds the
-// partition taken tries again. The locks are removed when the second run takes its lock, or at
-// another time.
+// partition taken tries again. In one case the locks are removed when the second run takes its
+// lock, in the other case at some other time.
 func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	const planned = 60
 	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {
@@ -116,8 +116,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 				if n := who.turns(); n > 1 || atLook && n == 0 {
 					t.Errorf("the requests passed from one run to the other %d times, epoch %d", n, checkpoint.Epoch)
 				}
-				// At most the work since the first run's last checkpoint is repeated, as after a
-				// crash.
+				// The second run may repeat the first run's work since its last checkpoint, as
+				// after a crash.
 				if n := len(l.web.hits()); n > planned+2+20 {
 					t.Errorf("%d requests for %d URLs, epoch %d", n, planned, checkpoint.Epoch)
 				}

@@ -122,9 +122,9 @@ func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 }
 
 // TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. A state must be
-// refused if two or more segments are missing in it, or if the only missing segment was finished
-// after a later swap. Other states look like the states of an attempt that died between an upload
-// and its swap, so they are accepted.
+// refused if it lacks two or more segments. A state that lacks one segment must be refused if that
+// segment was finished after a later swap. All other states are accepted, because an attempt that
+// dies between an upload and its swap leaves the same state.
 func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	for name, killed := range map[string]bool{"killed": true, "released": false} {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket whose n-th write and all later writes fail. If the field takes is set, the n-th
-// write takes effect although the write fails.
+// mute is a bucket whose n-th write and all later writes fail. If takes is true, the n-th write
+// takes effect and still returns an error.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex
@@ -384,8 +384,8 @@ func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 	}
 }
 
-// TestEachFileNamesTheCheckpointThatItFollows reads the positions of checkpoints that the tables
-// and WARC files of two attempts name.
+// Tables and WARC files name the position of a checkpoint.
+// TestEachFileNamesTheCheckpointThatItFollows reads these positions from the files of two attempts.
 func TestEachFileNamesTheCheckpointThatItFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

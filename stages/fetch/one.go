@@ -25,7 +25,7 @@ const (
 	oneRetries   = 2                // largest number of retries of one class
 	onePatience  = 15 * time.Second // longest Retry-After after which the URL is tried again
 	oneTellEvery = time.Second
-	oneBrief     = 2 * time.Second // a shorter wait for a delay is not reported
+	oneBrief     = 2 * time.Second // shortest wait for a delay that is reported
 	oneSilent    = 4               // number of ticks after which a request without a response is reported
 )
 
@@ -38,11 +38,10 @@ func hasty(cfg Config) Config {
 	return cfg
 }
 
-// One fetches one URL as a map task would, with robots.txt, redirects and short retries, but
-// without a store. The captures name no file, and env.Bucket is not used. The function One requests
-// rawURL in its canonical form. robots.txt must allow rawURL and its canonical form. The function
-// One calls the function tell for each wait. The error says why rawURL is not a URL, or wraps
-// stages.ErrInterrupted.
+// One fetches rawURL as a map task would, with robots.txt, redirects and short retries, but without
+// a store. The captures name no file, and env.Bucket is not used. The request uses the canonical
+// form of rawURL. robots.txt must allow rawURL and its canonical form. The function tell is called
+// for each wait. The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }

@@ -35,7 +35,7 @@ type mixture struct {
 	domains map[string]int // number of each host's domain, in the order of the host names
 
 	mu    sync.Mutex
-	slept map[string][]bool // whether the response to the n-th request to a host took slowAnswer, by host
+	slept map[string][]bool // by host and number of the request: whether the response took slowAnswer
 	busy  map[string]int    // number of requests in flight to each host
 	most  map[string]int
 }
@@ -226,8 +226,8 @@ func (d *delayed) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// Hijack is called by faults on the wire. Faults on the wire may continue after their client has
-// left.
+// The faults of package simweb that break a connection call Hijack. Such a fault may go on after
+// its client has left.
 func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	d.hijacked()
 	return http.NewResponseController(d.ResponseWriter).Hijack()
@@ -276,8 +276,8 @@ func (m *mixture) number(host string) int {
 	return m.domains[m.web.Domain(i)]
 }
 
-// least returns the minimum gap between request e and the previous request to the host, and the
-// strictest rule, which sets this gap.
+// least returns the minimum gap between request e and the previous request to the host. The
+// returned rule is the strictest rule, which sets this gap.
 func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
 	take := func(r string, d time.Duration) {
 		if d > least {
@@ -298,7 +298,7 @@ func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Tim
 		take("Crawl-delay for ever", 1<<62)
 	}
 	if k%7 == 4 {
-		return rule, least // another request in flight may be older than e
+		return rule, least // this host may have two requests in flight, so the last response may be newer than the grant of e
 	}
 	switch last.Status {
 	case http.StatusTooManyRequests:

@@ -113,8 +113,9 @@ func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	return err
 }
 
-// untake removes the first checkpoint of a partition that was taken before, as the object key
-// shows. If another attempt has taken the partition since, untake only says so.
+// untake removes the checkpoint that this attempt created, because the object with the given key
+// shows that the partition was taken before. If another attempt has taken the partition since,
+// untake removes nothing and returns stages.ErrTaken.
 func (l *Lease) untake(ctx context.Context, key string) error {
 	_, version, err := l.bucket.Get(ctx, l.key, manifest.MaxBytes)
 	if errors.Is(err, store.ErrNotFound) || err == nil && version != l.stored {
@@ -126,8 +127,8 @@ func (l *Lease) untake(ctx context.Context, key string) error {
 	return errors.Join(fmt.Errorf("%q was removed before this attempt took the partition, as %q shows: %s: %w", l.key, key, remedy, stages.ErrPermanent), err)
 }
 
-// take swaps in a checkpoint with the next epoch. If the predecessor's process lost the store's
-// lock while the process lived, no URL caused the end of the predecessor.
+// take swaps in a checkpoint with the next epoch. If somebody removed the store's lock while the
+// predecessor's process lived, take does not count a death of the predecessor.
 func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	lock := l.held()
 	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()
@@ -193,8 +194,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. The parameter seen is when this attempt first saw the version that l
-// knows. The time seen is zero if l knows no version.
+// look loads the checkpoint. The parameter seen is a time: this attempt then first saw the version
+// that l knows. The time is zero if l knows no version.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
@@ -233,8 +234,8 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 // robots.txt is quarantined.
 const deadly = 3
 
-// countDeath adds a death to the list of suspects: an attempt died while it tried the given URL or
-// robots.txt (at).
+// countDeath adds a death to the list of suspects. An attempt died while it tried the URL or
+// robots.txt at.
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
 	suspects = slices.Clone(suspects)
 	for i := range suspects {

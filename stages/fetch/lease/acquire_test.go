@@ -38,8 +38,9 @@ func acquire(t *testing.T, b store.Bucket) (*Lease, error) {
 	return l, err
 }
 
-// TestACheckpointThatIsRemovedDuringATakeIsMissed lets another attempt take and mark the partition,
-// and somebody remove its checkpoint, after a newcomer found none.
+// TestACheckpointThatIsRemovedDuringATakeIsMissed creates `taken` after a newcomer found no
+// checkpoint, as if another attempt had taken the partition and somebody had removed the
+// checkpoint.
 func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
 	d, _ := directory(t)
 	b := &between{Bucket: d, swap: 1, do: func() {

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
-// These tests suspend the machine or set its wall clock. The monotonic clock notices neither.
+// These tests suspend the machine or set its wall clock. The monotonic clock shows neither change.
 
 // testLease is a lease with the right to fetch until a given time.
 func testLease(clock stages.Clock, until time.Time) *Lease {

@@ -111,8 +111,8 @@ func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) erro
 }
 
 // send swaps the unsettled checkpoint in. If the store does not answer, the checkpoint stays
-// unsettled. The lease is counted from the first time that this checkpoint was sent, because the
-// store may have made the first swap. The caller holds the mutex swapping.
+// unsettled. The lease is counted from the time when this checkpoint was first sent, because the
+// store may have accepted the first try. The caller holds the mutex swapping.
 func (l *Lease) send(ctx context.Context) error {
 	next := l.unsettled
 	version, err := manifest.Swap(ctx, l.bucket, l.key, next, l.stored)
@@ -148,10 +148,10 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine returns nil if the store's checkpoint (found) equals the checkpoint that this attempt sent
-// (sent). If found is older than the checkpoint that this attempt knows, somebody put it back. If
-// found is newer than the known checkpoint and its epoch is lower than the epoch of sent, the
-// previous holder has renewed its lease while this attempt tried to take the partition.
+// mine returns nil if found (the store's checkpoint) equals sent (the checkpoint that this attempt
+// sent). If found is older than the checkpoint that this attempt knows, somebody put back an old
+// checkpoint. If found is newer than the known checkpoint but has a lower epoch than sent, the
+// previous holder renewed its lease during the take.
 func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -171,8 +171,8 @@ func (l *Lease) lose() {
 	l.lost, l.until = true, time.Time{}
 }
 
-// maxDisagreement bounds the difference between the monotonic and the wall clock in the time since
-// the last acknowledged swap. A larger difference means that the machine was suspended or that its
+// maxDisagreement bounds how far the monotonic clock and the wall clock may differ since the last
+// acknowledged swap. A larger difference means that the machine was suspended or that its wall
 // clock was set.
 const maxDisagreement = 5 * time.Second
 
@@ -210,7 +210,8 @@ func (l *Lease) right(now time.Time) time.Duration {
 
 // left returns the time from now to until, by the monotonic or the wall clock, whichever advanced
 // further. The monotonic clock stops while the machine is suspended, and the wall clock may be set
-// back. If the wall clock is set forward, the lease only ends early until the next renewal.
+// back. If the wall clock is set forward, the lease ends early, and the next renewal restores the
+// lease.
 func left(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
@@ -252,7 +253,7 @@ func (l *Lease) held() store.Lock {
 	return l.lock
 }
 
-// hold sets the store's lock, which the attempt got before it takes the partition.
+// hold stores the store's lock in l. The attempt gets this lock before it takes the partition.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved renews the lease, but the store's answer
-// is lost, before or after the store makes the change. The task then makes its last swap. If the
-// last swap is acknowledged, the store must have its checkpoint.
+// In TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved the store's answer to a renewal is
+// lost. The store has or has not made the change. The task then makes its last swap. If the last
+// swap is acknowledged, the store must have its checkpoint.
 func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
 		t.Run(name, func(t *testing.T) {

@@ -35,8 +35,8 @@ func TestPlannedRowsSurviveScratch(t *testing.T) {
 	}
 }
 
-// knownRows returns rows of URLs on two hosts. Of these URLs, count have one known spelling each,
-// and one URL has five.
+// knownRows returns rows of URLs on two hosts. It returns one URL with five known spellings, and
+// count URLs with one known spelling each.
 func knownRows(count int) []schema.PlannedURL {
 	rows := []schema.PlannedURL{
 		{Host: "a.com", URL: "http://a.com/five", Spellings: []string{"1", "2", "3", "4", "5"}},

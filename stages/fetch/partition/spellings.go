@@ -21,10 +21,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// spellings holds the URLs of the partition's domains that are not planned but known in several
-// spellings, because a redirect may lead to one of these URLs. The records are in a scratch file,
+// spellings holds URLs that are not planned, but known in several spellings. A redirect may lead to
+// such a URL. Only URLs of the partition's domains are held. The records are in a scratch file,
 // sorted by host and URL. Memory holds the offset of every spellingsBlock-th record. A nil pointer
-// means no such URLs.
+// holds no URLs.
 type spellings struct {
 	file   *os.File
 	blocks []int64 // offset of each block of records; the last element is the length of the file
@@ -91,7 +91,7 @@ func compareSpellings(r *schema.PlannedURL, host, url string) int {
 	return cmp.Or(strings.Compare(r.Host, host), strings.Compare(r.URL, url))
 }
 
-// of looks up the known spellings of a URL that is not planned.
+// The method of looks up the known spellings of a URL that is not planned.
 func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 	if s == nil || len(s.blocks) < 2 {
 		return nil, nil
