@@ -23,12 +23,13 @@ var ErrTasksFailed = errors.New("some tasks failed")
 
 // Executor runs tasks of one stage in this process or as a Kubernetes Job.
 type Executor interface {
-	// Run tries every task, several times if further tries can help. Run calls done once for each
-	// task, from any goroutine, with nil or the error of the last attempt. A task that has a result
-	// succeeds at once. Run returns when all tasks have ended. The error that Run returns is about
-	// the executor, not about a task. When ctx ends, Run stops the tasks of this process as if the
-	// machine had failed. At the end of ctx, Run leaves tasks in other processes to the next
-	// driver, and returns stages.ErrInterrupted.
+	// Run tries every task, several times if further tries can help. Run calls the function done
+	// for each task exactly once, from any goroutine. The error is nil or the error of the last
+	// attempt. A task that already has a result succeeds without an attempt. Run returns when all
+	// tasks have ended. The error that Run returns is about the executor, not about a task. When
+	// ctx ends, Run stops the tasks of this process as if the machine had failed. Tasks in other
+	// processes continue, and the next driver waits for these tasks. Run then returns
+	// stages.ErrInterrupted.
 	Run(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error
 }
 
@@ -38,7 +39,7 @@ type Observer interface {
 	StageStarted(s StageStart)
 	TaskDone(t stages.Task, err error)
 	StageDone(stage stages.Stage, failed int)
-	// RoundDone reports a sealed round. The round may have been sealed before.
+	// RoundDone reports a sealed round. The seal may be older than this run.
 	RoundDone(s *manifest.Sealed)
 }
 

@@ -30,7 +30,7 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Flags    string                      // flags that errors add to advised commands, with a leading space: all flags for this store except --month
+	Flags    string                      // the flags for this store except --month, with a leading space; errors add these flags to the commands that they advise
 }
 
 // Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
@@ -197,9 +197,9 @@ func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stag
 	return err
 }
 
-// observeStart reports to the observer that a stage begins, with the progress so far, because fetch
-// tasks resume from their checkpoints. observeStart ignores an unreadable checkpoint, because the
-// task itself reports the checkpoint.
+// observeStart tells the observer that a stage begins. Fetch tasks resume from their checkpoints,
+// so observeStart also tells the progress so far. observeStart ignores an unreadable checkpoint,
+// because the task itself reports the checkpoint.
 func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
 	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}
 	if stage == stages.Fetch {

@@ -48,7 +48,7 @@ type Domain struct {
 	Stop            string    `yaml:"stop,omitempty"`
 }
 
-// Fetch limits a fetch task and its requests.
+// Fetch holds the limits of a fetch task and of its requests.
 type Fetch struct {
 	Slots                int        `yaml:"slots"`
 	Timeout              Timeout    `yaml:"timeout"`

@@ -21,13 +21,14 @@ type field struct {
 	flag, help string              // name and help of the flag that sets the key; empty if no flag sets the key
 	before     any                 // the value in crawls that were planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
-	// The function instead returns the text to write in place of a value that holds a literal
-	// secret. If the key is a map, the parameter name is the name of the map's entry.
+	// For a value that holds a literal secret, the function instead returns the text to write in
+	// place of the value. The parameter name is the name of an entry if the key is a map.
 	instead func(name, text string) string
 }
 
-// change says whether a --config given after the plan may change a key. A key is live if it affects
-// neither which URLs are crawled nor how results are made.
+// The type change says whether a running crawl may change a key. The user changes a key with
+// --config after the plan. A key is live if it affects neither which URLs are crawled nor how
+// results are made.
 type change bool
 
 const (
@@ -35,8 +36,8 @@ const (
 	live   change = true
 )
 
-// A report receives a problem with a key. If the key is a map, the parameter below names the wrong
-// entry.
+// A report function receives the problem of one key. If the key is a map, the parameter below is
+// the name of the wrong entry.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -161,7 +162,8 @@ func (c *Config) Flags() []Flag {
 	return flags
 }
 
-// Overlay sets the keys whose flags were given. A flag was given if its key is not zero in flags.
+// Overlay sets the keys whose flags were given. A key with a value other than zero in the parameter
+// flags was given.
 func (c *Config) Overlay(flags *Config) {
 	given := flags.fields()
 	for i, f := range c.fields() {
@@ -180,8 +182,8 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section. The parameter from names the source of the new
-// section.
+// SetPoliteness replaces the politeness section. The parameter from is the source of the new
+// section, such as a file name.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p
 	for _, f := range c.fields() {
@@ -191,7 +193,7 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// between makes a rule that allows the values least, most, and all values between these limits.
+// The function between makes a rule with a lowest and a highest allowed value.
 func between[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {
@@ -210,8 +212,8 @@ func oneOf(values ...string) *rule[string] {
 	}}
 }
 
-// each makes a rule that allows a list if every entry is valid. The parameter hint describes a
-// valid entry.
+// The function each makes a rule for a list. The rule allows the list if all entries are valid. The
+// parameter hint describes a valid entry.
 func each(what, hint string, valid func(string) bool) *rule[[]string] {
 	return &rule[[]string]{"each " + hint, func(list []string, report report) {
 		for _, v := range list {

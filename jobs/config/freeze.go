@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Adopt checks that the config later differs from the frozen config c only in keys that a running
-// crawl may change. The error names the first key whose difference is not allowed. A key that was
-// added after the crawl was planned may have its default in the config later.
+// Adopt compares a later config with the frozen config c. Only keys that a running crawl may change
+// may differ. The error names the first key whose difference is not allowed. A key that was added
+// after the plan may have its default in the later config.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -16,8 +16,8 @@ func (c *Config) Adopt(later *Config) error {
 	return nil
 }
 
-// AdoptReparsed checks whether a reparse that began with the config c may continue with the config
-// later. The rules are the same as in Adopt.
+// AdoptReparsed checks whether a reparse with the frozen config c may continue with a later config.
+// The rules are the same as in Adopt.
 func (c *Config) AdoptReparsed(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the reparse was begun with: give it that, or choose another name with --as, "+
@@ -26,9 +26,8 @@ func (c *Config) AdoptReparsed(later *Config) error {
 	return nil
 }
 
-// frozenIn returns the first frozen key that differs in the config later, or "" if there is none.
-// frozenIn ignores a key that did not exist when the crawl was planned, if the config later leaves
-// that key at its default.
+// frozenIn returns the first frozen key whose value differs in a later config, or "" if there is
+// none. A key that is newer than the plan does not count if the later config has the key's default.
 func (c *Config) frozenIn(later *Config) string {
 	defaults, laters := Default().fields(), later.fields()
 	for i, f := range c.fields() {
@@ -57,9 +56,8 @@ func (c *Config) RequireContact() error {
 }
 
 // Reparsed returns the config of a reparse of a crawl that has the config c. Reparsed takes the
-// sections parse, dedup and frontier from the config later, and the other sections from c. Reparsed
-// returns an error if other frozen keys differ, because these other keys decided how the crawl was
-// fetched.
+// sections parse, dedup and frontier from the later config, and the other sections from c. Reparsed
+// returns an error if other frozen keys differ, because the fetched URLs depend on these keys.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	secrets, err := c.LiteralSecrets()

@@ -32,7 +32,8 @@ type Kubernetes struct {
 	PolitenessConfigMap       string               `yaml:"politeness_config_map"`
 }
 
-// Resources holds the requests and limits of a pod. Zero values are estimated from the plan.
+// Resources holds the requests and limits of a pod. If a value is zero, crawlbatch estimates the
+// value from the plan.
 type Resources struct {
 	CPU     string `yaml:"cpu,omitempty"`
 	Memory  Bytes  `yaml:"memory,omitempty"`
@@ -51,7 +52,7 @@ type Toleration struct {
 // attempt.
 const MinGrace = 40 * second
 
-// PoisonDeaths is the number of attempts of a fetch task that die before the URL that kills them is
-// quarantined. First, three attempts die without progress. Then three attempts at only the fatal
-// URL die.
+// PoisonDeaths is the number of attempts of a fetch task that may die. After these attempts, the
+// task quarantines the URL that kills the attempts. The first three attempts die without progress.
+// The next three attempts die while they fetch the fatal URL alone.
 const PoisonDeaths = 6

@@ -22,7 +22,7 @@ import (
 // ErrInvalid marks every error of this package. The user has to correct the config.
 var ErrInvalid = errors.New("invalid config")
 
-// invalid is an ErrInvalid with a one-line message.
+// invalid is an error with a one-line message. This error wraps ErrInvalid.
 type invalid struct{ text string }
 
 func (e *invalid) Error() string        { return e.text }
@@ -33,9 +33,10 @@ func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(fo
 // maxFile bounds a config file, in bytes.
 const maxFile = 4 << 20
 
-// LoadOver reads a file over another config and checks the result. Keys that the file does not set
-// keep their value. The section politeness is an exception. If the file has the section politeness,
-// missing keys of politeness get their defaults. If path is empty, LoadOver returns a copy.
+// LoadOver starts with another config, applies the keys of a file, and checks the result. Keys that
+// the file does not set keep their value. The section politeness is an exception. If the file has
+// the section politeness, missing keys of politeness get their defaults. If path is empty, LoadOver
+// returns a copy.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil
@@ -47,15 +48,15 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 	return readOver(base, path, body, lookup)
 }
 
-// Read reads YAML over the defaults, expands ${VAR} in its values with lookup and checks the
-// result. Errors use the parameter name as the name of the file.
+// Read applies the keys of a YAML file to the defaults, expands ${VAR} in the values with the
+// function lookup, and checks the result. Errors use the parameter name as the name of the file.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
 
-// ReadFrozen reads the config that crawl.json holds, as Read reads a file. If a key was added after
-// the crawl was planned and its default would change the results, the key gets the value that the
-// crawl began with.
+// ReadFrozen reads the config that crawl.json holds, as Read reads a file. A key may be newer than
+// the crawl's plan, with a default that would change the results. Such a key gets the value with
+// which the crawl began.
 func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -213,9 +214,9 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	return n, err
 }
 
-// valueAt returns the text of the value at a path, or "" if the file has no such value. A reference
-// whose value cannot be found is an error. Without the reference, crawl.json would hold the secret
-// itself.
+// valueAt returns the text of the value at a path, or "" if the file has no such value. valueAt
+// returns an error if no YAML path can name the value of a reference. Without the error, crawl.json
+// would hold the secret itself.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {
@@ -266,7 +267,8 @@ func (c *Config) Clone() *Config {
 	return &d
 }
 
-// located turns a YAML error into one line with the file, the line, the key and the allowed values.
+// located turns a YAML error into an error of one line. The line names the file, the line number,
+// the key and the allowed values.
 func located(name string, file *ast.File, err error) error {
 	var l *lineError
 	if errors.As(err, &l) {
@@ -366,8 +368,8 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 	return e
 }
 
-// copies returns the part of a node that YAML copies to other places, or nil if YAML copies no
-// part.
+// copies returns the part of a node that YAML inserts in other places too, such as the value of an
+// anchor. copies returns nil for other nodes.
 func copies(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
@@ -400,7 +402,8 @@ func lineAt(file *ast.File, key string) int {
 	return 0
 }
 
-// suggest returns the end of the message about an unknown key, which names the most similar key.
+// suggest returns text to append to the message about an unknown key. The text names the most
+// similar key.
 func suggest(message string) string {
 	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
 	best, bestName, bestDistance := "", "", min(4, len(name)/2+1)

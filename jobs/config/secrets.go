@@ -89,8 +89,8 @@ func passwordInstead(_, text string) string {
 	return text[:from] + "${PROXY_PASSWORD}" + text[to:]
 }
 
-// secretName matches the names of environment variables that hold secrets. publicName matches names
-// of variables that only tell the place of a secret, such as a file.
+// secretName matches the names of environment variables that hold secrets. publicName matches the
+// names of variables that hold the place of a secret, such as a file, but not the secret.
 var (
 	secretName = regexp.MustCompile(`(?i)(secret|passw|token|credential|authorization|api_?key|private_?key)`)
 	publicName = regexp.MustCompile(`(?i)_(file|path|dir|uri|url|arn|name|endpoint)$`)
@@ -134,7 +134,7 @@ func userSecret(text string) (from, to int, ok bool) {
 
 const masked = "***"
 
-// hideAll replaces the whole text, unless it is a reference to the environment.
+// hideAll replaces the whole text, unless the text is a reference to the environment.
 func hideAll(text string) string {
 	if text == "" || reference.FindString(text) == text {
 		return text

@@ -76,7 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// without removes from a config the lines with keys that the config older lacks.
+// The function without removes the lines of keys that an older config does not have.
 func without(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string
@@ -108,8 +108,8 @@ func mustYAML(t *testing.T, c *Config) string {
 	return text
 }
 
-// Running crawls rely on the frozen keys of their plan. A newer key may be frozen or live,
-// except in a section that is live as a whole.
+// Running crawls rely on the frozen keys of their plan. A newer key may be frozen or live. In a
+// section whose keys are all live, a newer key must be live too.
 func TestWhatIsFrozenIsAsBefore(t *testing.T) {
 	const name = "frozen-2026-11.txt"
 	was := map[string]bool{} // whether a key is frozen, by path

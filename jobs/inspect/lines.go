@@ -12,9 +12,9 @@ import (
 // MaxInput limits the size of an inspected file or line of JSON, in bytes.
 const MaxInput = 64 << 20
 
-// Lines reads JSON questions from the reader in, one on each line. Lines writes the JSON answers to
-// the writer out in the same order, one on each line. A line that is not the JSON object that Q
-// describes gets the answer {"ok":false,"error":…}, and Lines continues with the next line.
+// Lines reads one JSON question from each line of the reader in. Lines writes one JSON answer on
+// each line of the writer out, in the same order. If a line is not a JSON object of the type Q, the
+// answer is {"ok":false,"error":…}. Lines then continues with the next line.
 func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) error {
 	r := bufio.NewReaderSize(in, 1<<20)
 	w := bufio.NewWriterSize(out, 1<<20)

@@ -19,8 +19,7 @@ type URLQuestion struct {
 	Base string `json:"base"`
 }
 
-// URLAnswer says what a crawl does with a URL. The fields of parts that the URL does not have are
-// empty.
+// URLAnswer says what a crawl does with a URL. If the URL lacks a part, the part's field is empty.
 type URLAnswer struct {
 	OK        bool   `json:"ok"` // the WHATWG URL parser accepts the URL
 	WHATWG    string `json:"whatwg"`
@@ -43,8 +42,8 @@ type URL struct {
 	crawl     *lookup.Crawl // the crawl to look URLs up in; nil if no store is read
 }
 
-// NewURL returns a URL that follows the rules of cfg. If crawl is not nil, answers contain what the
-// crawl's store knows.
+// NewURL returns a URL that answers by the rules of the config cfg. If crawl is not nil, answers
+// contain what the crawl's store knows.
 func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
 	c, err := urlkey.New(cfg.Plan.StripParams)
 	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err

@@ -31,7 +31,8 @@ func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, 
 	return indexed(&Ledger{Crawl: m.Crawl, doc: doc}), err
 }
 
-// there makes a list with one entry for each existing object that the ledger of a crawl would name.
+// The function there returns the entries of a crawl's ledger, one for each document that exists in
+// the store.
 func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
 	m, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -71,9 +72,10 @@ func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry,
 	return all, nil
 }
 
-// roundsIn lists the rounds of a crawl that have an object, a part of fetches or a WARC file. Lost
-// rounds do not hide the rounds after them. roundsIn extends each prefix that some key has by one
-// digit at a time, because a listing of all keys would read millions of names.
+// roundsIn lists the rounds of a crawl that have an object. An object may be a document, a part of
+// the dataset fetches, or a WARC file. Lost rounds do not hide the rounds after them. A listing of
+// all keys would read millions of names. roundsIn therefore finds the numbers digit by digit, and
+// lists only one key for each prefix.
 func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) {
 	seen := map[int]bool{}
 	var extend func(folder, digits string) error
@@ -122,7 +124,7 @@ func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) 
 	return digest, err == nil, err
 }
 
-// ofRound returns an entry for each existing object of a round that a ledger would name.
+// ofRound returns the ledger entries for a round, one for each document of the round that exists.
 func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
 	var all []manifest.Entry
 	id, format, err := followed(ctx, b, crawl, round)
@@ -174,9 +176,10 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 	return all, err
 }
 
-// followed returns the plan that a round follows and, if the round has started, the format in which
-// the round began. For a round of an older format, start.json names the plan and the format.
-// Without start.json, followed takes the plan from which other objects were made, or the only plan.
+// followed returns the plan of a round. If the round has started, followed also returns the format
+// in which the round began. For a round of an older format, start.json names the plan and the
+// format. If start.json does not exist, followed returns the plan that other objects of the round
+// name, or the only plan.
 func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
@@ -208,10 +211,10 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan from which a round's seal, inputs or checkpoints were made, or "" if none
-// exist. A round may have several plans, because a killed start does not remove the replaced plans.
-// start.json alone proves nothing, because an older driver may create start.json during an
-// adoption.
+// madeOf returns the plan that a round's seal, inputs or taken partitions name, or "" if the round
+// has none of these objects. A round may have several plans, because a process may die before it
+// deletes the replaced plans. start.json alone proves nothing, because an older driver may create
+// start.json during an adoption.
 func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {
@@ -251,14 +254,15 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 	return ids, nil
 }
 
-// Adopt gives crawls of an older format their ledgers and the store its head. The function alive
-// waits until no process of an older version fetches. Adopt continues an interrupted adoption, and
-// may run in several processes at once. Adopt does nothing for crawls that have a ledger.
+// Adopt creates the ledger of each crawl of an older format, and the store's head. Adopt calls the
+// function alive, which waits until no process of an older version fetches. Adopt continues an
+// interrupted adoption, and may run in several processes at once. Adopt does nothing for crawls
+// that have a ledger.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
-// Adopt writes the ledger after these documents, and the crawl's name in the head last. An adoption
-// was therefore interrupted if crawl.json has the new format and adopted_from, but the head does
-// not name the crawl.
+// Adopt writes the ledger after these documents, and the crawl's name in the head last. An
+// interrupted adoption leaves a crawl.json of the new format with adopted_from, and a head that
+// does not name the crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	var old []string
 	for _, crawl := range crawls {
@@ -297,7 +301,7 @@ func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, aliv
 	return old, nil
 }
 
-// Unadopted reports whether Adopt has something to do for the crawl of the ledger.
+// Unadopted reports whether Adopt still has to adopt the ledger's crawl, or to finish its adoption.
 func (l *Ledger) Unadopted(m *manifest.Crawl, head *manifest.Crawls) bool {
 	return m.Format < Since || m.AdoptedFrom > 0 && l.fresh() && !(head != nil && head.Names(l.Crawl))
 }
@@ -388,7 +392,7 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 	if written {
 		made = append(made, layout.Ledger(crawl))
 	} else if !l.Stored && head == nil {
-		return nil, nil // the crawl is still to be adopted or created
+		return nil, nil // no command has adopted or fully created the crawl yet
 	}
 	active, err := w.rebuildActive(ctx, b, crawl, crawls, keep)
 	if err != nil {
@@ -430,9 +434,9 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// anew recreates a document for which judge returns a Lost. Before that, keep copies the document.
-// The function remake swaps the new document over the judged version only, so that no change by
-// another process is undone. After such a change, anew calls judge again.
+// anew recreates a document for which judge returns a Lost error. Before that, keep copies the
+// document. The function remake swaps the new document over the judged version only, so that no
+// change by another process is undone. After such a change, anew calls judge again.
 func (keep Keeper) anew(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
 	for {
 		judged, err := versionOf(ctx, b, key)

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// LoadHead reads the head, or returns nil if the store has none. The error is a Lost if the head is
-// damaged. The remedy names the crawl in the parameter crawl.
+// LoadHead reads the head, or returns nil if the store has none. If the head is damaged, the error
+// is a Lost error. The error advises a command, and crawl is the --month of this command.
 func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawls, store.Version, error) {
 	var head manifest.Crawls
 	version, _, err := manifest.Load(ctx, b, layout.Crawls(), &head)
@@ -27,8 +27,8 @@ func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 	return &head, version, nil
 }
 
-// LoadActive reads active.json. The error wraps store.ErrNotFound, or is a Lost if the document is
-// damaged. The remedy names the crawl in the parameter crawl.
+// LoadActive reads active.json. The error wraps store.ErrNotFound, or is a Lost error if the
+// document is damaged. The error advises a command, and crawl is the --month of this command.
 func LoadActive(ctx context.Context, b store.Bucket, crawl string) (*manifest.Active, store.Version, error) {
 	var a manifest.Active
 	version, _, err := manifest.Load(ctx, b, layout.Active(), &a)
@@ -38,8 +38,8 @@ func LoadActive(ctx context.Context, b store.Bucket, crawl string) (*manifest.Ac
 	return &a, version, err
 }
 
-// CheckActive returns a Lost if active.json is damaged, or if the head exists and active.json is gone,
-// because active.json is created before the head.
+// CheckActive returns a Lost error if active.json is damaged. A missing active.json is also an
+// error if the head exists, because active.json is created before the head.
 func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) error {
 	_, _, err := LoadActive(ctx, b, crawl)
 	if errors.Is(err, store.ErrNotFound) {
@@ -50,14 +50,15 @@ func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls, cra
 	return err
 }
 
-// DamagedActive returns a Lost for active.json. If the error damage is nil, active.json is gone.
-// Otherwise, the error says why active.json cannot be trusted.
+// DamagedActive returns a Lost error for active.json. If damage is nil, active.json is gone.
+// Otherwise, damage says why active.json cannot be trusted.
 func DamagedActive(crawl string, damage error) error {
 	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
 
-// OfActive returns the ledger of the crawl that active.json names. The error is a Lost of active.json
-// if the crawl or the round does not exist. The parameter crawl is the crawl that the remedy names.
+// OfActive returns the ledger of the crawl that active.json names. The error is a Lost error of
+// active.json if the crawl or the round does not exist. The parameter crawl is the crawl that the
+// remedy names.
 func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (*Ledger, error) {
 	l, err := Load(ctx, b, a.Crawl)
 	if errors.Is(err, ErrNoCrawl) || err == nil && a.Round >= max(1, l.Rounds()) {
@@ -66,9 +67,9 @@ func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl str
 	return l, err
 }
 
-// CheckHead returns a Lost if the head is gone, or if an older head was put back. An older head
-// does not name the crawl, although the crawl's ledger has entries that were written after the head
-// named the crawl.
+// CheckHead returns a Lost error if the head is gone, or if somebody put back an older head. A
+// crawl's ledger gets further entries only after the head names the crawl. A head without the
+// crawl's name is therefore older than such a ledger.
 func CheckHead(l *Ledger, head *manifest.Crawls) error {
 	if !l.Stored || l.fresh() || head != nil && head.Names(l.Crawl) {
 		return nil
@@ -89,9 +90,9 @@ func CheckNames(ctx context.Context, b store.Bucket, crawl string) error {
 	return CheckCrawls(ctx, b, head, crawl)
 }
 
-// CheckCrawls makes the check of CheckHead for every crawl of the store. CheckCrawls lists the
-// store's crawls, which takes long, so tasks do not call CheckCrawls. The remedy names the crawl in
-// the parameter crawl.
+// CheckCrawls checks the head against every crawl of the store, as CheckHead does for one crawl.
+// CheckCrawls lists the store's crawls, which takes long, so tasks do not call CheckCrawls. The
+// error advises a command, and crawl is the --month of this command.
 func CheckCrawls(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) error {
 	crawls, err := Crawls(ctx, b)
 	if err != nil {
@@ -118,9 +119,9 @@ func CheckCrawls(ctx context.Context, b store.Bucket, head *manifest.Crawls, cra
 	return nil
 }
 
-// Found creates the documents that a crawl needs before its first round. The order is the crawl's
-// ledger, active.json, the crawl's name in the head. crawl.json must exist. Found continues an
-// interrupted creation.
+// Found creates the documents that a crawl needs before its first round. Found first creates the
+// crawl's ledger, then active.json, and then writes the crawl's name into the head. crawl.json must
+// exist. Found continues an interrupted creation.
 func (w Writer) Found(ctx context.Context, b store.Bucket, crawl string) error {
 	l, err := w.foundLedger(ctx, b, crawl)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package ledger keeps each crawl's ledger and the store's head, which record all beginnings,
 // decisions and seals, so that a loss is noticed.
 //
-// The package takes a bucket and the name of a crawl. The package returns the ledger's entries, and
-// a Lost error for each object that an entry names and that is gone or has other contents. Swaps of
-// one object append entries, and digests chain the entries. A ledger grows with rounds, never with
-// partitions.
+// The package takes a bucket and the name of a crawl. The package returns the ledger's entries. For
+// each named object that is gone or has other contents, the package returns a Lost error. A ledger
+// is one object. A process appends entries by a swap of this object, and each entry holds a digest
+// of the entries before. A ledger grows with rounds, never with partitions.
 //
 //	l, err := ledger.Load(ctx, b, crawl)          // for a crawl of an older format: the objects that exist now
 //	for e := range slices.Values(l.Entries()) …   // in order
@@ -12,9 +12,9 @@
 //	for lost, err := range ledger.HeadLosses(ctx, b, crawl) … // the head, active.json, crawls
 //
 // A process writes an object first, and then appends the entry that names the object. A process
-// that finds an object without its entry appends the entry. One swap decides between several
-// writers. The loser reads the ledger again and decides again. The package imports stages and
-// formats.
+// that finds an object without its entry appends the entry. If several processes append at the same
+// time, one swap succeeds. The other processes read the ledger again and decide again. The package
+// imports stages and formats.
 package ledger
 
 import (
@@ -50,12 +50,13 @@ type Ledger struct {
 
 	doc     manifest.Ledger
 	version store.Version
-	index   map[place]int // index of the newest entry about each thing
+	index   map[place]int // index of the newest entry for each place
 	rounds  int
 	begun   bool // some entry was appended after the crawl's creation or adoption
 }
 
-// place names the thing that an entry is about. Empty fields stand for any value.
+// The type place says what an entry is about: its kind, and a round, stage or partition. Empty
+// fields stand for any value.
 type place struct {
 	what        string
 	round       int // -1: the crawl as a whole
@@ -168,7 +169,7 @@ func noCrawl(ctx context.Context, b store.Bucket, crawl string) error {
 }
 
 // ReadCrawl reads crawl.json of the ledger's crawl. If crawl.json is not the document that the
-// ledger names, the error is ErrReplacing or a Lost.
+// ledger names, the error is ErrReplacing or a Lost error.
 func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl, error) {
 	for again := false; ; again = true {
 		m, digest, err := LoadCrawl(ctx, b, l.Crawl)
@@ -188,7 +189,8 @@ func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl
 
 // checkCrawl returns an error if crawl.json is not the document that the ledger names. The
 // parameter digest is the digest of crawl.json. If `plan --replace` has named a new document but
-// has not stored this document yet, the error is ErrReplacing. Otherwise, the error is a Lost.
+// has not stored this document yet, the error is ErrReplacing. Otherwise, the error is a Lost
+// error.
 func (l *Ledger) checkCrawl(digest string) error {
 	named := l.Of(manifest.EntryCrawl)
 	if !l.Stored || named == nil || named.SHA256 == "" || named.SHA256 == digest {
@@ -225,7 +227,7 @@ func anyKey(ctx context.Context, b store.Bucket, prefix string) (bool, error) {
 // Entries returns the entries, oldest first.
 func (l *Ledger) Entries() []manifest.Entry { return slices.Clone(l.doc.Entries) }
 
-// at returns the newest entry about a thing, or nil.
+// The method at returns the newest entry for a place, or nil.
 func (l *Ledger) at(p place) *manifest.Entry {
 	i, ok := l.index[p]
 	if !ok {
@@ -240,8 +242,8 @@ func (l *Ledger) Newest(what string, round int) *manifest.Entry {
 	return l.at(place{what: what, round: round})
 }
 
-// Of returns the newest entry of one kind, among the entries that concern the whole crawl and no
-// single round. Of returns nil if the ledger has no such entry.
+// Of returns the newest entry of one kind. The entry must concern the whole crawl, not a single
+// round. Of returns nil if the ledger has no such entry.
 func (l *Ledger) Of(what string) *manifest.Entry { return l.Newest(what, -1) }
 
 // Frozen returns the entry of a stage's inputs, or nil.
@@ -262,8 +264,7 @@ func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 // Started returns the entry with which a round began, or nil.
 func (l *Ledger) Started(round int) *manifest.Entry { return l.Newest(manifest.EntryStarted, round) }
 
-// Now returns the time that was frozen for planning a round. The result ok is false if no time was
-// frozen.
+// Now returns the frozen time for planning a round. The result ok is false if no time was frozen.
 func (l *Ledger) Now(round int) (now time.Time, ok bool) {
 	e := l.Newest(manifest.EntryPlanning, round)
 	if e == nil {
@@ -285,9 +286,9 @@ type Writer struct {
 	Clock   stages.Clock
 }
 
-// Append calls the function decide with the present ledger and appends the returned entries, if
-// any. If another writer was first, Append calls the function again with the new ledger. Append
-// returns the resulting ledger.
+// Append calls the function decide with the ledger and appends the entries that decide returns. If
+// another writer was first, Append reads the new ledger and calls decide again. Append returns the
+// resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	l, err := Load(ctx, b, crawl)
 	if err != nil {

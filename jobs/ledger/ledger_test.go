@@ -48,8 +48,8 @@ func put(t *testing.T, b store.Bucket, format int, key string, d manifest.Docume
 	}
 }
 
-// crawled stores a crawl with one sealed round, a round that is being fetched, and a revision of
-// its politeness.
+// The function crawled stores a crawl with one sealed round, a round that is being fetched, and a
+// revision of its politeness.
 func crawled(t *testing.T, b store.Bucket, format int, crawl string) {
 	t.Helper()
 	put(t, b, format, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Config: "user_agent: x\n"})
@@ -64,7 +64,7 @@ func crawled(t *testing.T, b store.Bucket, format int, crawl string) {
 	put(t, b, format, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p0"})
 }
 
-// said describes the entries of a ledger without times and digests.
+// The function said describes the entries of a ledger without times and digests.
 func said(l *ledger.Ledger) []string {
 	var all []string
 	for _, e := range l.Entries() {
@@ -254,7 +254,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 	fetched := layout.StageDir(month, 1, string(stages.Fetch))
 	for _, tc := range []struct {
 		key    string // the deleted object
-		named  string // the reported object; empty: the deleted object
+		named  string // the object that the error names; empty means the deleted object
 		remedy string
 	}{
 		{layout.CrawlManifest(month), "", "restore it from a copy"},
@@ -397,8 +397,8 @@ func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	}
 }
 
-// TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes deletes three rounds in a row. Of the newest
-// round, the test deletes everything except a WARC file.
+// TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes deletes three rounds in a row. The test
+// deletes all objects of the newest round except a WARC file.
 func TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes(t *testing.T) {
 	b := newStore(t)
 	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})

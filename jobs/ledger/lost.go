@@ -15,8 +15,8 @@ import (
 // ErrLost means that an object which the ledger or the head names is gone or has other contents.
 var ErrLost = errors.New("lost")
 
-// Lost is an object that is gone or has other contents than the ledger or the head says. Lost wraps
-// ErrLost and stages.ErrPermanent.
+// Lost is the error for an object that is gone, or whose contents are not the contents that the
+// ledger or the head names. Lost wraps ErrLost and stages.ErrPermanent.
 type Lost struct {
 	Object  string `json:"object"`            // key of the lost object, or a folder
 	Round   *int   `json:"round,omitempty"`   // round of the object; nil if the object belongs to the crawl or the store
@@ -38,7 +38,7 @@ func (l *Lost) Error() string {
 	return fmt.Sprintf("%q %s %s: %s", l.Object, how, l.Was, l.Remedy)
 }
 
-// Unwrap makes every Lost an ErrLost that is permanent.
+// Unwrap lets errors.Is find ErrLost and stages.ErrPermanent in every Lost error.
 func (l *Lost) Unwrap() []error {
 	if l.Damage != nil {
 		return []error{ErrLost, stages.ErrPermanent, l.Damage}
@@ -58,7 +58,8 @@ func lostLedger(crawl string) error {
 	return &Lost{Object: layout.Ledger(crawl), Was: "the ledger of crawl " + crawl, Remedy: remake(crawl)}
 }
 
-// Miss returns the Lost for a document that an entry names and that is gone or was changed.
+// Miss returns the Lost error for a document that an entry names. The document is gone, or was
+// changed.
 func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	lost := &Lost{Object: e.Object, Round: e.Round, Changed: changed, Remedy: remake(l.Crawl)}
 	switch e.What {
@@ -95,8 +96,9 @@ func (l *Ledger) planAnew() string {
 	return fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace --source FILE` also goes on", l.Crawl)
 }
 
-// NoPlan returns a Lost if the ledger proves that a round without a plan has begun. The proof is an
-// entry about a later round, or an entry about the round's fetching.
+// NoPlan checks a round that has no plan. NoPlan returns a Lost error if the ledger proves that the
+// round had begun. The proof is an entry about a later round, or an entry about the round's
+// fetching.
 func (l *Ledger) NoPlan(round int) error {
 	if e := l.Newest(manifest.EntryFetching, round); e != nil {
 		return l.Miss(e, false)
@@ -110,8 +112,8 @@ func (l *Ledger) NoPlan(round int) error {
 	}
 }
 
-// Check reads the document that an entry names into d. The error is a Lost if the document is gone
-// or was changed.
+// Check reads the document that an entry names into d. The error is a Lost error if the document is
+// gone or was changed.
 func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	_, digest, err := manifest.LoadContents(ctx, b, e.Object, d)
 	if errors.Is(err, store.ErrNotFound) {
@@ -130,8 +132,8 @@ func Read(err error) bool {
 	return err == nil || errors.As(err, &lost) && lost.Changed
 }
 
-// named returns the entries whose objects must exist. For each decision, only the newest entry
-// counts.
+// The method named returns the entries whose objects must exist. If several entries are about the
+// same thing, only the newest entry counts.
 func (l *Ledger) named() []*manifest.Entry {
 	var all []*manifest.Entry
 	add := func(e *manifest.Entry) {
@@ -203,8 +205,8 @@ func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry) er
 	return nil
 }
 
-// CheckFetched returns a Lost if a round had checkpoints, but now has neither a checkpoint nor a
-// result of a fetch task.
+// CheckFetched returns a Lost error if a round once had checkpoints, but all checkpoints and
+// results of its fetch tasks are gone.
 func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) error {
 	choice, _ := l.Plan(round)
 	if choice == nil || l.Newest(manifest.EntryFetching, round) == nil {
@@ -217,7 +219,7 @@ func (l *Ledger) CheckFetched(ctx context.Context, b store.Bucket, round int) er
 	return l.CheckFetchedOf(ctx, b, &p)
 }
 
-// CheckFetchedOf makes the check of CheckFetched for the round of a plan.
+// CheckFetchedOf does the same as CheckFetched for the round of a plan.
 func (l *Ledger) CheckFetchedOf(ctx context.Context, b store.Bucket, p *manifest.Plan) error {
 	fetching := l.Newest(manifest.EntryFetching, p.Round)
 	if fetching == nil {
@@ -233,8 +235,9 @@ func (l *Ledger) CheckFetchedOf(ctx context.Context, b store.Bucket, p *manifest
 	return l.Miss(fetching, false)
 }
 
-// CheckUnbegun returns a Lost if a round has objects of its fetch stage but no entry `started`,
-// because such objects prove that an older ledger was put back.
+// CheckUnbegun checks a round without the entry `started`. CheckUnbegun returns a Lost error if the
+// round has objects of its fetch stage, because such objects prove that somebody put back an older
+// ledger.
 func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) error {
 	if !l.Stored || l.Started(round) != nil {
 		return nil
@@ -250,7 +253,8 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 }
 
 // HeadLosses yields the losses that the head shows: the head itself, active.json, and each named
-// crawl whose crawl.json or ledger.json is gone. Remedies name the crawl in the parameter crawl.
+// crawl whose crawl.json or ledger.json is gone. The errors advise commands, and crawl is the
+// --month of these commands.
 func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		tell := func(err error) (more bool) {
@@ -270,7 +274,7 @@ func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lo
 		for _, c := range head.Crawls {
 			l, err := Load(ctx, b, c.Crawl)
 			if err == nil && c.Crawl == crawl {
-				_, _, err = LoadCrawl(ctx, b, c.Crawl) // other checks compare the crawl's own document with its ledger
+				_, _, err = LoadCrawl(ctx, b, c.Crawl) // for the parameter crawl, other checks compare crawl.json with the ledger
 			} else if err == nil {
 				_, err = l.ReadCrawl(ctx, b)
 			}

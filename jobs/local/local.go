@@ -85,7 +85,8 @@ const (
 	longestPause = 20 * time.Second
 )
 
-// trouble reports whether the store or the disk ended an attempt, rather than the task itself.
+// trouble reports whether the store or the disk caused the error of an attempt. Then the task
+// itself is not at fault.
 func trouble(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -97,7 +98,7 @@ func (e *Executor) patience() time.Duration {
 	return 30 * time.Minute
 }
 
-// attempts makes up to Attempts attempts at a task.
+// The method attempts tries a task up to e.Attempts times.
 func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
 	var away time.Time // the start of the current trouble; zero if there is no trouble
@@ -133,7 +134,7 @@ func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
 		}
 		if errors.Is(err, stages.ErrTaken) {
 			// Another process has taken over the task, which is not a failure. The next attempt
-			// stands by.
+			// waits until the other process ends.
 			attempt--
 			e.Log.Info("task taken over by another process, standing by", "task", t.String())
 			if e.Clock.Sleep(ctx, e.Pause) != nil {

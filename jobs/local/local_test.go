@@ -96,7 +96,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 				stop()
 				return fmt.Errorf("store: %w", context.Canceled)
 			}
-			time.Sleep(time.Minute) // lasts until the interruption, so that no other task ends first
+			time.Sleep(time.Minute) // this task runs until the interruption, so that task 3 ends first
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {
@@ -123,7 +123,7 @@ func TestTasksWaitForAStoreThatIsAwayAndGoOnWhenItIsBack(t *testing.T) {
 			case away < 10*time.Minute: // the error of an outage may also wrap ErrInterrupted
 				return fmt.Errorf("read: %w: %w", store.ErrUnavailable, stages.ErrInterrupted)
 			}
-			if attempt%2 == 0 { // failures while the store answers still count
+			if attempt%2 == 0 { // while the store answers, failures count as attempts
 				return errFlaky
 			}
 			return nil

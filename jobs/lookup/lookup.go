@@ -79,8 +79,8 @@ func nextDue(r *schema.URLRecord) string {
 	return "never"
 }
 
-// Crawl finds URLs of one crawl. A Crawl reads the documents only once, in Open. Only one goroutine
-// may use a Crawl.
+// Crawl looks up URLs in one crawl. A Crawl reads the documents only once, in Open. Only one
+// goroutine may use a Crawl.
 type Crawl struct {
 	bucket  store.Bucket
 	rounds  []*manifest.Sealed // sealed rounds, oldest first
@@ -220,8 +220,8 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// first returns the first row for which the function meant returns true, or nil if there is no such
-// row.
+// The function first returns the first row that the function meant accepts, or nil if there is no
+// such row.
 func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

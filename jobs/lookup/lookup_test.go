@@ -24,7 +24,7 @@ import (
 
 const crawl = "2026-11"
 
-// opened is a bucket that records which keys are opened.
+// The type opened is a bucket that records the keys of the objects that a test opens.
 type opened struct {
 	store.Bucket
 	keys []string
@@ -134,7 +134,7 @@ func find(t *testing.T, b store.Bucket, url string) (Found, error) {
 	return c.Find(t.Context(), key(t, url))
 }
 
-// said is a short form of Found.
+// The type said is a short form of Found.
 type said struct {
 	State, Skip string // outcome and reason, each with the name of its round
 	Partition   int    // number of the partition; -1 if the URL is not planned

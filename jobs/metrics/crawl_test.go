@@ -38,7 +38,7 @@ import (
 
 const crawl = "2026-11"
 
-// lab is a planned crawl of a synthetic web in one process that serves its metrics.
+// lab is a crawl of a synthetic web. One process plans and runs the crawl and serves its metrics.
 type lab struct {
 	t       *testing.T
 	metrics *metrics.Metrics
@@ -58,8 +58,8 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl. If the function under is not nil, the lab times the store that under
-// returns.
+// newLab plans the crawl. If the function under is not nil, newLab passes the store to this
+// function and times the store that the function returns.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
@@ -164,7 +164,7 @@ func (l *lab) scrape() map[string]float64 {
 	return samples
 }
 
-// only is a filter: it returns the samples whose names have one of the prefixes.
+// The function only returns the samples whose names have one of the prefixes.
 func only(samples map[string]float64, prefixes ...string) map[string]float64 {
 	out := map[string]float64{}
 	for name, v := range samples {
@@ -195,7 +195,7 @@ func (l *lab) committed() map[string]float64 {
 	return want
 }
 
-// requested returns the sums over the recorded requests.
+// The method requested counts the rows of the tables of requests.
 func (l *lab) requested() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
@@ -234,7 +234,8 @@ func (l *lab) requested() map[string]float64 {
 	return want
 }
 
-// urlSeries lists the prefixes of the series that count each URL once, and of the gauges.
+// urlSeries lists the prefixes of two kinds of series: counters that count each URL once, and
+// gauges.
 var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
@@ -321,7 +322,7 @@ func (l *lab) parts() float64 {
 	return n
 }
 
-// forgetful is a store that refuses segments until the test repairs the store.
+// forgetful is a store that refuses segments until the test ends the fault.
 type forgetful struct {
 	store.Bucket
 	mended atomic.Bool
@@ -364,7 +365,7 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Checkpoints are up to ten minutes apart. A graph of counters that only move at checkpoints would
+// Checkpoints are up to ten minutes apart. If counters moved only at checkpoints, their graph would
 // look like a stalled crawl.
 func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	l := newLab(t, nil)

@@ -7,17 +7,18 @@
 // datasets fetches and hosts have numbers by domain.
 //
 // Counters belong to this process and start at zero. All counters except
-// crawler_urls_checkpointed_total count events at once, so that the counters show within seconds
-// whether a crawl makes progress. If an attempt loses work and a later attempt repeats the work,
-// counters count the work twice. The counter crawler_urls_checkpointed_total counts a URL when a
-// checkpoint lists the URL's outcome. Checkpoints are written every minute, or every ten minutes
-// while little happens. crawler_urls_checkpointed_total counts a URL at most once, even if several
-// attempts at the task fail. The sum of crawler_urls_checkpointed_total over all pods equals the
-// counts in the tasks' results, except for events between a pod's last scrape and the pod's end.
+// crawler_urls_checkpointed_total count an event when the event happens. The counters therefore
+// show within seconds whether a crawl makes progress. If an attempt loses work and a later attempt
+// repeats the work, counters count the work twice. The counter crawler_urls_checkpointed_total
+// counts a URL when a checkpoint lists the URL's outcome. Checkpoints are written every minute, or
+// every ten minutes while little happens. crawler_urls_checkpointed_total counts a URL at most
+// once, even if several attempts at the task fail. The sum of crawler_urls_checkpointed_total over
+// all pods equals the counts in the tasks' results, except for events between a pod's last scrape
+// and the pod's end.
 //
-// No series has a value that can be derived. For example, the error rate of a worker is a quotient
-// of rates of crawler_urls_processed_total by status. Only the store knows the progress of a whole
-// crawl (`crawlbatch status`).
+// The package exports no value that can be computed from other series. For example, the error rate
+// of a worker is a quotient of rates of crawler_urls_processed_total by status. Only the store
+// knows the progress of a whole crawl (`crawlbatch status`).
 //
 // The package imports stages and formats. Only cmd imports the package.
 package metrics
@@ -39,7 +40,7 @@ type Metrics struct {
 	clock    stages.Clock
 	registry *prometheus.Registry
 
-	series  map[string][]adder     // series by the name of the tasks' counter; the map does not change
+	series  map[string][]adder     // the series to which a counter of the tasks adds, by the counter's name; the map does not change
 	answers *prometheus.CounterVec // number of responses, by status code
 	legacy  prometheus.Gauge       // the queued URLs, under the old name of the gauge; only Legacy registers this gauge
 
@@ -124,7 +125,7 @@ func (p *progress) Add(name string, n int64) {
 	p.next.Add(name, n)
 }
 
-// count adds n to the series of a name, and ignores names without a series.
+// The method count adds n to the series with a name. A name without series is ignored.
 func (m *Metrics) count(name string, n int64) {
 	for _, series := range m.series[name] {
 		series.Add(float64(n))

@@ -18,8 +18,8 @@ const look = time.Second
 
 // Ready prepares a store for a command that writes. The first such command adopts every crawl of an
 // older format, and logs the adoption. Later commands adopt only their own crawl. Ready returns a
-// ledger.Lost if the store's head, active.json or the crawl's ledger is gone. Ready returns the
-// crawl's ledger, or nil for a crawl that does not exist yet.
+// ledger.Lost error if the store's head, active.json or the crawl's ledger is gone. Ready returns
+// the crawl's ledger, or nil for a crawl that does not exist yet.
 func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, log *slog.Logger) (*ledger.Ledger, error) {
 	head, _, err := ledger.LoadHead(ctx, b, crawl)
 	if err != nil {

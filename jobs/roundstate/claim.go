@@ -20,7 +20,7 @@ var ErrBusy = errors.New("another fetch stage runs in this store")
 
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
 // politeness applies only within a round. Drivers and tasks claim before they request anything. The
-// error is ErrBusy if another round is being fetched, and a ledger.Lost if active.json or the
+// error is ErrBusy if another round is being fetched, and a ledger.Lost error if active.json or the
 // round's fetched data is gone. The parameter l is the ledger of the plan's crawl.
 func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) error {
 	if err := l.CheckFetchedOf(ctx, b, p); err != nil {
@@ -126,9 +126,9 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
-// NeverDone returns nil if a task without a result never had a result, and a ledger.Lost if it had.
-// Another attempt may have committed the result and frozen it since the caller looked: then done is
-// true.
+// NeverDone returns nil if a task without a result never had a result, and a ledger.Lost error if
+// it had. Another attempt may have committed the result and frozen it since the caller looked: then
+// done is true.
 func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
 	lost := CheckResult(l, t)
 	if lost == nil {
@@ -141,8 +141,8 @@ func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.T
 	return r != nil, err
 }
 
-// CheckResult returns a ledger.Lost if a task without a result once had a result. A task had a
-// result if a later stage froze its inputs, or if the round is sealed.
+// CheckResult returns a ledger.Lost error if a task without a result once had a result. A task had
+// a result if a later stage froze its inputs, or if the round is sealed.
 func CheckResult(l *ledger.Ledger, t stages.Task) error {
 	had := l.Newest(manifest.EntrySealed, t.Round)
 	for _, later := range stages.Order {

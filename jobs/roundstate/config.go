@@ -17,7 +17,7 @@ import (
 // config that a driver stored for its pods under the key settings. If settings is empty, the second
 // config is the frozen config. In both cases the second config has the crawl's newest politeness.
 // If the newest politeness is lost, the second config has the frozen politeness, and the error is a
-// ledger.Lost.
+// ledger.Lost error.
 func ConfigInForce(ctx context.Context, b store.Bucket, l *ledger.Ledger, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = openIn(ctx, b, l, lookup)
 	if err != nil {

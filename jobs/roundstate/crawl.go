@@ -12,8 +12,8 @@ import (
 )
 
 // OpenCrawl reads crawl.json and its frozen config. The function lookup reads the environment. The
-// error is ErrNoCrawl if the store never had the crawl, and a ledger.Lost if crawl.json is gone or
-// is not the document that the ledger names.
+// error is ErrNoCrawl if the store never had the crawl, and a ledger.Lost error if crawl.json is
+// gone or is not the document that the ledger names.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {

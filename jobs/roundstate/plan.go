@@ -13,7 +13,8 @@ import (
 )
 
 // FindPlan returns the plan that a round follows, as the crawl's ledger says, and whether the round
-// has started. The error is ErrNoPlan if no plan is chosen, and a ledger.Lost if the plan is gone.
+// has started. The error is ErrNoPlan if no plan is chosen, and a ledger.Lost error if the plan is
+// gone.
 func FindPlan(ctx context.Context, b store.Bucket, crawl string, round int) (p *manifest.Plan, started bool, err error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {

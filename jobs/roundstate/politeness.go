@@ -14,8 +14,8 @@ import (
 
 // NewestPoliteness reads the newest revision of a crawl's politeness. If no revision was ever
 // published, NewestPoliteness returns revision 0, and the frozen politeness applies. If the
-// revision that the ledger names is gone, the error is a ledger.Lost, because stopped domains must
-// not be requested.
+// revision that the ledger names is gone, the error is a ledger.Lost error, because stopped domains
+// must not be requested.
 func NewestPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config.Politeness, revision int, err error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {
@@ -53,8 +53,9 @@ func namedPoliteness(l *ledger.Ledger) *namedRevision {
 	return &namedRevision{l, e}
 }
 
-// check returns a ledger.Lost if the stored revision is older than the named revision, or has other
-// contents. A newer revision is allowed, because its publisher may not have appended the entry yet.
+// check returns a ledger.Lost error if the stored revision is older than the named revision, or has
+// other contents. A newer revision is allowed, because its publisher may not have appended the
+// entry yet.
 func (n *namedRevision) check(revision int, digest string) error {
 	switch {
 	case revision < n.entry.Revision:

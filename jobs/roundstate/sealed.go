@@ -135,7 +135,7 @@ func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*
 }
 
 // Sealed returns the sealed rounds of a crawl, from round 0 on. If a seal is gone, the error is a
-// ledger.Lost.
+// ledger.Lost error.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {

@@ -21,7 +21,7 @@ func Writer() ledger.Writer { return ledger.Writer{Version: "test", Clock: stage
 // NoCopy is a ledger.Keeper that keeps no copy.
 func NoCopy(context.Context, store.Bucket, string) (string, error) { return "", nil }
 
-// Make makes the ledgers of the crawls and the head anew from the documents in the store.
+// Make recreates the head and the ledgers of the crawls from the documents in the store.
 func Make(t testing.TB, b store.Bucket, crawls ...string) {
 	t.Helper()
 	for _, crawl := range crawls {
@@ -41,7 +41,7 @@ func Make(t testing.TB, b store.Bucket, crawls ...string) {
 	}
 }
 
-// Edit changes the entries of a ledger and chains them anew.
+// Edit changes the entries of a ledger and recomputes the digests that chain the entries.
 func Edit(t testing.TB, b store.Bucket, crawl string, change func([]manifest.Entry) []manifest.Entry) {
 	t.Helper()
 	var l manifest.Ledger
