@@ -35,7 +35,11 @@ func (l *Lost) Error() string {
 	case l.Changed:
 		how = "was changed or replaced since it was recorded: it is"
 	}
-	return fmt.Sprintf("%q %s %s: %s", l.Object, how, l.Was, l.Remedy)
+	damage := ""
+	if l.Damage != nil {
+		damage = fmt.Sprintf(" (%v)", l.Damage)
+	}
+	return fmt.Sprintf("%q %s %s%s: %s", l.Object, how, l.Was, damage, l.Remedy)
 }
 
 // Unwrap lets errors.Is find ErrLost and stages.ErrPermanent in every Lost error.

@@ -189,52 +189,41 @@ func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
 	}
 }
 
-// TestASealKeepsTheBlocksThatLaterRoundsReadAndIsRebuilt also rebuilds the seal of an older
-// crawlbatch, which kept the digests of all blocks.
 func TestASealKeepsTheBlocksThatLaterRoundsReadAndIsRebuilt(t *testing.T) {
-	for _, older := range []bool{false, true} {
-		b := emptyStore(t)
-		p := found(t, b, "2026-11", "")
-		begin(t, b, "2026-11")
-		for _, stage := range stages.Order {
-			if stage != stages.Fetch {
-				if _, err := Freeze(t.Context(), b, p, stage, ledgertest.Writer()); err != nil {
-					t.Fatal(stage, err)
-				}
+	b := emptyStore(t)
+	p := found(t, b, "2026-11", "")
+	begin(t, b, "2026-11")
+	for _, stage := range stages.Order {
+		if stage != stages.Fetch {
+			if _, err := Freeze(t.Context(), b, p, stage, ledgertest.Writer()); err != nil {
+				t.Fatal(stage, err)
 			}
-			r := &manifest.Result{Task: stages.Task{Stage: stage, Crawl: "2026-11"}.String(), Stage: string(stage), Plan: "p"}
-			if dataset := map[stages.Stage]string{stages.Dedup: stages.FileRepresentatives, stages.Frontier: stages.FileURLs, stages.Publish: stages.FilePages}[stage]; dataset != "" {
-				r.Files = []manifest.File{{Dataset: dataset, Key: "tables/" + dataset, Bytes: 2 << 20, SHA256: "aa", Blocks: "QUJD"}}
-			}
-			create(t, b, ResultKey(stages.Task{Stage: stage, Crawl: "2026-11"}), r)
 		}
-		key := layout.Sealed("2026-11", 0)
-		if older {
-			s, err := sealOf(t.Context(), b, p, ledgertest.Writer())
-			if err != nil {
-				t.Fatal(err)
-			}
-			create(t, b, key, s)
+		r := &manifest.Result{Task: stages.Task{Stage: stage, Crawl: "2026-11"}.String(), Stage: string(stage), Plan: "p"}
+		if dataset := map[stages.Stage]string{stages.Dedup: stages.FileRepresentatives, stages.Frontier: stages.FileURLs, stages.Publish: stages.FilePages}[stage]; dataset != "" {
+			r.Files = []manifest.File{{Dataset: dataset, Key: "tables/" + dataset, Bytes: 2 << 20, SHA256: "aa", Blocks: "QUJD"}}
 		}
-		if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
-			t.Fatal(err)
-		}
-		body, _, err := b.Get(t.Context(), key, 1<<20)
-		if want := map[bool]int{false: 2, true: 3}[older]; err != nil || bytes.Count(body, []byte("QUJD")) != want {
-			t.Errorf("older=%t: %v, want blocks of %d files in\n%s", older, err, want, body)
-		}
-		if err := b.Delete(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
-		l, err := ledger.Load(t.Context(), b, "2026-11")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if made, err := RebuildSeal(t.Context(), b, p, l, ledgertest.Writer()); err != nil || made != key {
-			t.Errorf("older=%t: made %q, %v", older, made, err)
-		}
-		if again, _, err := b.Get(t.Context(), key, 1<<20); err != nil || !bytes.Equal(again, body) {
-			t.Errorf("older=%t: rebuilt as\n%s\n%v, want\n%s", older, again, err, body)
-		}
+		create(t, b, ResultKey(stages.Task{Stage: stage, Crawl: "2026-11"}), r)
+	}
+	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
+		t.Fatal(err)
+	}
+	key := layout.Sealed("2026-11", 0)
+	body, _, err := b.Get(t.Context(), key, 1<<20)
+	if err != nil || bytes.Count(body, []byte("QUJD")) != 2 {
+		t.Errorf("%v, want blocks of 2 files in\n%s", err, body)
+	}
+	if err := b.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ledger.Load(t.Context(), b, "2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made, err := RebuildSeal(t.Context(), b, p, l, ledgertest.Writer()); err != nil || made != key {
+		t.Errorf("made %q, %v", made, err)
+	}
+	if again, _, err := b.Get(t.Context(), key, 1<<20); err != nil || !bytes.Equal(again, body) {
+		t.Errorf("rebuilt as\n%s\n%v, want\n%s", again, err, body)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
 // RebuildInputs recreates a lost or changed inputs.json of a stage and returns its key, or "" if
@@ -60,13 +59,7 @@ func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledge
 	if err != nil {
 		return "", err
 	}
-	whole := s.Files
-	s.Files = publish.Trimmed(whole)
-	if err = anew(ctx, b, e, s); errors.Is(err, stages.ErrPermanent) { // an older crawlbatch stored the seal untrimmed
-		s.Files = whole
-		err = anew(ctx, b, e, s)
-	}
-	return e.Object, err
+	return e.Object, anew(ctx, b, e, s)
 }
 
 // broken reports whether an error says that a document is gone, changed or damaged.

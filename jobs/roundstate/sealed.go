@@ -24,7 +24,6 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	if err != nil {
 		return err
 	}
-	s.Files = publish.Trimmed(s.Files)
 	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // another process may have stored the seal, with its own version of crawlbatch
 		return err
 	}

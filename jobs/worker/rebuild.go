@@ -77,8 +77,11 @@ func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuil
 	switch {
 	case t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl):
 		return nil, lost
-	case lost == nil && damaged: // the next run makes the result again
-		_, err := quarantine.Move(ctx, r.Bucket, key)
+	case lost == nil && damaged:
+		to, err := quarantine.Move(ctx, r.Bucket, key)
+		if err == nil {
+			r.Log.Warn("a damaged result was moved: the next run makes it again", "task", t.String(), "object", key, "to", to)
+		}
 		return nil, err
 	case lost == nil:
 		return nil, nil

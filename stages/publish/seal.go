@@ -9,20 +9,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Trimmed returns the files of a seal as the seal keeps them: the digests of blocks only of the
-// files that tasks of later rounds read. Every task loads the seals of all earlier rounds.
-func Trimmed(files []manifest.File) []manifest.File {
-	out := slices.Clone(files)
-	for i := range out {
-		if !stages.ReadLater(out[i]) {
-			out[i].Blocks = ""
-		}
-	}
-	return out
-}
-
 // Seal lists all files that a round has published. It reads the results of all stages, which must
-// be complete. The caller stores the seal with Trimmed files. The seal's counts have names STAGE.NAME and are sums over the tasks.
+// be complete. Only the files that tasks of later rounds read keep the digests of their blocks,
+// because every task loads the seals of all earlier rounds. The seal's counts have names STAGE.NAME
+// and are sums over the tasks.
 func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
 	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
 	totals := map[string]int64{"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions))}
@@ -38,9 +28,13 @@ func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manif
 				totals[string(from)+"."+c.Name] += c.N
 			}
 			for _, f := range r.Files {
-				if lasts(from, f) {
-					s.Files = append(s.Files, f)
+				if !lasts(from, f) {
+					continue
 				}
+				if !stages.ReadLater(f) {
+					f.Blocks = ""
+				}
+				s.Files = append(s.Files, f)
 			}
 		}
 	}

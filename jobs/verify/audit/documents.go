@@ -144,7 +144,7 @@ func (a *Audit) checkSealed(r *Round) error {
 	if vouched {
 		advice = "the seal is the recorded one, so the result was changed: restore it from a copy"
 	}
-	for _, d := range Differences(publish.Trimmed(want.Files), publish.Trimmed(r.Sealed.Files), func(f manifest.File) string { return f.Key }) {
+	for _, d := range Differences(want.Files, r.Sealed.Files, func(f manifest.File) string { return f.Key }) {
 		at := At{Object: key, Row: d.Name}
 		if maker := r.resultOf(d.Got); vouched && maker != "" {
 			at.Object = maker
