@@ -20,8 +20,8 @@ import (
 )
 
 // ErrCluster means that the cluster refuses the work or cannot start it. The message says why and
-// what to do. If waiting can help, for example after no answer or a reached quota, the error also
-// wraps stages.ErrInterrupted. A driver that runs as a Job is then restarted.
+// what to do. The error also wraps stages.ErrInterrupted if waiting can help: after a missing answer
+// or a reached quota. Kubernetes then restarts a driver that runs as a Job.
 var ErrCluster = errors.New("the cluster does not run it")
 
 // refusal is a one-line error that wraps ErrCluster and its causes.
@@ -36,7 +36,7 @@ func (r *refusal) Unwrap() []error { return append([]error{ErrCluster}, r.causes
 // The time limits for a cluster that does not answer the driver.
 const (
 	startPatience = 12 * time.Second // limit for a cluster that has never answered this process, because its address may be wrong
-	patience      = 30 * time.Minute // limit for a cluster that has answered before, whose Jobs continue meanwhile
+	patience      = 30 * time.Minute // limit for a cluster that has answered this process before; the Jobs continue during an outage
 )
 
 // applyManifests is the command that installs the objects that the driver needs in the cluster.
@@ -115,9 +115,9 @@ func answers(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// ask repeats call until call succeeds or fails for good, and returns the error unchanged. ask
-// waits long for a cluster that has answered this process before, and briefly for any other
-// cluster. After the wait, ask returns an explained error.
+// ask repeats call until call succeeds or returns a lasting error, which ask passes on unchanged.
+// While call fails, ask waits long for a cluster that has answered this process before, and briefly
+// for any other cluster. At the end of the wait, ask returns the error in the words of explain.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

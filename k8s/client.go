@@ -127,7 +127,7 @@ func (k kind[T, L, PT, PL]) in(request *rest.Request) *rest.Request {
 	return request.Namespace(k.namespace).Resource(k.name)
 }
 
-// one sends a request whose answer is one object.
+// The method one sends a request whose answer is a single object.
 func (k kind[T, L, PT, PL]) one(ctx context.Context, request *rest.Request) (*T, error) {
 	object := new(T)
 	return object, request.Do(ctx).Into(PT(object))

@@ -49,8 +49,8 @@ func (r *Renderer) DriverJob(crawl string, rounds int) *batchv1.Job {
 	}
 }
 
-// driverPolicy returns the policy that ends the driver's Job on exit codes that need a person:
-// failed tasks and permanent errors.
+// driverPolicy returns the policy that ends the driver's Job when a person must act: after failed
+// tasks and after permanent errors.
 func driverPolicy() *batchv1.PodFailurePolicy {
 	p := failurePolicy()
 	p.Rules[0].Action = batchv1.PodFailurePolicyActionFailJob
@@ -58,8 +58,9 @@ func driverPolicy() *batchv1.PodFailurePolicy {
 	return p
 }
 
-// Detach stores the config for the pods and submits the Job that runs the driver of a crawl. The
-// result running is true if the Job was already running. The argument r must not have Settings yet.
+// Detach stores the config for the pods and submits the Job that runs the driver of a crawl. If the
+// Job was already running, Detach returns running = true. The caller leaves the field Settings of r
+// empty.
 func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, crawl string, rounds int, version string, log *slog.Logger) (job *batchv1.Job, running bool, err error) {
 	key, settings, err := Settings(crawl, r.Config, version)
 	if err != nil {

@@ -36,12 +36,13 @@ func (r *run) warn(ctx context.Context, w *watched, reason, text string) {
 	}
 }
 
-// tell records a normal Event for a Job.
+// The method tell records a normal Event for a Job.
 func (r *run) tell(ctx context.Context, w *watched, reason, text string) {
 	r.leave(ctx, w, corev1.EventTypeNormal, reason, text)
 }
 
-// leave creates an Event. A failure is only logged, because no decision depends on Events.
+// The method leave creates an Event. If the creation fails, leave logs the error and continues,
+// because no decision depends on Events.
 func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) {
 	w.left++
 	now := r.Clock.Now()
@@ -60,7 +61,7 @@ func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) 
 	}
 }
 
-// stageDone records an Event for each Job that says how its tasks ended.
+// stageDone records one Event for each Job. The Event says how the Job's tasks ended.
 func (r *run) stageDone(ctx context.Context) {
 	for _, name := range slices.Sorted(maps.Keys(r.jobs)) {
 		w := r.jobs[name]

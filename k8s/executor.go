@@ -39,7 +39,7 @@ type Executor struct {
 	Clock   stages.Clock
 	Log     *slog.Logger
 	Version string
-	Again   string // flags for commands in error messages: store and cluster, with a leading space
+	Again   string // flags that name the store and the cluster, for the commands that error messages suggest; begins with a space
 
 	answered atomic.Bool // the API has answered this process
 }
@@ -65,9 +65,9 @@ type watched struct {
 	ended     bool
 	started   bool // at least one pod of the Job has run
 	suspended bool
-	before    map[int]bool // indexes that failed for good before the Job's adoption, to be repeated by another Job
+	before    map[int]bool // indexes that had failed for good when this driver adopted the Job; another Job repeats these indexes
 	failed    []int        // partitions that failed for good
-	counted   int32        // number of pod failures in the Job's status at the last read of failed pods
+	counted   int32        // number of failed pods that the Job's status gave when the driver last read the failed pods
 	refused   string       // identity of the newest event about a pod that could not be created
 	warned    int          // number of warning Events for the Job
 	left      int64        // number of Events of any kind for the Job
@@ -142,9 +142,9 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	return found.Items, nil
 }
 
-// adopt takes over unfinished Jobs of an earlier driver. If the config has changed and now asks for
-// other pods, adopt removes a Job unless the Job is suspended. The pods of a removed Job end as
-// after an interruption, and no recorded outcome is lost.
+// adopt takes over unfinished Jobs of an earlier driver. If the config now asks for other pods,
+// adopt removes the Job unless the Job is suspended. The pods of a removed Job end like interrupted
+// pods, and the recorded outcomes remain.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -179,14 +179,14 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	return nil
 }
 
-// watches adds a Job to the Jobs that the run waits for.
+// The method watches adds a Job to the Jobs for which the run waits.
 func (r *run) watches(job *batchv1.Job, b *Batch) *watched {
 	w := &watched{name: job.Name, uid: job.UID, batch: b}
 	r.jobs[job.Name] = w
 	return w
 }
 
-// batchOf returns a Job's batch, which it reads from the Job's task list in the store.
+// batchOf reads a Job's batch from the Job's task list in the store.
 func (r *run) batchOf(ctx context.Context, job *batchv1.Job) (*Batch, error) {
 	key := job.Annotations[AnnotationTasks]
 	list, err := LoadTasks(ctx, r.Bucket, key, r.stage, r.plan.Crawl, r.plan.Round)
@@ -210,7 +210,7 @@ func (r *run) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// gone waits until a Job that is being deleted no longer exists, because the Job's pods may still
+// The method gone waits until the cluster has deleted a Job. Until then, the Job's pods may still
 // fetch.
 func (r *run) gone(ctx context.Context, name string) error {
 	for {
@@ -288,8 +288,8 @@ func (r *run) create(ctx context.Context, b *Batch, share int) error {
 	}
 }
 
-// make creates a Job. If a Job of the same name exists, make returns the existing Job, or nil if
-// that Job has just disappeared.
+// make creates a Job. If a Job of the same name exists, make returns that existing Job. If the
+// existing Job has disappeared meanwhile, make returns nil.
 func (r *run) make(ctx context.Context, job *batchv1.Job) (got *batchv1.Job, existed bool, err error) {
 	jobs := r.Client.Jobs(job.Namespace)
 	err = r.ask(ctx, func() (err error) {
@@ -343,5 +343,5 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// refused is the name of the problem that the API denies requests.
+// The constant refused names one problem: the API denies requests.
 const refused = "refused"

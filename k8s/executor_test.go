@@ -82,7 +82,7 @@ func (l *lab) result(t *testing.T, n int) {
 	create(t, l.Bucket, layout.Result("2026-11", 0, "fetch", n), &manifest.Result{Task: task.String(), Stage: "fetch", Partition: n, Plan: "p1"})
 }
 
-// run runs tasks until they end, for at most an hour.
+// The method run starts the executor on tasks and waits until the tasks end, for at most an hour.
 func (l *lab) run(ctx context.Context, partitions ...int) error {
 	ctx, stop := context.WithTimeout(ctx, time.Hour)
 	defer stop()
@@ -122,7 +122,7 @@ func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int,
 	return pod
 }
 
-// dead adds a pod that ended with the given status.
+// The method dead adds a pod that ended with the given status.
 func (l *lab) dead(t *testing.T, job batchv1.Job, index, before int, end corev1.ContainerStateTerminated) {
 	t.Helper()
 	l.pod(t, job, fmt.Sprintf("dead-%d-%d", index, before), index, before, corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{

@@ -98,7 +98,7 @@ func objects(t *testing.T, file string) []any {
 	}
 }
 
-// one returns the object of type T in a file of the manifests.
+// The function one returns the object of type T in a file of the manifests.
 func one[T any](t *testing.T, file string) T {
 	t.Helper()
 	for _, o := range objects(t, file) {
@@ -283,8 +283,8 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
-		// The next driver asks for pods with another image, which makes the driver replace the Job.
-		// The driver also sets labels on a pod.
+		// The next driver asks for pods with another image and therefore replaces the Job. The
+		// driver also sets labels on a pod.
 		l.Config.Kubernetes.Image = "other"
 		ctx, stop = context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()

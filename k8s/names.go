@@ -47,7 +47,7 @@ type Batch struct {
 	Generation int    // number of the Job among Jobs for the same tasks, from 1
 }
 
-// list returns the batch as the task list that the store keeps.
+// The method list converts the batch into the task list for the store.
 func (b *Batch) list(plan, version string) *manifest.Tasks {
 	return &manifest.Tasks{Header: manifest.Header{Version: version}, Crawl: b.Crawl, Round: b.Round, Stage: string(b.Stage), Plan: plan, Partitions: b.Partitions}
 }

@@ -40,7 +40,8 @@ func failedIndexes(job *batchv1.Job) []int {
 	return parseRanges(*job.Status.FailedIndexes, int(*job.Spec.Completions))
 }
 
-// note reads the status of the Jobs, checks the results in the store, and ends finished tasks.
+// The method note reads the status of the Jobs, checks the results in the store, and ends finished
+// tasks.
 func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 	byName := map[string]*batchv1.Job{}
 	for i := range found {
@@ -101,7 +102,7 @@ func (r *run) noteJob(ctx context.Context, job *batchv1.Job, w *watched) error {
 	return nil
 }
 
-// pause logs when somebody suspends a Job or resumes it.
+// The method pause logs that somebody has suspended or resumed a Job.
 func (r *run) pause(job *batchv1.Job, w *watched) {
 	switch was := w.suspended; {
 	case suspended(job) && !was:
@@ -120,8 +121,8 @@ func all(w *watched) []int {
 	return out
 }
 
-// settle ends the tasks of indexes that have a result, and returns the indexes of requested tasks
-// that have none.
+// settle ends the requested tasks of the given indexes that have a result. settle returns the other
+// indexes of requested tasks.
 func (r *run) settle(ctx context.Context, w *watched, indexes []int) (left []int, err error) {
 	var asked []int
 	var tasks []stages.Task
@@ -157,8 +158,9 @@ func (r *run) fail(w *watched, index int, why error) {
 	r.end(t, fmt.Errorf("%s: %w", t, why))
 }
 
-// failed ends indexes that failed for good. failed finds the cause in the last pods and records an
-// Event. For a pod that was killed before it could record its attempt, failed records the attempt.
+// The method failed ends the tasks of indexes that failed for good. The method takes the cause from
+// each index's last pod, and records an Event. If the pod was killed before the pod recorded its
+// attempt, failed records the attempt.
 func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 	ends, err := r.lastEnds(ctx, w, indexes)
 	for _, i := range indexes {

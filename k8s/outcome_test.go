@@ -168,7 +168,7 @@ func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 	})
 }
 
-// many returns a plan of round 1 with n partitions.
+// The function many returns a plan of round 1 with n partitions.
 func many(n int) *manifest.Plan {
 	p := plan(n)
 	p.ID, p.Round = "p2", 1
@@ -220,7 +220,7 @@ func TestAJobDeletedByHandInterruptsUnlessItsTasksAreDone(t *testing.T) {
 			l := newLab(t)
 			job, ends := l.begin(t, 0)
 			if done {
-				l.result(t, 0) // with done, the task finishes before the Job is deleted
+				l.result(t, 0) // if done is true, the task has a result before the Job is deleted
 			}
 			if err := l.cluster.Tracker().Delete(batchv1.SchemeGroupVersion.WithResource("jobs"), "crawl", job.Name); err != nil {
 				t.Fatal(err)

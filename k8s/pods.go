@@ -23,11 +23,11 @@ const (
 	labelsAPass   = 60               // largest number of pods labelled in one pass; later passes label the remaining pods
 	reportedAPass = 20               // number of failed pods reported in one pass
 	failuresEvery = 30 * time.Second // time between passes over failed pods
-	endingFor     = time.Minute      // time from the end of its grace period until a pod that does not end is reported
-	startingFor   = 90 * time.Second // time until a scheduled pod that does not start is reported
+	endingFor     = time.Minute      // time that a pod may outlast its grace period before the driver reports the pod
+	startingFor   = 90 * time.Second // time that a scheduled pod may take to start before the driver reports the pod
 )
 
-// podsKnown holds the state that a pass over the pods takes from earlier passes.
+// podsKnown holds what earlier passes over the pods found.
 type podsKnown struct {
 	reported map[types.UID]bool      // failed pods that were already reported
 	waiting  map[types.UID]time.Time // times at which pods were first seen waiting for their start or end
@@ -74,7 +74,7 @@ const (
 	phaseFailed = "status.phase=Failed"
 )
 
-// active reads the pods that have not ended and labels them. The result maps each Job to the
+// The method active reads and labels the pods that have not ended. The result maps each Job to the
 // problem that keeps its pods from starting.
 func (r *run) active(ctx context.Context) (map[string]*problem, error) {
 	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
@@ -124,8 +124,8 @@ func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// failures reports, once, each pod that failed since the last pass. A pass runs when a Job counts a
-// new failure, and at intervals, because Jobs do not count every failure.
+// The method failures reports each failed pod once. A pass runs when a Job counts a new failure,
+// and at intervals, because Jobs do not count every failure.
 func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
 	now, due := r.Clock.Now(), false
 	for i := range found {
@@ -173,7 +173,7 @@ func disrupted(pod *corev1.Pod) bool {
 	})
 }
 
-// lastEnds returns how the newest pods of some indexes of a Job ended.
+// lastEnds finds the newest pod of each given index and returns how that pod ended.
 func (r *run) lastEnds(ctx context.Context, w *watched, indexes []int) (map[int]*podEnd, error) {
 	newest := map[int]*podEnd{}
 	labels := "," + batchv1.JobNameLabel + "=" + w.name
@@ -267,7 +267,7 @@ func (e *podEnd) reason(again string) string {
 	return e.text
 }
 
-// err returns the error of a task whose last pod ended as e says.
+// The method err returns the error of a task whose last pod ended as described by e.
 func (e *podEnd) err(again string) error {
 	text := e.reason(again)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)

@@ -20,8 +20,8 @@ import (
 )
 
 // The exit codes with a meaning for Jobs. cmd/crawlbatch documents all exit codes. Exit code 2
-// (usage or config) is missing, because a crashing Go program also exits with 2. In pods, errors
-// that no other attempt can fix exit with exitPermanent.
+// (usage or config) is missing, because a crashing Go program also exits with 2. In a pod, the
+// program exits with exitPermanent on errors that no other attempt can fix.
 const (
 	exitTasksFailed = 3  // exit code of a driver if some tasks failed for good
 	exitInterrupted = 75 // exit code after an interruption, which is no failure: another attempt continues
@@ -40,7 +40,8 @@ type Renderer struct {
 	Env      map[string]string // environment variables of pods, which kubernetes.env overrides
 }
 
-// NeedImage returns an error for a config whose Jobs no cluster would accept.
+// NeedImage returns an error if the config names no image, because every cluster would refuse the
+// Jobs.
 func NeedImage(cfg *config.Config) error {
 	if cfg.Kubernetes.Image == "" {
 		return &refusal{text: "kubernetes.image is empty: name the image of crawlbatch in the config, or with --image"}
@@ -76,8 +77,8 @@ func (r *Renderer) Job(b *Batch, share int) *batchv1.Job {
 	}
 }
 
-// Shares divides the pods that may run at the same time among batches. Each batch gets at least one
-// pod.
+// Shares divides the allowed number of concurrent pods among the batches. Each batch gets at least
+// one pod.
 func Shares(batches []Batch, parallelism int) []int {
 	total := 0
 	for _, b := range batches {
@@ -114,8 +115,8 @@ func storeLabel(address string) string {
 	return hex.EncodeToString(sum[:])[:shortDigest]
 }
 
-// maxFailed returns the number of tasks that may fail before the Job stops its other tasks. More
-// failures probably have a common cause.
+// maxFailed returns the number of tasks that may fail before the Job stops its other tasks. If more
+// tasks fail, the failures probably have a common cause.
 func maxFailed(configured int, tasks int32) int32 {
 	if configured == 0 {
 		return min(tasks, max(10, tasks/10))
@@ -123,8 +124,8 @@ func maxFailed(configured int, tasks int32) int32 {
 	return min(tasks, int32(configured))
 }
 
-// failurePolicy returns the policy by which ends of pods count as failures. A permanent error ends
-// its task at once. An interruption or a lost node does not count.
+// failurePolicy returns the policy that tells Kubernetes which pods count as failed. After a
+// permanent error, Kubernetes does not repeat the task. Interruptions and lost nodes do not count.
 func failurePolicy() *batchv1.PodFailurePolicy {
 	codes := func(v ...int32) *batchv1.PodFailurePolicyOnExitCodesRequirement {
 		return &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: v}
@@ -147,7 +148,7 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// Write writes the service account, and the Jobs of the missing tasks of each stage, as YAML.
+// Write writes YAML: the service account, and Jobs for the missing tasks of each stage.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}
 	for _, stage := range order {

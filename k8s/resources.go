@@ -8,10 +8,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The resources of tasks by their work. The estimates are generous, because a limit that is too low
-// kills pods, and a limit that is too high only costs money. The config key kubernetes.resources
-// overrides the estimates. The memory of a task was measured on amd64 without a memory limit. The
-// measured peaks, in MB, are for partitions of 12,000 and of 48,000 documents of 6 kB:
+// The figures for the estimate of a task's resources. The estimates are generous, because a limit
+// that is too low kills pods, and a limit that is too high only costs money. The config key
+// kubernetes.resources overrides the estimates. The memory of a task was measured on amd64 without
+// a memory limit. The measured peaks, in MB, are for partitions of 12,000 and of 48,000 documents
+// of 6 kB:
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
@@ -19,14 +20,14 @@ import (
 // pages, and 813 MB with a body of 5 MiB in each of 200 slots. The estimates assume bodies of 5 MiB
 // in all slots.
 const (
-	baseMemory     = 256 << 20 // bytes for the process and its buffers; a reduce task gets as much again for sorts
+	baseMemory     = 256 << 20 // bytes for the process and its buffers; a reduce task gets another baseMemory for sorting
 	slotMemory     = 2 << 20   // bytes for each fetch in flight
-	parseFactor    = 80        // memory for parsing as a multiple of fetch.max_body
+	parseFactor    = 80        // multiple of fetch.max_body that parsing needs in memory
 	rowMemory      = 1 << 10   // bytes for each planned URL of a fetch task
 	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins; merge takes 3.5 kB
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
 	graphMemory    = 64        // bytes for each URL of the round in rank, for the graph of all hosts
-	hashMemory     = 256       // bytes for each document that dedup compares, with a share of earlier rounds' representatives
+	hashMemory     = 256       // bytes for each document that dedup compares; includes memory for representatives from earlier rounds
 
 	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
 	leastCPU       = 250   // smallest CPU of a fetch task, in millicores
@@ -36,7 +37,7 @@ const (
 	reduceURLs     = 1_000_000
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
-	spelledScratch = 1 << 10 // bytes for each known URL with spellings that is not planned
+	spelledScratch = 1 << 10 // bytes for each URL that is known, has spellings, and is not planned
 	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
@@ -110,8 +111,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return n
 }
 
-// inProportion returns the CPU of a reduce task in millicores. A task of at least reduceURLs URLs
-// gets most. A smaller task gets a share in proportion to its URLs.
+// inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs or more URLs
+// gets the whole argument most. A smaller task gets a share of most in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a hard limit. An eighth of the limit is left for

@@ -24,9 +24,9 @@ var (
 )
 
 // MonthOfJob returns the month at the end of a Job's name, such as crawl-2026-11, or "" if there is
-// none. A CronJob ends its Jobs' names with the scheduled minute, counted from 1970. From a
-// CronJob's Job name, MonthOfJob returns the month of the scheduled minute in UTC. A late Job, or a
-// pod that restarts in the next month, therefore still crawls the scheduled month.
+// none. The name of a CronJob's Job ends in the scheduled time, in minutes since 1970. For such a
+// name, MonthOfJob returns the month of the scheduled minute in UTC. A late Job, or a pod that
+// restarts in the next month, therefore still crawls the scheduled month.
 func MonthOfJob(name string) string {
 	if m := monthAtEnd.FindStringSubmatch(name); m != nil && layout.ValidCrawl(m[1]) {
 		return m[1]

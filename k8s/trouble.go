@@ -16,7 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// troubles logs each problem once, and again at intervals while the problem lasts.
+// The type troubles logs a problem when the problem begins, and repeats the log entry at intervals
+// while the problem lasts.
 type troubles struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -37,7 +38,7 @@ func (t *troubles) say(what, text string) {
 	t.log.Warn(text)
 }
 
-// lasted returns how long a problem has lasted without a break.
+// The method lasted returns the time since a problem began.
 func (t *troubles) lasted(what string) time.Duration {
 	now := t.clock.Now()
 	if _, ok := t.first[what]; !ok {
@@ -46,7 +47,7 @@ func (t *troubles) lasted(what string) time.Duration {
 	return now.Sub(t.first[what])
 }
 
-// over marks a problem as solved.
+// The method over marks a problem as solved.
 func (t *troubles) over(what string) { delete(t.first, what) }
 
 // problem is a reason why pods do not start.
@@ -93,7 +94,7 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	return ctx.Err()
 }
 
-// blind logs that the driver cannot read pods or events.
+// The method blind logs that the driver cannot read pods or events.
 func (r *run) blind(ctx context.Context, what string, err error) bool {
 	if err == nil {
 		return false
@@ -128,7 +129,8 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 	return nil
 }
 
-// wantsMore reports whether a Job has fewer pods than it may have and needs.
+// wantsMore reports whether a Job could run more pods now: some indexes lack a pod, and the
+// parallelism allows another pod.
 func wantsMore(job *batchv1.Job) bool {
 	if job.Spec.Completions == nil || job.Spec.Parallelism == nil {
 		return false
@@ -189,8 +191,8 @@ func eventTime(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// label sets the labels that show a pod's partition and attempt in `kubectl get pods -L`. Without
-// the right to set labels, the crawl continues without them.
+// label sets the labels that show a pod's partition and attempt in `kubectl get pods -L`. If the
+// driver may not set labels, the crawl continues without labels.
 func (r *run) label(ctx context.Context, pod *corev1.Pod, b *Batch) {
 	n := indexOf(pod)
 	if n < 0 || n >= len(b.Partitions) || pod.Labels[LabelPartition] != "" {

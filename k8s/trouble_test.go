@@ -26,7 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// heard is a writer that keeps log output.
+// The type heard is a writer that keeps log output.
 type heard struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -38,7 +38,7 @@ func (h *heard) Write(p []byte) (int, error) {
 	return h.text.Write(p)
 }
 
-// times returns the number of lines that contain text.
+// The method times returns the number of lines that contain text.
 func (h *heard) times(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -77,10 +77,11 @@ func (l *lab) finish(t *testing.T, job batchv1.Job, ends chan error, partitions 
 	}
 }
 
-// away is the error of a call to an API server that does not answer.
+// The variable away is the error of a call to an API server that does not answer.
 var away = &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}
 
-// failing makes calls of verb on resource fail. The caller switches the failure by calling on.
+// The method failing makes calls with the given verb and resource fail. The caller turns the
+// failure on and off with the returned function.
 func (l *lab) failing(verb, resource string, err error) (on func(bool)) {
 	var mu sync.Mutex
 	fails := true

@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// partition is a set of groups of one bucket: single large groups, and one run of adjacent small
-// groups, which the planner reads in one piece.
+// partition is a set of groups of one bucket. A partition has large groups, and one run of adjacent
+// small groups. The planner reads the run in one piece.
 type partition struct {
 	bucket  int
 	urls    int64
@@ -21,8 +21,8 @@ type partition struct {
 	isLarge func(*group) bool
 }
 
-// seconds predicts the time of a partition in seconds: the longer of its slowest domain's time and
-// the time of all its fetches on all slots.
+// The method seconds predicts the time of a partition, in seconds. The prediction is the time of
+// the slowest domain, or the time of all fetches on all slots if that is longer.
 func (r *rules) seconds(urls int64, longest float64) float64 {
 	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
@@ -39,7 +39,7 @@ func (r *rules) buckets(urls int64) int {
 	return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
 }
 
-// assign makes the partitions of groups, bucket by bucket. The argument groups is in order of hash.
+// assign makes the partitions of groups, bucket by bucket. The argument groups is sorted by hash.
 func (r *rules) assign(groups []group, buckets int) []partition {
 	var out []partition
 	for first := 0; first < len(groups); {
@@ -56,8 +56,8 @@ func (r *rules) assign(groups []group, buckets int) []partition {
 
 // assignBucket makes the partitions of one bucket. assignBucket first places the large groups, the
 // slowest first. Each large group goes to the partition that has room and the earliest predicted
-// end. Placing by longest processing time first is at worst a third above the optimum. Small groups
-// fill the remaining room, in order.
+// end. With the slowest group first, the slowest partition takes at most a third more time than in
+// the best assignment. Small groups fill the remaining room in the order of the list.
 func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition {
 	total := int64(0)
 	for _, g := range groups[first:end] {
@@ -123,7 +123,7 @@ func (r *rules) place(parts []partition, g *group, room int64) int {
 	return best
 }
 
-// runs calls visit with the groups of a partition, in runs of adjacent groups.
+// The method runs calls visit with each run of adjacent groups of a partition.
 func (p *partition) runs(groups []group, visit func([]group) error) error {
 	for _, i := range p.large {
 		if err := visit(groups[i : i+1]); err != nil {

@@ -18,28 +18,28 @@ type chooser struct {
 	refused *refusals
 	files   func(seq) string // returns the name of the source of an entry
 	out     *chosenWriter
-	left    *chosenWriter // list of the URLs that are not planned and have spellings
+	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
 	duplicates int64
 	spent      int64       // number of URLs planned in earlier rounds of the crawl
 	priorities [1001]int64 // numbers of chosen new URLs by priority
 
 	url     *record // current URL, merged from its entries so far; nil before the first URL
-	listed  int64   // number of the current URL's entries that a source of the user lists
+	listed  int64   // number of the current URL's entries that come from a source of the user
 	domains []*domain
 }
 
-// domain chooses among the URLs of one domain. Without a limit, the chooser writes the URLs of a
-// domain at once.
+// domain chooses among the URLs of one domain. If the domain has no limit, the chooser writes each
+// URL immediately.
 type domain struct {
 	name  string
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
-	due   []*record // URLs that were planned before and are due again, which use no budget
-	best  worst     // heap of the best new URLs; the URL on top is the first to drop
+	due   []*record // due URLs that an earlier round of the crawl planned; such URLs use no budget
+	best  worst     // heap of the best new URLs; the chooser first drops the URL on top
 }
 
-// worst is a heap of records. The record on top is the first to drop.
+// The type worst is a heap of records. The chooser first drops the record on top.
 type worst []*record
 
 func (w worst) Len() int           { return len(w) }
@@ -149,8 +149,8 @@ func (c *chooser) overBudget(d *domain, u *record) error {
 	return c.refuse(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// leave writes a URL that is not planned to the list left if the URL has spellings, because a
-// redirect may lead to the URL.
+// The function leave writes an unplanned URL to the list left, because a redirect may lead to the
+// URL. A URL without spellings needs no row.
 func leave(left *chosenWriter, u *record) error {
 	if len(u.Spellings) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func leave(left *chosenWriter, u *record) error {
 	return left.put(&record{Hash: u.Hash, PlannedURL: schema.PlannedURL{URL: u.URL, Host: u.Host, Domain: u.Domain, Spellings: u.Spellings}})
 }
 
-// refuse refuses the URL of a record and passes the record to leave.
+// The method refuse adds the URL of a record to the refusals, then passes the record to leave.
 func (c *chooser) refuse(left *chosenWriter, u *record, reason schema.SkipReason, detail string) error {
 	k, err := urlkey.KeyOf(u.URL)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *chooser) refuse(left *chosenWriter, u *record, reason schema.SkipReason
 	return leave(left, u)
 }
 
-// domain returns a domain of the current group, and adds the domain if necessary.
+// The method domain returns the domain of a name in the current group. A missing domain is added.
 func (c *chooser) domain(name string) *domain {
 	for _, d := range c.domains {
 		if d.name == name {
@@ -206,8 +206,8 @@ func (c *chooser) endGroup() error {
 	return nil
 }
 
-// limit returns how many new URLs the round may have, and the budget that sets the limit. A limit
-// of -1 allows all chosen URLs.
+// The method limit returns the number of new URLs that the round may have, and the budget that
+// determines this number. A limit of -1 allows all chosen URLs.
 func (c *chooser) limit() (limit int64, detail string) {
 	chosen := int64(0)
 	for _, n := range c.priorities {
@@ -223,9 +223,9 @@ func (c *chooser) limit() (limit int64, detail string) {
 	return limit, detail
 }
 
-// cut writes to out all URLs of a list that were planned before, and at most limit new URLs. New
-// URLs with the highest priority come first, at equal priority the first in the sources. cut
-// refuses the remaining URLs and passes each to leave.
+// The method cut writes URLs of a list to out: all URLs that were planned before, and at most limit
+// new URLs. New URLs come in order of priority, highest first. New URLs of equal priority come in
+// the order of the sources. The method refuses the remaining URLs and passes each to leave.
 func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {

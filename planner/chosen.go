@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// group holds the planned URLs of the domains with one hash, which is one domain unless hashes
-// collide. A partition gets whole groups.
+// group holds the planned URLs of one domain. If the hashes of several domains collide, these
+// domains share a group. A partition gets whole groups.
 type group struct {
 	hash    uint64
 	urls    int64
@@ -94,7 +94,7 @@ func (w *chosenWriter) add(u *record) error {
 	return nil
 }
 
-// end closes the current group, and lists the group if it has URLs.
+// The method end closes the current group. A group with URLs joins the list of groups.
 func (w *chosenWriter) end() {
 	if w.cur.urls > 0 {
 		var domains []string
@@ -151,8 +151,9 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(*recor
 	return nil
 }
 
-// matching calls visit with the groups of the list whose hashes occur in the argument groups, in
-// runs of adjacent groups. Groups are in order of hash.
+// The method matching finds the groups of the list whose hashes occur in the argument groups. The
+// method calls visit with each run of adjacent groups found. Both lists of groups are sorted by
+// hash.
 func (l *chosenList) matching(groups []group, visit func([]group) error) error {
 	first, end := 0, 0
 	for i := range groups {

@@ -25,7 +25,7 @@ type batch struct {
 
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
-// depend on the order in which workers finish. The result lines is the number of entries.
+// depend on the order in which workers finish. The result lines counts the entries of all sources.
 func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (lines int64, counts map[schema.SkipReason]int64, err error) {
 	if len(sources) > maxSources {
 		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
@@ -146,8 +146,8 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	return w.records.Add(&rec)
 }
 
-// respelled returns an entry's spellings as spellings of its current URL. respelled removes
-// parameters that the config now strips, so fewer spellings may remain.
+// respelled returns the spellings of an entry under the current config. The current config may
+// strip more parameters, so fewer spellings may remain.
 func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	if url == e.URL {
 		return e.Spellings // the URL is unchanged, so its spellings lose no parameter
@@ -160,7 +160,8 @@ func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	return s
 }
 
-// stopped returns the reason why a host, or a domain above the host, is stopped.
+// The method stopped reports whether the host, or a domain above the host, is stopped, and returns
+// the reason.
 func (r *rules) stopped(host string) (why string, ok bool) {
 	if len(r.Stopped) == 0 {
 		return "", false
@@ -173,7 +174,8 @@ func (r *rules) stopped(host string) (why string, ok bool) {
 	return why, ok
 }
 
-// judge returns the reason, other than budgets, why a URL is refused, or "".
+// The method judge returns the reason why a plan refuses the URL, or "". The method ignores
+// budgets.
 func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
 	if why, ok := r.stopped(k.Host); ok {
 		return schema.SkipStopped, why
@@ -187,8 +189,8 @@ func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, deta
 	return "", ""
 }
 
-// Judge returns the keys of the URL in a text, and the reason, other than budgets, why a plan
-// refuses the URL. The reason of an accepted URL is "".
+// Judge returns the keys of the URL in a text, and the reason why a plan refuses the URL. Judge
+// ignores budgets. The reason of an accepted URL is "".
 func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
 	r, err := cfg.rules()
 	if err != nil {

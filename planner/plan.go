@@ -27,10 +27,10 @@ import (
 type Request struct {
 	Crawl   string
 	Round   int
-	Sources []source.Source // sources of URLs; of equal entries, the first source's entry counts
+	Sources []source.Source // sources of URLs; if sources repeat an entry, the entry of the first source counts
 	Scratch string          // empty local directory with room for twice the sources' size, which the caller removes
 	Version string          // version of crawlbatch, for plan.json
-	DryRun  bool            // only predict: the plan has no ID and no files, and cannot be committed
+	DryRun  bool            // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // Plan is a plan in scratch space.
@@ -85,7 +85,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 // picked holds the URLs that the budgets allow.
 type picked struct {
 	chosen *chosenList
-	left   []*chosenList // lists of URLs that have spellings and are not planned
+	left   []*chosenList // lists of the URLs that have spellings and are not planned
 	counts map[schema.SkipReason]int64
 
 	scratch []*chosenList // all lists, for closing
@@ -110,7 +110,8 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
 	}
-	// lists makes a list of chosen URLs and a list of left URLs, and calls fill to write both.
+	// The function lists makes two lists, of chosen URLs and of URLs left out. The argument fill
+	// writes both.
 	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
 		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)
 		if err != nil {
@@ -145,7 +146,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	return p, nil
 }
 
-// nothing returns the error that says why a plan is empty.
+// The function nothing returns an error that says why a plan is empty.
 func nothing(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 	m := &p.manifest
 	if len(m.Refused) == 0 {
@@ -284,8 +285,9 @@ type partitionWriter struct {
 	part    *partition
 }
 
-// write writes the partition's planned URLs, and the known URLs of its domains that have spellings
-// and are not planned. The result spellings has no path if no known URL needs a row.
+// The method write writes two files. The first file has the partition's planned URLs. The second
+// file has the known but unplanned URLs of the same domains that have spellings. If no known URL
+// needs a row, the result spellings has no path.
 func (w *partitionWriter) write(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	groups := w.from.chosen.groups
 	urls, err = w.sort(ctx, layout.Part(number), func(visit func(*record) error) error {
@@ -312,7 +314,8 @@ func (w *partitionWriter) write(ctx context.Context, number int) (urls, spelling
 	return urls, spellings, err
 }
 
-// sort writes the records that each visits to a file, in the order of a partition file.
+// The method sort writes one file, in the order of a partition file. The argument each passes every
+// record to its function visit.
 func (w *partitionWriter) sort(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
 	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {

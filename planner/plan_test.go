@@ -83,7 +83,7 @@ func plan(t *testing.T, cfg Config, sources ...source.Source) *Plan {
 	return p
 }
 
-// stored commits a plan and reads it back.
+// The function stored commits a plan and reads the plan back.
 func stored(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]schema.PlannedURL, refused []schema.Refused) {
 	t.Helper()
 	ctx := context.Background()
@@ -112,7 +112,7 @@ func planned(parts [][]schema.PlannedURL) []string {
 	return out
 }
 
-// reasons returns "line reason url" for each refusal, sorted by line.
+// The function reasons returns "line reason url" for each refusal, sorted by line.
 func reasons(rows []schema.Refused) []string {
 	slices.SortStableFunc(rows, func(a, b schema.Refused) int { return int(a.Line - b.Line) })
 	var out []string
@@ -347,7 +347,7 @@ func TestDryRunPredictsTheSameAndWritesNothing(t *testing.T) {
 	}
 }
 
-// creator is a store that is full after some number of created objects.
+// The type creator is a store that has room for a given number of new objects.
 type creator struct {
 	store.Bucket
 	room int

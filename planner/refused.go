@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// maxText is the length of the kept text of a line that is not a URL, in bytes.
+// If a line is not a URL, the planner keeps at most maxText bytes of the line.
 const maxText = 1024
 
 // reasonOf returns the skip reason for an error of package urlkey.
@@ -28,7 +28,8 @@ func reasonOf(err error) schema.SkipReason {
 	return schema.SkipNotURL
 }
 
-// detailOf returns the part of an error's text that the skip reason does not already say.
+// detailOf returns the detail of a refusal: the part of the error's text that the skip reason does
+// not say.
 func detailOf(err error) string {
 	if errors.Is(err, urlkey.ErrHost) {
 		return urlkey.ErrHost.Error()
@@ -75,12 +76,12 @@ func newRefusals(s *sorters[refusal], memory int64) (*refusals, error) {
 	return &refusals{rows: rows, counts: map[schema.SkipReason]int64{}}, err
 }
 
-// text adds a refusal of an entry that is not a URL.
+// The method text adds the refusal of an entry that is not a URL.
 func (r *refusals) text(e *source.Entry, s seq, reason schema.SkipReason, detail string) error {
 	return r.add(refusal{schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, 0, s})
 }
 
-// url adds a refusal of a URL and sets the URL's keys in the row.
+// The method url adds the refusal of a URL and sets the URL's keys in the row.
 func (r *refusals) url(k urlkey.Key, s seq, row schema.Refused) error {
 	row.URL, row.SURT, row.Domain = k.URL, k.SURT, k.Domain
 	return r.add(refusal{row, urlkey.Hash(k.Domain), s})
