@@ -46,7 +46,7 @@ func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 	return l, r
 }
 
-// countingParser counts the links of a page, as every parser must.
+// countingParser counts the links of a page. Every parser must count them.
 type countingParser struct{ plainParser }
 
 func (countingParser) Parse(d *document.Document) (*document.Parsed, error) {
@@ -171,7 +171,7 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 	})
 }
 
-// If the new config has a smaller limit, a longer document keeps its rows, because it must not be
+// If the new config has a smaller limit, a document above this limit keeps its rows. It must not be
 // parsed in part.
 func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 	})
 }
 
-// tallied adds up the URL counts that it receives as Progress.
+// tallied is a Progress that adds up the counts of URLs.
 type tallied struct{ urls, most int64 }
 
 func (p *tallied) Add(name string, n int64) {

@@ -66,9 +66,9 @@ func (s *Scheduler) wake(a *address) {
 	}
 }
 
-// Clear returns how long to wait before the grant's request is written to address a, and reserves
-// the moment after that wait for this request. The caller calls Clear right before the write. For
-// the invalid address the wait is 0.
+// Clear returns the wait before the grant's request may be written to address a. It reserves the
+// moment after this wait for the request. The caller calls Clear right before the write. For the
+// invalid address the wait is 0.
 func (g *Grant) Clear(a netip.Addr) time.Duration {
 	s := g.s
 	s.mu.Lock()

@@ -5,23 +5,23 @@ import "time"
 // Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
 	Window   time.Duration // period whose requests count
-	Requests int           // the share of failures counts only with at least this number of requests in the window
-	InARow   int           // number of failures in a row that suspend the host, however long they took
+	Requests int           // least number of requests in the window at which the share of failures counts
+	InARow   int           // number of failures in a row that suspend the host, in a period of any length
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
 	MaxPause time.Duration
 	Probes   int // number of failed probes in a row after which the host is given up
 }
 
-// DefaultBreaker suspends a host in three cases: more than half of at least 20 requests in 5
-// minutes failed; 20 requests in a row failed, however long they took; or 5 requests in a row got
-// no response, because each may block a slot for a whole time-out.
+// DefaultBreaker suspends a host if more than half of at least 20 requests in 5 minutes failed, or
+// if 20 requests in a row failed. It also suspends a host after 5 requests in a row without a
+// response, because each may block a slot for a whole time-out.
 func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }
 
-// windowParts is the number of parts of the window. All requests of a part leave the window
-// together.
+// windowParts is the number of parts of the window. All requests of one part leave the window at
+// the same time.
 const windowParts = 10
 
 // breaker is the state of one host's Breaker.

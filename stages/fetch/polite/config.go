@@ -11,16 +11,17 @@ import (
 // Config is the politeness section of a crawl's config. Scheduler.Reload replaces the Config while
 // a task runs.
 type Config struct {
-	// Delay is the least time between the writes of two requests to a host. Default 2s.
+	// Delay is the least time between two requests to a host, counted from write to write. Default
+	// 2s.
 	Delay time.Duration
 	// InFlightPerHost bounds the requests in flight to one host. Default 1.
 	InFlightPerHost int
-	// PerAddressDelay is the least time between two requests to one IP address, whatever their
-	// hosts. Default 200ms.
+	// PerAddressDelay is the least time between two requests to one IP address, for any hosts.
+	// Default 200ms.
 	PerAddressDelay time.Duration
 	// SlowFactor lengthens the delay of a slow host, up to 30s. The delay grows by SlowFactor ×
-	// (response time − delay). The response time is the last response time or the moving mean,
-	// whichever is shorter. The delay counts as at least 1s. With SlowFactor 2, a host that takes
+	// (response time − delay). The response time is the shorter of two times: the last response
+	// time and the moving mean. A delay under 1s counts as 1s. With SlowFactor 2, a host that takes
 	// 5s at a delay of 2s gets a request every 8s. A host that responds within its delay keeps that
 	// delay. SlowFactor 0 never lengthens a delay. Default 2.
 	SlowFactor float64
@@ -119,8 +120,9 @@ type terms struct {
 	stop     string // why the host's domain is stopped; "" if the domain is not stopped
 }
 
-// of collects the settings of a host, whatever the host's port. A stopped domain stops its
-// subdomains too. Each other setting comes from the longest name that has this setting.
+// The method of collects the settings of a host. The host's port does not matter. A stopped domain
+// stops its subdomains too. Each other setting comes from the longest matching name that has this
+// setting.
 func (c *Config) of(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
@@ -165,5 +167,6 @@ func (c *Config) MostInFlight() int {
 	return most
 }
 
-// DelayOf returns a host's configured delay. The host's robots.txt and responses may lengthen it.
+// DelayOf returns a host's configured delay. The host's robots.txt and responses may lengthen the
+// delay.
 func (c *Config) DelayOf(host string) time.Duration { return c.of(host).delay }

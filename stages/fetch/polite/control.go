@@ -3,8 +3,8 @@ package polite
 import "time"
 
 // SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt. If several
-// calls name different delays, the longest applies, because http and https share a host.
-// SetCrawlDelay adds the host if it is unknown.
+// calls name different delays, the longest delay applies. There may be several calls because http
+// and https share a host. SetCrawlDelay adds the host if it is unknown.
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,8 +61,8 @@ func (s *Scheduler) Resumed() {
 	s.sent = true
 }
 
-// CloseAt sets when the crawl window closes. The zero time means unknown. Once requests were sent
-// and all remaining items are due only after the given time, the scheduler closes at once.
+// CloseAt sets when the crawl window closes. The zero time means unknown. If a request was sent and
+// no remaining item is due before the given time, the scheduler closes at once.
 func (s *Scheduler) CloseAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,8 +21,8 @@
 // The delay in force is the longest of four delays: the configured delay (domain, class or
 // default), the Crawl-delay in robots.txt, the delay that 429 and 503 raise and other responses
 // lower again, and the delay of a slow host (Config.SlowFactor). A Retry-After is obeyed up to a
-// day. A host with a long delay gets as many requests as fit into the crawl window. Its other items
-// are closed once no more item can become due in the window.
+// day. A host with a long delay gets as many requests as fit into the crawl window. When no more
+// item can become due in the window, the host's other items are closed.
 //
 // A waiting host costs a heap entry, not a goroutine. The diagram shows the life of a host:
 //

@@ -19,15 +19,15 @@ const (
 )
 
 // Grant permits one request for one item to a host. For the kinds Fetch and Probe, the caller calls
-// Clear and Written right before the write, and Done when the request has ended. If no request was
-// sent, the caller calls only Done. For other kinds, the caller takes all items with Another and
-// calls Done. A grant is for one goroutine.
+// Clear and Written right before the write. It calls Done when the request has ended. If no request
+// was sent, the caller calls only Done. For other kinds, the caller calls Another until no item is
+// left, and then Done. A grant is for one goroutine.
 type Grant struct {
 	Host   string
 	Item   Item
 	Kind   Kind
 	Reason string        // why the domain is stopped; "" unless Kind is Stopped
-	Due    time.Time     // when the host became due; the host has waited for a slot since then
+	Due    time.Time     // when the host became due and began to wait for a slot
 	Delay  time.Duration // delay in force for this request
 
 	s        *Scheduler
@@ -38,8 +38,9 @@ type Grant struct {
 	done     bool
 }
 
-// ErrNotDue means that the grant's request must not be written now. The host's domain was stopped,
-// or its delay grew after the grant was given. The caller puts the item back.
+// ErrNotDue means that the grant's request must not be written at this time. Either the host's
+// domain was stopped, or the host's delay grew after the grant was given. The caller puts the item
+// back.
 var ErrNotDue = errors.New("the host is not due any more")
 
 // Pace tells which delay a request kept.
@@ -49,7 +50,7 @@ type Pace struct {
 	First bool          // whether the host has no previous request
 }
 
-// Another replaces the grant's item by the host's next item, if the item needed no request. It
+// Another replaces an item that needed no request: the grant then holds the host's next item. It
 // returns false if no item is due.
 func (g *Grant) Another() (Item, bool) {
 	s := g.s
@@ -66,7 +67,7 @@ func (g *Grant) Another() (Item, bool) {
 // PutBack returns an unused item to the front of the host's queue.
 func (g *Grant) PutBack(it Item) { g.s.Push(g.Host, it) }
 
-// HasAddress reports whether the host's address is known or exempt from the delay. If it returns
+// HasAddress reports whether the host's address is known, or has no delay. If HasAddress returns
 // false, the caller resolves the name and calls Meet before the connect.
 func (g *Grant) HasAddress() bool {
 	g.s.mu.Lock()
@@ -75,8 +76,8 @@ func (g *Grant) HasAddress() bool {
 }
 
 // Meet sets the host's address and reports whether a request to that address may be made now. If
-// Meet returns false, the caller puts the item back and calls Done, so that the host waits for its
-// address without a slot.
+// Meet returns false, the caller puts the item back and calls Done. The host then waits for its
+// address and holds no slot.
 func (g *Grant) Meet(a netip.Addr) bool {
 	s := g.s
 	s.mu.Lock()
@@ -95,9 +96,9 @@ func (g *Grant) Meet(a netip.Addr) bool {
 	return true
 }
 
-// Written announces that the grant's request is about to be written, at the given time, and returns
-// its pace. The caller calls Written right before the write. After ErrNotDue the request must not
-// be written.
+// Written announces a write of the grant's request at the given time, and returns the pace of the
+// request. The caller calls Written right before the write. After ErrNotDue the request must not be
+// written.
 func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -118,9 +119,9 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	return p, nil
 }
 
-// Sent reports when the announced request (Written) was actually sent. The host's delay starts when
-// the request was sent, because a busy machine may write late, and the server must still see the
-// whole gap.
+// Sent reports when the announced request (Written) was actually sent. The host's delay starts at
+// this time. A busy machine may write late, and the server must still see the whole delay between
+// two requests.
 func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -148,14 +149,14 @@ const (
 	ClientError              // 4xx except 429; does not count as a failure of the host
 	Failure                  // 5xx, or no valid response
 	RateLimited              // 429 or 503
-	Unanswered               // no connection or no response; the request may have blocked a slot for a whole time-out
+	Unanswered               // no connection or no response; such a request may block a slot until its time-out
 )
 
 // Result tells how a grant ended.
 type Result struct {
 	Class      Class
-	RetryAfter time.Duration // the response's Retry-After, for RateLimited; 0 if the header is missing
-	// Hold is how long the host gets no request, whatever its delay.
+	RetryAfter time.Duration // Retry-After of a response of class RateLimited; 0 if the header is missing
+	// Hold is the time in which the host gets no request, even if the host's delay is shorter.
 	Hold time.Duration
 	// Requeue, if not nil, is the item's retry or next hop. Done puts this item into the host's
 	// queue.
@@ -234,7 +235,7 @@ func (g *Grant) account(r Result, now time.Time) {
 		case !h.br.open:
 			s.log.Info("host resumed", "host", h.name)
 		}
-	case h.br.open: // the request was in flight when the breaker opened, so its result does not count
+	case h.br.open: // this request was sent before the breaker opened, so its result does not count
 	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}

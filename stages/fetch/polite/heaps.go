@@ -17,7 +17,7 @@ type Item struct {
 	seq int64
 }
 
-// items is a heap of pushed items with the earliest on top.
+// items is a heap of pushed items. The earliest item is on top.
 type items = heapOf[Item]
 
 func (it Item) before(o Item) bool {
@@ -60,7 +60,7 @@ func (q *heapOf[T]) Pop() any {
 	return last
 }
 
-// place names the heap that a host is in.
+// place says which heap holds a host.
 type place uint8
 
 const (
@@ -70,8 +70,8 @@ const (
 	parked
 )
 
-// byWork is a heap of hosts with the most predicted work on top. Of two hosts with equal work, the
-// host that was added first is on top.
+// byWork is a heap of hosts. The host with the most predicted work is on top. Of two hosts with
+// equal work, the host that was added first is on top.
 type byWork = heapOf[*host]
 
 func (h *host) before(o *host) bool {
@@ -83,7 +83,7 @@ func (h *host) before(o *host) bool {
 
 func (h *host) moved(i int) { h.index = i }
 
-// waiter is a host's or an address's entry in the timer heap.
+// waiter is an entry in the timer heap, for a host or an address.
 type waiter struct {
 	at    time.Time
 	order int64
@@ -92,7 +92,7 @@ type waiter struct {
 	addr  *address
 }
 
-// byTime is a heap of waiters with the earliest on top.
+// byTime is a heap of waiters. The earliest waiter is on top.
 type byTime = heapOf[*waiter]
 
 func (w *waiter) before(o *waiter) bool {
@@ -104,7 +104,7 @@ func (w *waiter) before(o *waiter) bool {
 
 func (w *waiter) moved(i int) { w.index = i }
 
-// setTime adds w to the heap with the given time, or moves it.
+// setTime gives w the time at. If w is not in the heap, setTime adds w.
 func setTime(q *byTime, w *waiter, at time.Time) {
 	w.at = at
 	if w.index < 0 {

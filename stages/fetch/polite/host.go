@@ -9,12 +9,12 @@ import (
 const (
 	limitedPause    = 30 * time.Second // default of Options.LimitedPause
 	maxLimitedPause = 2 * time.Hour    // largest pause after doubling; a Retry-After is obeyed up to maxDelay
-	minRaisedDelay  = time.Second      // smallest raised delay, unless the pause is shorter
+	minRaisedDelay  = time.Second      // smallest raised delay, unless the first pause is shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // number of doublings of the pause and of the delay; the limit lets a task that is often interrupted still send requests
+	maxDoublings    = 4  // most doublings of the pause and of the delay; without this limit, an often interrupted task might never send a request
 	calmAfter       = 10 // number of responses in a row without 429 or 503 after which a raised delay is halved
 
-	slowFrom     = time.Second      // a host that responds faster is not slow, however short its delay
+	slowFrom     = time.Second      // a host with a shorter response time is never slow, even at a short delay
 	maxSlowDelay = 30 * time.Second // largest delay of a slow host
 	newestWeight = 0.2              // weight of the last response in the mean
 )
@@ -60,15 +60,15 @@ type host struct {
 	written   time.Time // when the last request was written; zero if there was none
 	service   float64   // mean time from a grant to the call of Done, in seconds
 	response  float64   // mean time from a request to the end of its response, in seconds; 0 if there was none
-	recent    float64   // the smaller of the field response and the time of the last response, so that one slow response does not make the host slow
+	recent    float64   // response or the time of the last response, whichever is smaller; so one slow response does not make the host slow
 	silent    int       // number of requests in a row without a response
 	inFlight  int
-	met       bool // whether the host's address is known (addr) or exempt from the delay (addr is nil)
-	held      bool // whether the host has an open grant whose request is not written yet, or an open grant that ends items without requests
+	met       bool // whether the address is known (addr), or the host needs no delay per address (addr is nil)
+	held      bool // whether the host has an open grant that is not written yet, or an open grant that allows no request
 	br        breaker
 	addr      *address
 
-	drain Kind // Fetch, or the kind of grants that the host's items get without a request
+	drain Kind // Fetch if requests are allowed, else the kind of the host's grants
 	place place
 	band  Band    // band of the host's next row
 	queue *byWork // lane that holds the host while the host is ready
@@ -77,7 +77,7 @@ type host struct {
 	wait  waiter
 }
 
-// asked returns the delay that the config and the host's robots.txt ask for.
+// asked returns the delay for which the config and the host's robots.txt ask.
 func (h *host) asked() time.Duration { return max(h.base, h.crawlDelay, h.stored) }
 
 // delay returns the delay in force.
@@ -105,8 +105,8 @@ func (h *host) firstItem() (at time.Time) {
 	return at
 }
 
-// take removes the next item: an urgent item, a pushed item that is due, or a row. If all is set,
-// take also removes items that are not due and items of a blocked host.
+// take removes the next item: an urgent item, a pushed item that is due, or a row. If the parameter
+// all is true, take also removes items that are not due and items of a blocked host.
 func (h *host) take(now time.Time, all bool) (Item, bool) {
 	if len(h.urgent) > 0 && (all || !h.urgent[0].NotBefore.After(now)) {
 		return heap.Pop(&h.urgent).(Item), true
@@ -143,7 +143,8 @@ func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.calm = 0
 }
 
-// slacken sets the delay of a slow host (Config.SlowFactor). A slower host gets a longer delay.
+// slacken computes the field slowed, the delay of a slow host (Config.SlowFactor). A slower host
+// gets a longer delay.
 func (h *host) slacken(factor float64) {
 	h.slowed = 0
 	from := max(h.asked(), slowFrom)

@@ -21,9 +21,9 @@ func BandOf(priority int32) Band {
 	return Batch - Band(min(max(priority, 0)/200, int32(Batch)))
 }
 
-// shares are the weights of the bands when more hosts are due than slots are free. Each band gets
-// at least the share of slots that its weight is of the sum of weights, so no band starves. If a
-// band needs less than its share, the other bands get the rest.
+// shares are the weights of the bands when more hosts are due than slots are free. A band's least
+// share of the slots is its weight divided by the sum of all weights, so no band starves. If a band
+// needs less than its share, the other bands get the rest.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
 // Two more lanes follow the lanes of the bands. These lanes hold hosts of any band and have their
@@ -33,8 +33,8 @@ const (
 	// need in all slots. The hosts in this lane decide when the task ends, so they do not wait for
 	// other hosts. The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
-	// The lane doubtful holds hosts whose last request got no response. Each host in this lane may
-	// block a slot for a whole time-out, so together these hosts get at most 1/doubtfulPart of the
+	// The lane doubtful holds hosts whose last request got no response. Each of these hosts may
+	// block a slot for a whole time-out. So all of them together get at most 1/doubtfulPart of the
 	// slots.
 	doubtful
 	lanes
@@ -45,8 +45,8 @@ const (
 )
 
 // lane is a queue of due hosts. The host with the most predicted work is first. Lanes share the
-// slots by start-time fair queueing: for each grant, a lane pays the predicted slot time divided by
-// its weight, and the lane that paid least is next.
+// slots by start-time fair queueing. For each grant, a lane pays the predicted slot time divided by
+// its weight. The lane that paid least is next.
 type lane struct {
 	hosts  byWork
 	weight float64
@@ -75,8 +75,8 @@ func (s *Scheduler) laneOf(h *host) int {
 	return int(h.band)
 }
 
-// enqueue puts a due host into its lane. Hosts to be drained go into a separate queue, which comes
-// before all lanes.
+// enqueue puts a due host into its lane. Hosts whose items get no requests go into the separate
+// queue drains, which comes before all lanes.
 func (s *Scheduler) enqueue(h *host) {
 	if h.drain != Fetch {
 		h.queue = &s.drains
@@ -85,7 +85,7 @@ func (s *Scheduler) enqueue(h *host) {
 	}
 	l := &s.lanes[s.laneOf(h)]
 	if len(l.hosts) == 0 {
-		l.paid = max(l.paid, s.paid) // a lane gets no extra share for the time in which the lane was empty
+		l.paid = max(l.paid, s.paid) // time in which the lane was empty earns no share
 	}
 	h.queue = &l.hosts
 	heap.Push(h.queue, h)
@@ -112,7 +112,7 @@ func (s *Scheduler) dequeue() (h *host, from *lane) {
 	return heap.Pop(&from.hosts).(*host), from
 }
 
-// charge adds the predicted slot time of a host's grant to what the lane has paid.
+// charge adds the predicted slot time of a grant to the sum that the lane has paid.
 func (s *Scheduler) charge(l *lane, h *host) {
 	s.paid = l.paid
 	l.paid += h.service / l.weight

@@ -31,8 +31,8 @@ type flight struct {
 	result Result
 }
 
-// fly uses grants in virtual time, with at most one per slot at a time, until no grants are left or
-// the time is over. The function send returns how long a request takes and how the request ends.
+// fly uses grants in virtual time until no grants are left or the time is over. It holds at most
+// one grant per slot. The function send returns how long a request takes and how the request ends.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight
@@ -113,7 +113,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 		name   string
 		factor float64
 		delay  time.Duration
-		takes  []time.Duration // duration of each response, in order
+		takes  []time.Duration // duration of each response, in the order of the requests
 		want   []time.Duration // gaps between the requests
 	}{
 		{"within the delay", 2, 2 * time.Second, []time.Duration{1500 * time.Millisecond, 2 * time.Second, 0}, []time.Duration{2 * time.Second, 2 * time.Second}},
@@ -141,7 +141,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 				last = clock.now
 				return tt.takes[grant.Item.ID], Result{Class: Success}
 			})
-			for i := range got { // rounded, because the means are not integers
+			for i := range got { // rounded because the mean times are not integers
 				got[i] = got[i].Round(time.Millisecond)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {

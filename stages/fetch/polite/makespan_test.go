@@ -45,8 +45,9 @@ type load struct {
 	dead func(host int) bool
 }
 
-// makespan returns when the last host that answers is done, and the lower bound max(longest host,
-// total work ÷ slots) of the hosts that answer. The results took and bound are in seconds.
+// makespan returns when the last host that answers is done (took). It also returns the lower bound
+// max(longest host, total work ÷ slots) for the hosts that answer. The results took and bound are
+// in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service
@@ -129,7 +130,7 @@ func makespan(tb testing.TB, l load) (took, bound float64) {
 	return last.Sub(start).Seconds(), bound
 }
 
-// banded is a Rows with the bands of its rows.
+// banded is a Rows that gives each row a band.
 type banded struct {
 	list
 	bands []Band
@@ -229,7 +230,7 @@ func BenchmarkMakespanHosts(b *testing.B) {
 					return
 				}
 			}
-			for range hosts { // until each host has answered
+			for range hosts { // lets each host answer once
 				grant()
 			}
 			runtime.GC()

@@ -49,14 +49,14 @@ type Scheduler struct {
 	timed     byTime
 	drains    byWork // due hosts whose items get grants without a request
 	lanes     [lanes]lane
-	paid      float64 // sum that the lane of the last grant had paid before that grant
+	paid      float64 // field paid of the lane of the last grant, before that grant
 	seq       int64
 	grants    int // number of open grants
 	left      int // number of items in queues
 	closed    bool
 	sent      bool               // whether this attempt or an earlier attempt wrote a request
 	closesAt  time.Time          // when Close will be called; zero if unknown
-	held      time.Time          // when HoldAddresses or HoldAll was called; zero if neither was
+	held      time.Time          // when HoldAddresses or HoldAll was called; zero if neither was called
 	wholly    bool               // whether HoldAll was called
 	wakeup    context.CancelFunc // ends the sleep of the method Next
 
@@ -116,7 +116,7 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 	return h
 }
 
-// adopt applies the configured terms to the host.
+// adopt sets the host's terms, which come from the config.
 func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
 
 // host returns the host with the given name. It adds an unknown host, because some hosts are first
@@ -134,8 +134,8 @@ func (noRows) Len() int           { return 0 }
 func (noRows) Band() Band         { return Medium }
 func (noRows) Pop() (int64, bool) { return 0, false }
 
-// Push adds an item, such as a redirect's next hop or a retry, to a host. Once the item is due, it
-// comes before the host's planned rows. Push adds an unknown host.
+// Push adds an item, such as a redirect's next hop or a retry, to a host. A due item comes before
+// the host's planned rows. Push adds an unknown host.
 func (s *Scheduler) Push(name string, it Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,8 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	return s.pick(now)
 }
 
-// give makes a grant for a host. It returns nil if the host has no item for a grant.
+// give takes an item of the host and makes a grant for it. It returns nil if the host has no such
+// item.
 func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	due := h.due()
 	it, ok := h.take(now, h.drain != Fetch)
@@ -276,7 +277,7 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	return t
 }
 
-// reschedule moves a host to the right heap after its state has changed.
+// reschedule is called after a host's state has changed. It moves the host to the right heap.
 func (s *Scheduler) reschedule(h *host) {
 	drain := s.drainKind(h)
 	if h.held || h.remaining() == 0 || drain == Fetch && h.blocked && len(h.urgent) == 0 {

@@ -242,7 +242,7 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 				grant.Done(Result{Class: c})
 				return grant.Kind
 			}
-			for i := range 20 { // 11 of 20 failed; 4xx are not failures
+			for i := range 20 { // 11 of 20 requests fail; a 4xx is not a failure
 				c := Failure
 				if i < 9 {
 					c = []Class{ClientError, Success}[i%2]

@@ -8,9 +8,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Snapshot returns the clocks of hosts that must wait, were slowed down or failed, sorted by name.
-// Checkpoints store the clocks. The times in the clocks are relative to now, because the clocks of
-// two machines may differ.
+// Snapshot returns the clocks of some hosts, sorted by name: hosts that must wait, were slowed
+// down, or failed. Checkpoints store the clocks. The times in the clocks are relative to now,
+// because the clocks of two machines may differ.
 func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,8 +63,8 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 
 // Restore applies the clocks that an earlier attempt stored. The caller first adds all planned
 // hosts and then calls Restore. The parameter waited is the time since Snapshot. A stored delay
-// above the configured delay stays until Reload. If fresh is set, the config is newer than the
-// clocks, and Restore ignores stored delays.
+// above the configured delay stays until Reload. If fresh is true, the config is newer than the
+// clocks, and Restore ignores the stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,14 +97,14 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 	}
 }
 
-// HoldAddresses makes every host, even a host that is added later, wait for the delay per address
-// from now. A new attempt calls HoldAddresses after Restore. Checkpoints do not store addresses, so
-// a due host may share an address that just got a request.
+// HoldAddresses makes every host wait for the delay per address, counted from now. Hosts that are
+// added later wait too. A new attempt calls HoldAddresses after Restore. Checkpoints do not store
+// addresses. So a due host may share its address with a host that just got a request.
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
 
-// HoldAll makes every host, even a host that is added later, wait from now for its own delay or the
-// delay per address, whichever is longer. A new attempt calls HoldAll after Restore if it cannot
-// know when the earlier attempt sent its last requests.
+// HoldAll makes every host wait from now for its own delay or the delay per address, whichever is
+// longer. Hosts that are added later wait too. A new attempt calls HoldAll after Restore if it
+// cannot know when the earlier attempt sent its last requests.
 func (s *Scheduler) HoldAll() { s.holdHosts(true) }
 
 func (s *Scheduler) holdHosts(wholly bool) {
@@ -117,7 +117,7 @@ func (s *Scheduler) holdHosts(wholly bool) {
 	}
 }
 
-// hold applies to a host the last call of HoldAddresses or HoldAll.
+// hold makes a host wait as the last call of HoldAddresses or HoldAll asks.
 func (s *Scheduler) hold(h *host) {
 	if s.held.IsZero() {
 		return

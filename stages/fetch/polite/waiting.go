@@ -30,7 +30,7 @@ type Wait struct {
 	Until  time.Time
 	Delay  time.Duration // delay in force
 	Left   int           // number of items that are not urgent
-	Item   Item          // first pushed item; set only for ByEarlier and later reasons
+	Item   Item          // first pushed item; set only for ByEarlier and the reasons declared after it
 
 	Rest time.Duration // predicted time until the host is done
 }
@@ -43,10 +43,10 @@ type Standing struct {
 	Ready    int    // number of due hosts
 	Delayed  int    // number of hosts with a short wait
 	Waits    []Wait // other waiting hosts, the longest Rest first
-	More     int    // number of waiting hosts that Waits leaves out
-	// Rest is a lower bound of the remaining time. This bound is the Rest of the slowest host, or
-	// the time that all items take with all slots busy, whichever is longer. Rest does not exceed
-	// the end of the window.
+	More     int    // number of waiting hosts that are not in Waits
+	// Rest is a lower bound of the remaining time. This bound is the longer of two times: the Rest
+	// of the slowest host, and the time that all items take with all slots busy. Rest ends at the
+	// latest when the window closes.
 	Rest    time.Duration
 	Slowest Wait      // host with the longest Rest, even if this host does not wait; Slowest.Host is "" if no host is left
 	Closes  time.Time // end of the window; zero if unknown
@@ -55,8 +55,8 @@ type Standing struct {
 // moment is the longest wait, for any reason, of a host that counts as Delayed.
 const moment = 5 * time.Second
 
-// Stand returns the state of all hosts, with at most n waits. A host that waits for its delay, for
-// at most the time brief, counts as Delayed. Stand visits every host, so it should be called at
+// Stand returns the state of all hosts, with at most n waits. A host counts as Delayed if it waits
+// for its delay, for at most the time brief. Stand visits every host, so it should be called at
 // most about once a second.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
@@ -100,8 +100,8 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	return out
 }
 
-// rest predicts the time from the host's next request to its last request. It assumes that a delay
-// raised by 429 and 503 falls again (speedUp).
+// rest predicts the time between the host's next request and its last request. It assumes that a
+// delay raised by 429 and 503 falls again (speedUp).
 func (h *host) rest() time.Duration {
 	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
 	var sum time.Duration
@@ -113,7 +113,8 @@ func (h *host) rest() time.Duration {
 	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
 }
 
-// waiting returns the host's wait that ends last.
+// waiting describes why and how long the host waits. If the host has several waits, the wait that
+// ends last counts.
 func (h *host) waiting() Wait {
 	w := Wait{Host: h.name, Reason: h.putOff, Until: h.notBefore, Delay: h.delay(), Left: h.rows.Len() + len(h.extra)}
 	take := func(at time.Time, r Reason) {
@@ -155,7 +156,7 @@ func (h *host) first() Item {
 	return h.extra[0]
 }
 
-// keepFrom delays the host's requests until the given time, for the reason r.
+// keepFrom allows no request to the host before the given time. The parameter r is the reason.
 func (h *host) keepFrom(at time.Time, r Reason) {
 	if at.After(h.notBefore) {
 		h.notBefore, h.putOff = at, r

@@ -23,12 +23,12 @@ type Record struct {
 	Cut    bool // whether Block is only the beginning of the record's block
 }
 
-// BlockLimit returns how many bytes of a response's block to read if the body has at most maxBody
-// bytes. The limit leaves room for the head and the chunk framing.
+// BlockLimit returns the number of bytes to read of a response's block. The body has at most
+// maxBody bytes. The limit leaves room for the head and the chunk framing.
 func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
 
-// StoredLimit returns how many compressed bytes of a response's record to read if the body has at
-// most maxBody bytes. Incompressible data grows slightly.
+// StoredLimit returns the number of compressed bytes to read of a response's record. The body has
+// at most maxBody bytes. Incompressible data grows slightly when it is compressed.
 func StoredLimit(maxBody int64) int64 { return BlockLimit(maxBody) + maxBody/16 + 2<<20 }
 
 // Decoder decodes records. The zero value is ready for use. A Decoder is for one goroutine.
@@ -62,8 +62,7 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if cap(d.block) > keptBlock {
 		d.block = nil
 	}
-	// The buffer grows with the data, because the header may claim a length that the record does
-	// not have.
+	// The buffer grows with the data, because the header may claim a length that is too large.
 	buf := bytes.NewBuffer(d.block[:0])
 	_, err = buf.ReadFrom(io.LimitReader(e, min(e.Length, limit)))
 	if d.block = buf.Bytes(); err != nil && !raw.Cut {

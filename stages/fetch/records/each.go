@@ -30,7 +30,7 @@ type job[T any] struct {
 func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s Steps[T]) error {
 	workers := runtime.GOMAXPROCS(0)
 	g, ctx := errgroup.WithContext(ctx)
-	batches := make(chan []*job[T]) // unbuffered, so that only one batch is read ahead
+	batches := make(chan []*job[T]) // unbuffered, so at most one batch is read ahead
 	g.Go(func() error {
 		defer close(batches)
 		return readBatches(ctx, a, docs, s.Places, batches)
@@ -82,7 +82,8 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 	return g.Wait()
 }
 
-// readBatches loads the documents' records batch by batch and sends the batches to the channel out.
+// readBatches loads the records of the documents in batches, and sends each batch to the channel
+// out.
 func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
 	var batch []*job[T]
 	var places []Place

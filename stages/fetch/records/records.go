@@ -3,8 +3,8 @@
 //
 // The caller gives documents, each with the places of its records. Package records gives the
 // records to the caller's function for each document, and returns the documents in the same order.
-// One range request reads all records that are close together in a file, so a thousand pages take a
-// few requests. Memory holds at most two batches, whatever lengths the records claim.
+// One range request reads all records that are close together in a file. So a few requests read a
+// thousand pages. Memory holds at most two batches, even if records claim wrong lengths.
 //
 // A missing or damaged record affects only its document; Raw.Err and ErrDamaged report it. If the
 // store fails or a file is missing, reading ends. Package records imports only formats packages.
@@ -29,8 +29,8 @@ const (
 	batchBytes   = 32 << 20
 	// maxRange bounds a range with several records, in bytes.
 	maxRange = 8 << 20
-	// maxGap bounds the bytes between two records that one range request reads. Most bytes between
-	// two records are request records.
+	// maxGap bounds the gap between two records that one range request reads, in bytes. Such a gap
+	// usually holds request records.
 	maxGap = 64 << 10
 	// rangesAtATime bounds concurrent range requests.
 	rangesAtATime = 8
@@ -41,7 +41,7 @@ const (
 // Place is the place of a record.
 type Place struct {
 	File           string // key of the WARC file
-	Offset, Length int64  // offset and length of the record's gzip member, in bytes
+	Offset, Length int64  // place of the record's gzip member in the file, in bytes
 }
 
 // ErrPlace means that a record's place is not within its file.

@@ -153,7 +153,8 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 	return nil
 }
 
-// redirected ends a URL whose response is a redirect. The frontier plans the redirect's target.
+// redirected gives a URL its outcome if the response is a redirect. The frontier plans the
+// redirect's target.
 func (r *run) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.rows.Fetch
 	target, spelled, err := response.Location(r.canon, x, d.URL)

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// previous holds cursors over the captures, links and texts that the source task recorded. The
-// cursors advance together with the documents, in the order of recording. Captures and links that
-// belong to no document are copied. Texts are read only for documents that cannot be parsed again.
+// previous reads the captures, links and texts that the source task recorded. Its cursors advance
+// together with the documents, in the order of recording. Captures and links that belong to no
+// document are copied. Texts are read only for documents that cannot be parsed again.
 type previous struct {
 	pages    int64 // number of documents read so far
 	captures *table.Cursor[schema.Capture]
@@ -45,9 +45,8 @@ func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture returns the row of the WARC record that a row of fetches points to. It copies the
-// captures before the returned capture, because the copied captures belong to responses without a
-// page.
+// capture returns the row of captures for a row of fetches. capture copies all earlier rows of
+// captures that no document used, because these rows belong to responses without a page.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()
@@ -69,7 +68,8 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
 }
 
-// links returns the links that a page had. It copies the redirects that precede the links.
+// The method links returns the links that a page had. It first copies the redirects that stand
+// before these links.
 func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil
@@ -95,7 +95,7 @@ func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Lin
 	return links, nil
 }
 
-// redirects copies the redirects up to the next link of a page.
+// The method redirects copies redirects until the next row is a link of a page.
 func (p *previous) redirects(out *segments.Segment) error {
 	for {
 		l, err := p.edges.Peek()
@@ -126,7 +126,7 @@ func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 	}
 }
 
-// finish copies the rows after the last document.
+// finish copies the rows that stand after the rows of the last document.
 func (p *previous) finish(out *segments.Segment) error {
 	if err := p.redirects(out); err != nil {
 		return err

@@ -1,12 +1,12 @@
-// Package reparse does the work of a fetch task without sending requests: it reads responses
-// that are stored as WARC and parses them with the current parser.
+// Package reparse does the work of a fetch task but sends no requests. It reads responses that are
+// stored as WARC and parses them with the current parser.
 //
 // A reparse reads the result of the fetch task that stored the responses, or a plan that gives the
 // places of records in an external archive. It writes the same kinds of rows as a fetch task. The
 // result depends only on stored data, so a reparse needs no checkpoint, no lease and no epoch. Rows
-// of fetches, requests and robots.txt stay as the fetch task wrote them. A document that cannot be
-// read again (noarchive, damage) keeps its rows, which show the older parser_version. Package
-// reparse imports packages stages, formats, wire, records, response and segments.
+// of fetches, requests and robots.txt stay as the fetch task wrote them. If a document cannot be
+// read again (noarchive, damage), its rows stay and show the older parser_version. Package reparse
+// imports packages stages, formats, wire, records, response and segments.
 package reparse
 
 import (

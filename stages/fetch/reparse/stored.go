@@ -30,7 +30,7 @@ type recorded struct {
 	why    error
 }
 
-// fetchedAs are the columns of a row of fetches that a reparse reads.
+// fetchedAs holds the columns that a reparse reads of a row of fetches.
 type fetchedAs struct {
 	URL     string         `parquet:"url"`
 	Outcome schema.Outcome `parquet:"outcome"`
@@ -44,8 +44,8 @@ type fetchedAs struct {
 // noarchive.
 func (d *recorded) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
-// places returns the place of the record with the payload, which the row of pages names. For a
-// revisit, the second place is the place of the document's own record, which has the head.
+// places returns the place of the record that holds the payload. The row of pages names this
+// record. For a revisit, the second place is the document's own record, which holds the head.
 func (d *recorded) places() []records.Place {
 	if d.withheld() {
 		return nil
@@ -57,8 +57,8 @@ func (d *recorded) places() []records.Place {
 	return p
 }
 
-// stored parses the documents that a fetch task stored. It does not change the rows of requests, of
-// outcomes, and of responses without a page.
+// stored parses the documents that a fetch task stored. Rows of requests, rows of outcomes, and
+// rows of responses without a page stay unchanged.
 func (r *run) stored(ctx context.Context) error {
 	old := r.previous(ctx)
 	defer old.close()
@@ -131,9 +131,9 @@ func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw)
 	return nil
 }
 
-// read replays the response of a document from its own head and its payload, which another record
-// may hold. It returns an error if the limits shorten the payload now but did not shorten it in the
-// crawl.
+// read replays the response of a document from the document's own head and its payload. Another
+// record may hold the payload. It returns an error if the limits would now shorten a payload that
+// the crawl stored whole.
 func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
@@ -146,7 +146,7 @@ func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire
 		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
 			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)
 	case cutThen && int64(len(x.Body)) > d.page.ContentBytes:
-		x.Body = x.Body[:d.page.ContentBytes] // keeps the length that the crawl stored
+		x.Body = x.Body[:d.page.ContentBytes] // restores the length that the crawl stored
 	}
 	return x, err
 }
@@ -155,7 +155,7 @@ func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wi
 	limits, https := r.limits, isHTTPS(d.page.URL)
 	limits.Allow = func(x *wire.Exchange, prefix []byte) int64 {
 		if d.page.ContentBytes > limits.MaxBody {
-			return r.longest // the crawl allowed this length
+			return r.longest // the limits of the crawl allowed this length
 		}
 		return r.limits.Allow(x, prefix)
 	}
@@ -200,7 +200,7 @@ func (r *run) keep(old *previous, d *recorded) error {
 			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
 		}
 		from.MimeDetected = d.mime
-		from.Signals.Add(was.ContentSignal) // adds the signals of the robots.txt in force at the fetch
+		from.Signals.Add(was.ContentSignal) // adds the signals of the robots.txt that was in force when the page was fetched
 		p.Complete(&from)
 		b.Page, b.Terms, b.Text, b.Links = &p.Page, p.Terms, &p.Text, p.Links
 		r.out.Counts()[CountReparsed]++

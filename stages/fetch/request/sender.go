@@ -1,8 +1,8 @@
 // Package request makes the requests of a fetch task at the pace of their hosts and
 // describes each as a row.
 //
-// A request uses a grant for its host. Before the connect, Sender checks that the address is due.
-// Right before the write, Sender checks host, address and lease again.
+// Each request uses a grant for its host. Before the connect, Sender checks that the address is
+// due. Right before the write, Sender checks host, address and lease again.
 package request
 
 import (
