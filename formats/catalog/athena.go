@@ -120,8 +120,8 @@ func projection(location string, d Dataset, sealed []*manifest.Sealed) [][2]stri
 	return append(out, [2]string{"storage.location.template", location})
 }
 
-// projectedCrawls returns the projection type and the values of the column crawl. If the list
-// sealed holds one crawl or only reparses, the values are names. Otherwise the values are a range
+// projectedCrawls returns the projection type and the values of the column crawl. If all sealed
+// rounds belong to one crawl or to reparses, the values are names. Otherwise the values are a range
 // of months, which cannot contain the name of a reparse.
 func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	var names, months []string

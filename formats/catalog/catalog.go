@@ -25,8 +25,8 @@ const (
 	Int32List
 )
 
-// The list names holds four names of each type: in the documentation, in DuckDB, in the dialects of
-// Hive (Athena's DDL and Spark), and in Trino.
+// Each type has four names: in the documentation, in DuckDB, in the dialects of Hive (Athena's DDL
+// and Spark), and in Trino.
 var names = [...][4]string{
 	String:     {"string", "VARCHAR", "string", "varchar"},
 	Boolean:    {"boolean", "BOOLEAN", "boolean", "boolean"},
@@ -155,8 +155,7 @@ func typeOf(t reflect.Type, options string) Type {
 	return StringList
 }
 
-// The map types gives the column type for kinds of Go values. A column of any other kind is a
-// string.
+// Go values of these kinds have the listed column types. A column of any other kind is a string.
 var types = map[reflect.Kind]Type{
 	reflect.Bool: Boolean, reflect.Int16: Int16, reflect.Int32: Int32, reflect.Int64: Int64, reflect.Float64: Float64,
 }

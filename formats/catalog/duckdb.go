@@ -24,7 +24,7 @@ type S3 struct {
 // directory is relative to DuckDB's working directory.
 //
 // The view urls has the newest state of each URL. The view urls_history has every state. The view
-// urls includes states of reparses only if all crawls are reparses.
+// urls excludes states of reparses unless all crawls are reparses.
 //
 // Parts that an older crawlbatch wrote may lack columns, which the views show as null. DuckDB reads
 // the schema of every part, which takes about 0.2 ms per part and query on a local disk. The SQL
@@ -111,7 +111,7 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 		duckComments(out, name, d)
 		return
 	}
-	// The first SELECT returns no rows. The empty result adds the columns that all parts lack.
+	// The first SELECT returns no rows. This empty result adds columns that no part has.
 	fmt.Fprintf(out, "FROM (SELECT %s WHERE false\n  UNION ALL BY NAME\n  SELECT * FROM read_parquet([\n", duckNulls(d.Columns))
 	fmt.Fprintf(out, "%s\n", joined(keys, ",\n", func(key string) string { return "  " + literal(escapeGlob(root)+"/"+key) }))
 	types := joined(d.Partitions, ", ", func(p Column) string { return fmt.Sprintf("'%s': %s", p.Name, p.Type.DuckDB()) })

@@ -168,8 +168,8 @@ func TestDuckDBViewsGiveUTCTimesNullsListsAndTheNewestStateOfAURL(t *testing.T) 
 	}
 }
 
-// The views must work without knowing which crawlbatch version wrote a part. The version that
-// sealed the round may be another one.
+// The views must work without knowing which crawlbatch version wrote a part. Another version may
+// have sealed the round.
 func TestDuckDBViewsGiveNullForColumnsThatPartsLack(t *testing.T) {
 	type olderSkip struct {
 		URL    string `parquet:"url"`

@@ -15,7 +15,7 @@ import (
 // ErrUnsafe means that some SQL client could misread a name or an address.
 var ErrUnsafe = errors.New("cannot stand in SQL")
 
-// The list subsets holds the values of the partition column subset.
+// subsets are the values of the partition column subset.
 var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
 
 // CheckDatabase refuses a database or schema name that some SQL client would not read as a plain

@@ -105,15 +105,15 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns a query that selects each URL's newest row from the table history. The argument
-// list names the selected columns.
+// newest returns a query that selects each URL's newest row. The arguments history and list hold
+// the name of the table and the names of the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+
 		"  FROM %s\n  %s) AS states\nWHERE newest = 1", list, list, history, withoutReparses(sealed))
 }
 
-// joined calls the function text for each item and joins the results.
+// joined converts each item to a text and joins the texts.
 func joined[T any](items []T, separator string, text func(T) string) string {
 	texts := make([]string, len(items))
 	for i, item := range items {

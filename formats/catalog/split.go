@@ -16,9 +16,9 @@ var ErrNotEmpty = errors.New("is not empty: name a new directory")
 var statementFile = regexp.MustCompile(`^\d{3}-[a-z_0-9-]+\.sql$`)
 
 // Split writes each statement into its own file in dir, numbered in order. The files contain no
-// semicolon, because clients that take one statement per call refuse semicolons. With replace,
-// Split first removes the statements of an earlier Split. Without replace, Split returns
-// ErrNotEmpty if dir is not empty.
+// semicolon, because clients that take one statement per call refuse semicolons. If replace is
+// true, Split first removes the statements of an earlier Split. If replace is false and dir is not
+// empty, Split returns ErrNotEmpty.
 func (s *Script) Split(dir string, replace bool) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

@@ -1,11 +1,11 @@
-// Package directives reads the directives for robots that a document's server and author give
-// outside robots.txt. The directives are meta robots and X-Robots-Tag, Content-Signal, and the
-// reservation of text and data mining (TDMRep).
+// Package directives reads directives for robots from a document and its response header, but not
+// from robots.txt. The directives are meta robots, X-Robots-Tag, Content-Signal and TDMRep (the
+// reservation of text and data mining).
 //
 // The input is values of header fields and meta elements, which may be hostile. The output is the
-// directives for one robot, and texts of bounded length and number for columns. No input is an
-// error, and parsing takes linear time. If two directives conflict, the stricter directive counts.
-// The package imports only the standard library.
+// directives for one robot, and texts for columns. The number and the length of these texts are
+// bounded. No input is an error, and parsing takes linear time. If two directives conflict, the
+// stricter directive counts. The package imports only the standard library.
 package directives
 
 import (
@@ -39,16 +39,16 @@ func (d *Robots) Indexable(at time.Time) bool {
 func (d *Robots) String() string { return strings.Join(d.list, ",") }
 
 const (
-	maxOthers = 16 // limit for the listed unknown directives
-	maxItem   = 64 // limit for a listed directive, in bytes
+	maxOthers = 16 // largest number of unknown directives in the list
+	maxItem   = 64 // length of the longest directive in the list, in bytes
 )
 
 // Meta adds the content of a meta element that is named "robots" or after the robot.
 func (d *Robots) Meta(content string) { d.each(content, "", false) }
 
-// Field adds a value of X-Robots-Tag. In a value, "name:" tells for which robot the following
-// directives are: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links. The
-// argument agent is the robot's product token, in any letter case.
+// Field adds a value of X-Robots-Tag. In a value, the prefix "name:" addresses the following
+// directives to one robot: `otherbot: noindex, ourbot: nofollow` asks ourbot not to follow links.
+// The argument agent is the robot's product token, in any letter case.
 func (d *Robots) Field(value, agent string) { d.each(value, agent, true) }
 
 func (d *Robots) each(list, agent string, scoped bool) {
@@ -115,7 +115,7 @@ func (d *Robots) add(item string) {
 	d.one(item, isWord(item))
 }
 
-// The list words holds the known directives that have no value.
+// These directives are known and have no value.
 var words = [...]string{"noindex", "nofollow", "none", "noarchive", "nocache", "index", "follow", "all", "archive"}
 
 func isWord(folded string) bool { return slices.Contains(words[:], folded) }
@@ -154,7 +154,7 @@ var dateLayouts = [...]string{
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02",
 }
 
-// The map zones gives the offset in hours of each named time zone of RFC 822.
+// These numbers are the offsets in hours of the named time zones of RFC 822.
 var zones = map[string]int{
 	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }
@@ -181,8 +181,8 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSpace reports whether r is white space or a control character. Text columns hold single spaces
-// in place of both.
+// isSpace reports whether r is white space or a control character. In text columns, one space
+// replaces each run of such characters.
 func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }

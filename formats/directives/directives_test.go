@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// said is the expected content of Robots. In the field forbids, i, f and a stand for NoIndex,
-// NoFollow and NoArchive.
+// A value of the type said describes the expected content of Robots. The letters i, f and a in
+// forbids stand for NoIndex, NoFollow and NoArchive.
 type said struct {
 	forbids, list, until string
 }

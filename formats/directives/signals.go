@@ -22,7 +22,7 @@ const (
 )
 
 // Add adds a list such as "search=yes, ai-train=no". Add ignores values other than yes and no. If a
-// signal occurs with yes and with no, the value no counts.
+// signal occurs with both values, Add keeps no.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
 		name, value, ok := strings.Cut(item, "=")
@@ -36,7 +36,7 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of other. If a signal occurs with yes and with no, the value no counts.
+// Merge adds the signals of other. If a signal occurs with both values, Merge keeps no.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)

@@ -61,8 +61,8 @@ type Parser interface {
 	// IsSitemap reports whether a document that begins with prefix is a sitemap, which may be
 	// longer than other documents. mediaType is the result of Sniff.
 	IsSitemap(mediaType string, prefix []byte) bool
-	// Parse reads a document. Parse returns an error if the parser fails. An odd document is no
-	// error.
+	// Parse reads a document. Parse returns an error if the parser fails. A malformed document
+	// causes no error.
 	Parse(*Document) (*Parsed, error)
 }
 
@@ -88,7 +88,7 @@ type Origin struct {
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // signals of the robots.txt; if the robots.txt or the document says no, the value no counts
+	Signals               directives.Signals // signals of the robots.txt; a no there or in the document outweighs a yes
 }
 
 // Complete fills the columns of p that come from the capture (the argument o) and not from the

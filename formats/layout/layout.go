@@ -1,4 +1,4 @@
-// Package layout makes and parses every key of the store. No key is also the folder of another key.
+// Package layout makes and parses every key of the store. No key names both an object and a folder.
 //
 // The input is crawl, round, stage and partition. The output is keys. Package layout imports the
 // standard library only.
@@ -114,7 +114,8 @@ func PlanPart(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
 }
 
-// PlanSpellings returns the key of the spellings of a partition's known but not planned URLs.
+// PlanSpellings returns the key of a file with spellings of a partition's URLs that are known but
+// not planned.
 func PlanSpellings(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + fmt.Sprintf("spellings-%05d.parquet", partition)
 }
@@ -188,8 +189,8 @@ func Working(crawl string, round int, stage, name string, partition int) string 
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
-// URLFilter returns the key of the Bloom filter over the URLs of a bucket. The URLs are those in
-// the bucket's parts of the datasets urls and skips. The filter is a working file that later rounds
+// URLFilter returns the key of the Bloom filter over the URLs of a bucket. The filter covers the
+// bucket's parts of the datasets urls and skips. The filter is a working file that later rounds
 // read too.
 func URLFilter(crawl string, round, bucket int) string {
 	return fmt.Sprintf("%swork/known/%s.bloom", StageDir(crawl, round, "frontier"), Part(bucket))
@@ -211,8 +212,8 @@ func Taken(crawl string, round, partition int) string {
 	return StageDir(crawl, round, "fetch") + "taken/" + Part(partition) + ".json"
 }
 
-// Segment returns the key of a file of one dataset's rows between two checkpoints. The key contains
-// plan, partition, epoch and number, so no key is used twice.
+// Segment returns the key of a segment: one dataset's rows that a task recorded between two
+// checkpoints. The key contains plan, partition, epoch and number, so no key is used twice.
 func Segment(crawl string, round int, plan string, partition, epoch, number int, dataset string) string {
 	return fmt.Sprintf("%ssegments/%s-e%d-%05d-%s.parquet", FetchDir(crawl, round, partition), plan, epoch, number, dataset)
 }
@@ -254,7 +255,7 @@ func Table(dataset, crawl string, round, partition int) string {
 	return fmt.Sprintf("tables/%s/crawl=%s/round=%d/%s.parquet", dataset, crawl, round, Part(partition))
 }
 
-// Captures returns the key of a part of the dataset captures. Its folders include Common Crawl's
+// Captures returns the key of a part of the dataset captures. The key includes Common Crawl's
 // partition column subset.
 func Captures(crawl, subset string, round, partition int) string {
 	return fmt.Sprintf("tables/captures/crawl=%s/subset=%s/round=%d/%s.parquet", crawl, subset, round, Part(partition))

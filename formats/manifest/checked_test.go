@@ -17,7 +17,8 @@ import (
 
 const block = manifest.BlockBytes
 
-// recorded stores body under the key k, and returns the File of other bytes.
+// recorded writes the bytes stored under the key k, and returns a File that describes the bytes
+// body.
 func recorded(t *testing.T, stored, body []byte) (store.Bucket, manifest.File) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -28,7 +29,7 @@ func recorded(t *testing.T, stored, body []byte) (store.Bucket, manifest.File) {
 		t.Fatal(err)
 	}
 	sum := manifest.NewSum()
-	for rest := body; len(rest) > 0; { // Sum must not depend on how the bytes come
+	for rest := body; len(rest) > 0; { // the size of the writes must not change the digests
 		n := min(len(rest), 300_001)
 		sum.Write(rest[:n])
 		rest = rest[n:]
@@ -38,7 +39,7 @@ func recorded(t *testing.T, stored, body []byte) (store.Bucket, manifest.File) {
 	return b, f
 }
 
-// open opens k as f describes it, and counts the reads.
+// open opens the object k with the recorded size and digests of f, and counts the reads.
 func open(t *testing.T, b store.Bucket, f manifest.File) (store.Object, *store.Counter, error) {
 	t.Helper()
 	counter := store.Count(b)

@@ -13,7 +13,7 @@ import (
 )
 
 // Checkpoint holds the authoritative state of a partition. Only the holder of the lease may fetch.
-// An outcome counts only once a checkpoint lists the outcome.
+// An outcome does not count until a checkpoint lists the outcome.
 type Checkpoint struct {
 	Header
 	Plan        string        `json:"plan"`
@@ -49,7 +49,7 @@ type Checkpoint struct {
 
 func (*Checkpoint) kind() string { return "checkpoint" }
 
-// Check compares the files and counts with these names with a checkpoint's bitmap.
+// Check compares the dataset and the counts that have these names with a checkpoint's bitmap.
 const (
 	datasetFetches = "fetches"  // dataset with one row per recorded URL
 	countURLs      = "urls"     // name of the count of recorded URLs

@@ -48,12 +48,12 @@ type Entry struct {
 	Object     string `json:"object,omitempty"`     // key of the document that the entry records
 	SHA256     string `json:"sha256,omitempty"`     // ContentDigest of the object; "" if unknown
 	// Adopted marks an entry for an object that existed before the ledger was created or recreated.
-	// The ledger cannot tell which objects were lost before that.
+	// The ledger cannot tell which objects were lost before this entry.
 	Adopted bool   `json:"adopted,omitempty"`
 	Digest  string `json:"digest"`
 }
 
-// In reports whether the entry concerns a round.
+// In returns true if the entry concerns a round.
 func (e *Entry) In(round int) bool { return e.Round != nil && *e.Round == round }
 
 // chained returns the entry's digest. The argument before is the digest of the previous entry.
@@ -104,7 +104,8 @@ func (l *Ledger) Check() error {
 type Crawls struct {
 	Header
 	Crawls []CrawlName `json:"crawls"` // crawls in the order in which they began or were adopted
-	// Proof is as in Checkpoint. crawls.json has a proof since format 3.
+	// Proof is a digest of the document, like Checkpoint.Proof. crawls.json has a proof since
+	// format 3.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -117,7 +118,7 @@ type CrawlName struct {
 	Adopted bool   `json:"adopted,omitempty"`
 }
 
-// Names reports whether c lists a crawl.
+// Names returns true if c lists a crawl.
 func (c *Crawls) Names(crawl string) bool {
 	for _, n := range c.Crawls {
 		if n.Crawl == crawl {

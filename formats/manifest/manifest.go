@@ -51,7 +51,7 @@ func Encode(d Document) ([]byte, error) {
 	return EncodeAs(d, schema.FormatVersion)
 }
 
-// EncodeAs encodes a document in an older format, so that it has the bytes that an older program
+// EncodeAs encodes a document in an older format. The result has the bytes that an older program
 // wrote.
 func EncodeAs(d Document, format int) ([]byte, error) {
 	h := d.header()
@@ -120,8 +120,8 @@ type File struct {
 	Rows    int64  `json:"rows"`
 	SHA256  string `json:"sha256"` // hex
 	// Blocks holds, in base 64, 16 bytes of the SHA-256 of each block, so that a reader can check a
-	// part of the file. Blocks is empty for files up to 1 MiB, for WARC files, before format 3, and
-	// in seals for files that no later round reads.
+	// part of the file. Blocks is empty for WARC files, for files up to 1 MiB, and in documents
+	// before format 3. Seals also omit Blocks of files that no later round reads.
 	Blocks string `json:"blocks,omitempty"`
 }
 
@@ -149,8 +149,8 @@ func (*Crawl) kind() string { return "crawl" }
 
 // Reparse describes a reparse, a crawl whose fetch tasks read stored responses.
 type Reparse struct {
-	// Of is the crawl that fetched the responses. If Of is empty, the plan names external WARC
-	// files in the store Archive.
+	// Of is the crawl that fetched the responses. If the field Of is empty, the plan names external
+	// WARC files in the store Archive.
 	Of      string `json:"of,omitempty"`
 	Archive string `json:"archive,omitempty"` // store of external WARC files as the user named it: directory or s3://bucket/prefix
 	// Files is the SHA-256 of the list of external WARC files.
@@ -192,9 +192,8 @@ type PlanPartition struct {
 	Hosts            int64   `json:"hosts"`
 	EstimatedSeconds float64 `json:"estimated_seconds"`
 	File             File    `json:"file"`
-	// Spellings has a row for each URL of the partition's domains that has several known spellings
-	// and is not planned in this round. Spellings is nil if there is no such URL, and in older
-	// plans.
+	// Spellings lists URLs of the partition's domains that have several known spellings and are not
+	// planned in this round. Spellings is nil in older plans, and in plans without such URLs.
 	Spellings *File `json:"spellings,omitempty"`
 }
 
@@ -225,8 +224,8 @@ type InputTask struct {
 	SHA256    string `json:"sha256"` // digest of the result document
 }
 
-// Result is the result of a committed task. A result follows only from the task's inputs, so no
-// result of a reduce task contains a time or machine name.
+// Result is the result of a committed task. The inputs of a task determine the result, so the
+// result of a reduce task contains no time and no machine name.
 type Result struct {
 	Header
 	Task      string  `json:"task"` // name of the task, such as merge@2026-11.0:17
@@ -236,12 +235,13 @@ type Result struct {
 	Counts    []Count `json:"counts"` // sorted by name
 	Files     []File  `json:"files"`
 
-	// In the result of a fetch task, Hosts lists the hosts for which a pause longer than the usual
-	// delay had not ended. The next round respects the pauses.
+	// Hosts lists each host with an unfinished pause that is longer than the usual delay. Only
+	// fetch tasks set Hosts. The next round respects the pauses.
 	Hosts       []HostClock `json:"hosts,omitempty"`
 	CompletedAt int64       `json:"completed_at_ms,omitempty"` // time when the fetch task completed, by the attempt's clock, milliseconds UTC
 
-	// Proof is as in Checkpoint. Results have a proof since format 3.
+	// Proof is a digest of the document, like Checkpoint.Proof. Results have a proof since format
+	// 3.
 	Proof string `json:"proof,omitempty"`
 }
 
@@ -302,7 +302,8 @@ type Active struct {
 	Round int    `json:"round"`
 	Nonce string `json:"nonce"` // random text that makes every body unique
 	Done  bool   `json:"done"`
-	// Proof is as in Checkpoint. active.json has a proof since format 3.
+	// Proof is a digest of the document, like Checkpoint.Proof. active.json has a proof since
+	// format 3.
 	Proof string `json:"proof,omitempty"`
 }
 

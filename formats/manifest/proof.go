@@ -10,7 +10,7 @@ import (
 // proofSince is the first format whose documents may have a Proof, and whose Files may have Blocks.
 const proofSince = 3
 
-// The expression blocks matches the field Blocks in an encoded document.
+// This expression matches the field Blocks in an encoded document.
 var blocks = regexp.MustCompile(`,\n *"blocks": "[^"]*"`)
 
 // proofOf returns a pointer to a document's field Proof, or nil if documents of this kind have no

@@ -16,7 +16,7 @@ import (
 // ErrRange means that a text is not a media range.
 var ErrRange = errors.New("not a media range: write type/subtype, type/*, type/*+suffix or */*, in lower case, without parameters")
 
-// maxPart bounds each part of a type, and maxRange a whole range, in bytes (RFC 6838, 4.2).
+// maxPart bounds each part of a type, and maxRange bounds a whole range, in bytes (RFC 6838, 4.2).
 const (
 	maxPart  = 127
 	maxRange = 2*maxPart + 1
@@ -74,8 +74,8 @@ func httpToken(s string) bool {
 	return s != "" && len(s) <= maxPart
 }
 
-// Charset returns the raw charset parameter of a Content-Type field, or "" if there is none, even
-// if the rest of the field is malformed.
+// Charset returns the raw charset parameter of a Content-Type field, or "" if there is none. The
+// rest of the field may be malformed.
 func Charset(contentType string) string {
 	for {
 		i := strings.IndexByte(contentType, ';')
@@ -95,8 +95,8 @@ func Charset(contentType string) string {
 	}
 }
 
-// Ranges holds a value for each of some media ranges. The zero value is empty. Ranges is safe for
-// concurrent use after the last call to Set.
+// Ranges maps media ranges to values. The zero value is empty. Ranges is safe for concurrent use
+// after the last call to Set.
 type Ranges[T any] struct{ values map[string]T }
 
 // Set stores the value v for a range, in place of an earlier value. If the range is malformed, the
@@ -113,8 +113,8 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 }
 
 // Of returns the value of the most specific range that includes a media type (lower case, without
-// parameters). Of tries four ranges in this order: the type itself, the main type with the suffix,
-// the main type, and */*. The result ok is false if no range matches.
+// parameters). The method Of tries four ranges in this order: the type itself, the main type with
+// the suffix, the main type, and */*. The result ok is false if no range matches.
 func (r *Ranges[T]) Of(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true

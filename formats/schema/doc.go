@@ -9,10 +9,10 @@
 // as null. Package catalog derives the DuckDB views, the Athena DDL and the documentation from the
 // tags of the structs.
 //
-// All integers are signed, timestamps are milliseconds UTC, and names are snake_case. A column that
-// Common Crawl's flat cc-index schema has too keeps its name, type and meaning. A column marked
-// optional stores its zero value as null. Adding a column is a compatible change. A changed meaning
-// or type of a column needs a new FormatVersion.
+// All integers are signed, timestamps are milliseconds UTC, and names are snake_case. A column of
+// Common Crawl's flat cc-index schema keeps its name, type and meaning. A column marked optional
+// stores its zero value as null. Adding a column is a compatible change. A changed meaning or type
+// of a column needs a new FormatVersion.
 //
 // Package schema imports only the standard library.
 package schema
@@ -34,8 +34,8 @@ import (
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.
 const FormatVersion = 3
 
-// TellsZero returns the FormatVersion since which an optional column distinguishes 0 from null. The
-// field's zero tag holds this version. Files of an older format store both as null.
+// TellsZero returns the first FormatVersion in which an optional column distinguishes 0 from null.
+// The struct tag zero holds this version. Files of an older format store 0 as null.
 func TellsZero(f reflect.StructField) int { return version(f, "zero") }
 
 // Since returns the FormatVersion that added the column of a struct field.

@@ -10,7 +10,7 @@ import (
 const MaxSpellings = 4
 
 // Spellings is a sorted set of spellings of one URL. A set of MaxSpellings + 1 spellings means that
-// the URL has too many spellings. Sets only grow, so Overflow stays true.
+// the URL has too many spellings. Sets never shrink, so Overflow stays true.
 type Spellings []string
 
 // Add returns s with one more spelling and does not change s. Add ignores "", which stands for the

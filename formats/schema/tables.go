@@ -156,8 +156,8 @@ type Text struct {
 	Language string `parquet:"language,optional,dict" doc:"ISO-639-3 code"`
 }
 
-// Link is a row of the dataset links: a link in the form in which the source page has it. Rows are
-// in document order.
+// Link is a row of the dataset links: a link of a source page, in its original form. Rows are in
+// document order.
 type Link struct {
 	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
 	Source     string   `parquet:"source,dict" doc:"canonical URL of the page that holds the link"`

@@ -77,8 +77,8 @@ const (
 // URLStates lists all states.
 var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
 
-// StateAfter returns the state of a planned URL after an outcome. The argument moved tells that the
-// document came from another URL, after a redirect.
+// StateAfter returns the state of a planned URL after an outcome. If the argument moved is true,
+// the document came from another URL, after a redirect.
 func StateAfter(o Outcome, status int16, moved bool) URLState {
 	switch {
 	case o == Redirected, moved && (o == OK || o == NotModified):
@@ -139,8 +139,8 @@ const (
 	DupNear           DuplicateKind = "near"           // page within the Hamming limit of a member of the cluster
 )
 
-// PageHint is the kind of page that a server seems to send instead of content. A page gets a hint
-// only if it has typical phrases and little other text. Many pages without content have no hint.
+// PageHint is the kind of page that a server seems to send instead of content. A page with a hint
+// has typical phrases and little other text. Many pages without content have no hint.
 type PageHint string
 
 // The hints.

@@ -6,8 +6,8 @@ import (
 )
 
 // PlannedURL is a row of a plan's partition file, sorted by host, then priority (highest first),
-// then URL. A partition's spellings file has such rows for known URLs that are not planned. These
-// rows have at most five spellings, and neither priority nor content.
+// then URL. A partition's spellings file holds rows of this type for known URLs that are not
+// planned. These rows have at most five spellings, and neither priority nor content.
 type PlannedURL struct {
 	URL           string `parquet:"url,delta" doc:"canonical URL"`
 	SURT          string `parquet:"url_surtkey,delta" doc:"SURT key"`
@@ -39,8 +39,8 @@ type TermCounts struct {
 // hold such rows. Terms add about 220 bytes to a row of 640. Published pages have no counts, and
 // their column topics holds the first terms.
 //
-// WorkingPage repeats the pointer fields of Page, because the Parquet library cannot read null into
-// a pointer of an embedded struct (the pointer gets the address of a zero).
+// WorkingPage repeats the pointer fields of Page. In an embedded struct, the Parquet library would
+// read null as a pointer to zero.
 type WorkingPage struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
@@ -146,8 +146,8 @@ type HostEdge struct {
 	Links  int64  `parquet:"links" doc:"distinct pairs of pages"`
 }
 
-// Inlink is a row of a rank task's working file, sorted by SURT key, then URL: a URL with the links
-// that the round's pages have to this URL.
+// Inlink is a row of a rank task's working file: a URL, and the links from the round's pages to
+// this URL. The rows are sorted by SURT key, then URL.
 type Inlink struct {
 	SURT        string   `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
 	URL         string   `parquet:"url,delta" doc:"canonical URL of the target"`

@@ -47,7 +47,7 @@ func (c *counter) majority() uint64 {
 	for _, w := range c.pending[:c.n%8] {
 		c.carry(0, w)
 	}
-	// The loop compares all 64 counts with half of n at once, from the highest plane down.
+	// The loop compares all 64 counts with half of n in parallel, from the highest plane down.
 	half := uint64(c.n / 2)
 	var more uint64
 	equal := ^uint64(0)

@@ -18,9 +18,9 @@ type Pair struct {
 	Distance int
 }
 
-// Pairs calls the function found once for every pair of fingerprints with a distance of at most k.
-// Pairs stops when the function returns false. The order of the pairs depends only on the
-// fingerprints. Fingerprints must be sorted and distinct.
+// Pairs passes every pair of fingerprints with a distance of at most k to the function found. Pairs
+// stops when the function returns false. The order of the pairs depends only on the fingerprints.
+// Fingerprints must be sorted and distinct.
 //
 // Pairs cuts the 64 bits into more than k blocks. Two fingerprints with a distance of at most k
 // agree in at least (blocks - k) blocks. For every choice of (blocks - k) blocks, Pairs sorts the

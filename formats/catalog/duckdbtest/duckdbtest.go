@@ -1,8 +1,8 @@
 // Package duckdbtest runs DuckDB in tests, so that an independent program reads this project's
 // Parquet and SQL.
 //
-// The input is SQL files, and an environment variable that names the directory whose node_modules
-// hold DuckDB. The output is DuckDB's columns, types and rows. The package imports only the
+// The input is SQL files, and an installation of DuckDB. An environment variable tells where DuckDB
+// is installed. The output is DuckDB's columns, types and rows. The package imports only the
 // standard library.
 package duckdbtest
 
@@ -20,8 +20,8 @@ import (
 	"testing"
 )
 
-// Modules is the environment variable that names the directory whose
-// node_modules hold DuckDB.
+// Modules is the name of an environment variable. The variable holds a directory with DuckDB in its
+// node_modules.
 const Modules = "CRAWLBATCH_DUCKDB"
 
 //go:embed query.mjs
