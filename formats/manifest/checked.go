@@ -38,8 +38,8 @@ type input struct {
 // NewChecked returns a Checked to which no file has been added yet.
 func NewChecked(b store.Bucket) *Checked { return &Checked{b, map[string]*input{}} }
 
-// Add records the size and digests of files. The text remedy ends each error about these files.
-// Call Add before Open.
+// Add records the size and digests of files. Each error about these files ends with remedy, a text
+// that says what to do. Call Add before Open.
 func (c *Checked) Add(remedy string, files ...File) {
 	for _, f := range files {
 		c.files[f.Key] = &input{File: f, remedy: remedy}
@@ -49,8 +49,8 @@ func (c *Checked) Add(remedy string, files ...File) {
 // Unwrap returns the bucket that Checked wraps.
 func (c *Checked) Unwrap() store.Bucket { return c.Bucket }
 
-// Open implements store.Bucket. If a known file has another size than recorded, the error wraps
-// ErrChanged.
+// Open implements store.Bucket. If the size of a known file differs from the recorded size, the
+// error wraps ErrChanged.
 func (c *Checked) Open(ctx context.Context, key string) (store.Object, error) {
 	f, known := c.files[key]
 	o, err := c.Bucket.Open(ctx, key)
@@ -82,7 +82,7 @@ type checked struct {
 
 	mu   sync.Mutex
 	read bool   // the whole file was read, and the field err holds the result
-	body []byte // content of a small file whose reader did not ask for all bytes at once
+	body []byte // content of a small file after a read of a part of the file
 	err  error
 
 	kept   []byte // a checked block, at offset keptAt
@@ -116,8 +116,8 @@ func (o *checked) ReadAt(p []byte, off int64) (int, error) {
 	return o.Object.ReadAt(p, off)
 }
 
-// readWhole reads the whole file and compares its digest. If the file is small, readWhole returns
-// the bytes.
+// readWhole reads the whole file and checks the file's digest. If the file is small, readWhole
+// returns the bytes.
 func (o *checked) readWhole() ([]byte, error) {
 	f := o.file
 	f.mu.Lock()
@@ -158,7 +158,7 @@ type scratch struct {
 var scratches = sync.Pool{New: func() any { return &scratch{hash: sha256.New()} }}
 
 // readBlocks copies a range of a file with blocks. The kept block gives the start of the range if
-// the block can, and one read gives the rest.
+// the range begins in this block. One read of the object gives the rest.
 func (o *checked) readBlocks(p []byte, off int64) (int, error) {
 	if off < 0 || off >= o.Size() {
 		return 0, io.EOF
