@@ -46,7 +46,7 @@ func NewScope(include, exclude []string) (*Scope, error) {
 }
 
 // Allows reports whether a canonical URL is in scope. For a URL outside the scope, the result why
-// holds the pattern that excludes the URL, or "include" if no include pattern matches.
+// holds the exclude pattern that matches. If the URL matches no include pattern, why is "include".
 func (s *Scope) Allows(url string) (ok bool, why string) {
 	for i := range s.exclude {
 		if s.exclude[i].match(url) {

@@ -147,7 +147,7 @@ func TestRefusedURLsKeepTheirSpelling(t *testing.T) {
 	}
 }
 
-// A spelling may be three times as long as the longest canonical URL.
+// A spelling may have three times the length of the longest canonical URL.
 func TestLongSpellingsArePlanned(t *testing.T) {
 	rest := urlkey.MaxLength - len("http://a.example/")
 	var texts []string

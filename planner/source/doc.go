@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxURL is the number of bytes of an entry that are kept. MaxURL is larger than the limit of
-// package urlkey, which therefore refuses a cut text as too long.
+// MaxURL bounds the kept part of an entry, in bytes. MaxURL exceeds the limit of package urlkey.
+// Package urlkey therefore refuses a text that was cut at MaxURL.
 const MaxURL = 64<<10 + 1
 
 // The reasons why a source cannot be planned. The user can correct the cause of each error.
@@ -40,8 +40,8 @@ type Entry struct {
 	File string // name of the file with the entry, or "frontier" for URLs that the store knows
 	Line int64  // number of the line or row in the file, from 1; 0 without a line
 
-	// Broken says why the record of the URL cannot be read, or is "" for a readable record. With
-	// Broken, URL is any text for display.
+	// Broken says why the record of the URL cannot be read, or is "" for a readable record. If
+	// Broken is set, URL holds a text for display.
 	Broken string
 
 	Due      bool  // the URL is to be planned
@@ -61,8 +61,8 @@ type Entry struct {
 	Content       Content
 }
 
-// Content is the place of the stored content with ContentDigest. The zero Content means an unknown
-// place.
+// Content tells where the store has the content whose digest is ContentDigest. The zero Content
+// means an unknown place.
 type Content struct {
 	At             int64 // time of the capture, milliseconds UTC
 	Filename       string
@@ -77,8 +77,8 @@ const DefaultPriority = 500
 type Source interface {
 	// Name returns the name of the source as the user gave it.
 	Name() string
-	// Entries yields the entries in an order that depends only on the content. An error ends the
-	// sequence. Standard input can be read once. All other sources yield the same entries each
+	// Entries yields the entries of the source. Equal content gives the same order. An error ends
+	// the sequence. Standard input can be read once. All other sources yield the same entries each
 	// time.
 	Entries(ctx context.Context) iter.Seq2[Entry, error]
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// Files returns the source that name denotes: a file, a directory, a pattern of file names, or "-"
-// for stdin. A directory stands for all files below it whose names do not start with "." or "_".
-// The first bytes of a file decide whether Files reads Parquet, gzip or text. Errors wrap
-// ErrMissing.
+// Files returns the source that the argument name describes: a file, a directory, a pattern of file
+// names, or "-" for stdin. A directory stands for all files below it whose names do not start with
+// "." or "_". The first bytes of a file decide whether Files reads Parquet, gzip or text. Errors
+// wrap ErrMissing.
 func Files(name string, stdin io.Reader) (Source, error) {
 	if name == "-" {
 		return &files{name: name, paths: []string{name}, stdin: stdin}, nil
@@ -34,7 +34,7 @@ func Files(name string, stdin io.Reader) (Source, error) {
 	return &files{name: name, paths: paths}, nil
 }
 
-// expand lists the files that name denotes, sorted.
+// expand returns the sorted list of files that the argument name describes.
 func expand(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -105,7 +105,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// read reads one file, or standard input. The result more is false if the caller must stop.
+// read reads one file, or standard input. The result more is false if yield asked to stop.
 func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
 	if f.stdin != nil {
 		return readText(ctx, f.stdin, "stdin", yield)
@@ -114,7 +114,7 @@ func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (
 	if err != nil {
 		return false, fmt.Errorf("%w (%w)", ErrUnreadable, err)
 	}
-	defer file.Close() // an error of Close does not matter after reading
+	defer file.Close() // the file was only read, so an error of Close does not matter
 	var magic [4]byte
 	if n, _ := file.ReadAt(magic[:], 0); n == 4 && string(magic[:]) == "PAR1" {
 		return readParquet(ctx, file, path, yield)

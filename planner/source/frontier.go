@@ -13,13 +13,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// FrontierName is the name by which a user gives the frontier as a source.
+// FrontierName is the name that a user writes to plan from the frontier.
 const FrontierName = "frontier"
 
 // Frontier returns the source of the URLs that sealed rounds know, with their newest states. The
-// argument rounds is sorted, oldest first. Frontier yields URLs that are due at now, URLs that the
-// crawl has planned before, which count in its budgets, and URLs with spellings, which a list or a
-// redirect may name. The URLs are in order of SURT and URL. A frontier without URLs is no error.
+// argument rounds is sorted, oldest first. Frontier yields the URLs that are due at the time now.
+// Frontier also yields URLs that the crawl has planned, for the budgets, and URLs with spellings,
+// for lists and redirects. The URLs are in order of SURT and URL. A frontier without URLs is no
+// error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }
@@ -73,8 +74,9 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return !e.Due && !e.Spent && len(e.Spellings) == 0 || yield(e, nil)
 }
 
-// due reports whether to plan the URL now. A URL is due if its due time has come. A URL that was
-// never fetched and has no due time is due too. A URL with too many spellings is never due.
+// The method due reports whether the plan should include the URL. A URL is due if its due time has
+// come. A URL without a due time is due if no round has fetched the URL. A URL with too many
+// spellings is never due.
 func (f *frontier) due(r *schema.URLRecord) bool {
 	if schema.Spellings(r.Spellings).Overflow() {
 		return false
@@ -86,7 +88,7 @@ func (f *frontier) due(r *schema.URLRecord) bool {
 	return r.NextDue != 0 && r.NextDue <= f.now
 }
 
-// spent reports whether this crawl planned the URL in an earlier round.
+// The method spent reports whether an earlier round of this crawl planned the URL.
 func (f *frontier) spent(r *schema.URLRecord) bool {
 	crawl, _, ok := strings.Cut(r.LastPlanned, ".")
 	return ok && crawl == f.crawl

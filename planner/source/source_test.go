@@ -267,12 +267,12 @@ func TestBadSourcesAreNamed(t *testing.T) {
 	}
 }
 
-// found returns a row of the dataset urls in state found.
+// The function found returns a row of the dataset urls in the state found.
 func found(url string) schema.URLRecord {
 	return schema.URLRecord{SURT: url, URL: url, State: schema.StateFound, FirstSeen: "2026-11.0"}
 }
 
-// rounds stores and seals one part of urls per round, in the given order.
+// The function rounds stores and seals one round for each part, in the given order.
 func rounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*manifest.Sealed) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -319,8 +319,8 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 	}
 }
 
-// The frontier also yields URLs that are not due but have spellings, because a list may name them.
-// A URL with too many spellings is never due.
+// The frontier also yields URLs that have spellings but are not due, because a list may name such
+// URLs. A URL with too many spellings is never due.
 func TestFrontierTellsSpellings(t *testing.T) {
 	state := func(url string, s schema.URLState, due int64, spellings ...string) schema.URLRecord {
 		r := found(url)

@@ -41,7 +41,7 @@ type warcFiles struct {
 
 func (w *warcFiles) Name() string { return w.name }
 
-// warcBatch is the number of entries of a WARC file that are passed on together.
+// warcBatch is the number of entries that a reader of a WARC file passes on in one batch.
 const warcBatch = 256
 
 // readEntries is a batch of entries from one file. A batch with an err is the last batch of its
@@ -56,7 +56,7 @@ func (w *warcFiles) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // channels of the files that are being read, in the order of the files
+		files := make(chan chan readEntries, runtime.GOMAXPROCS(0)-1) // one channel for each file that is being read, in the order of the files
 		go func() {
 			defer close(files)
 			for _, key := range w.files {
@@ -114,7 +114,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 		send(err)
 		return
 	}
-	defer obj.Close() //nolint:errcheck // it was only read
+	defer obj.Close() //nolint:errcheck // the object was only read, so an error of Close does not matter
 	in := &ahead{obj: obj}
 	r := warc.NewReader(io.NewSectionReader(in, 0, obj.Size()), warc.ReaderOptions{})
 	for n := int64(1); ; n++ {
@@ -197,15 +197,15 @@ func isResponse(rec *warc.Entry) bool {
 	return t == "" || t == "application/http"
 }
 
-// ahead reads an object in large ranges, because the reader reads the object from start to end.
+// The type ahead reads an object in large ranges, because the WARC reader reads from start to end.
 type ahead struct {
 	obj store.Object
 	at  int64
 	buf []byte
 }
 
-// aheadBytes is the size of a range of ahead, in bytes. A file of a gigabyte takes about a hundred
-// requests.
+// aheadBytes is the number of bytes that the type ahead requests in one range. At this size, a file
+// of a gigabyte takes about a hundred requests.
 const aheadBytes = 8 << 20
 
 // ReadAt implements io.ReaderAt.

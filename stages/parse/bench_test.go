@@ -51,8 +51,8 @@ func cpu(tb testing.TB) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// The benchmarks compare the stage with treeOf and tokensOf. treeOf builds x/net/html's tree of a
-// page. tokensOf runs x/net/html's tokenizer alone.
+// The benchmarks compare the stage with two functions. treeOf builds x/net/html's tree of a page.
+// tokensOf runs only x/net/html's tokenizer.
 func treeOf(tb testing.TB, d *document.Document) {
 	if _, err := xhtml.Parse(bytes.NewReader(d.Body)); err != nil {
 		tb.Fatal(err)
@@ -153,10 +153,11 @@ func BenchmarkParseParts(b *testing.B) {
 	report(whole, "all")
 }
 
-// BenchmarkParseQuality reports quality, not time. On real pages it reports the F1 of the main
-// content, which should be 0.96. On the corpus of many languages it reports two shares: of detected
-// languages (of whole pages, and of pieces of 100 to 200 characters), and of detected undeclared
-// charsets. It compares the shares with those of whatlanggo and x/net/html/charset.
+// BenchmarkParseQuality reports quality, not time. On real pages, the benchmark reports the F1 of
+// the main content, which should be 0.96. On the corpus of many languages, the benchmark reports
+// the share of detected languages, in whole pages and in pieces of 100 to 200 characters, and of
+// detected undeclared charsets. The benchmark compares the shares with those of whatlanggo and
+// x/net/html/charset.
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {
 		articles := parsetest.Real(b)

@@ -40,7 +40,7 @@ type corpusRow struct {
 }
 
 // TestGoldenRowsOfTheCorpus compares the stored rows of each page of the corpus with golden.jsonl.
-// It also compares the language and the charset with the manifest of the corpus.
+// The test also compares the language and the charset with the manifest of the corpus.
 func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	p := newParser(t)
 	golden := filepath.Join(parsetest.CorpusDir(t), "golden.jsonl")
@@ -104,8 +104,8 @@ func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	}
 }
 
-// sameLanguage reports whether a language is the true one. Norwegian has two written forms, which
-// count as the same.
+// sameLanguage reports whether the result got names the true language. Norwegian has two written
+// forms, which count as the same.
 func sameLanguage(got, truth string) bool {
 	return got == truth || truth == "nor" && (got == "nob" || got == "nno")
 }
@@ -160,7 +160,7 @@ func detectLanguages(tb testing.TB, detect func(string) string) (pages, short pa
 }
 
 // TestDetectedLanguages requires slightly less than the present quality. Some pieces of pages are
-// in English, although their page has another language.
+// in English, although the whole page has another language.
 func TestDetectedLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -46,12 +46,11 @@ func wantsGzip(prefix []byte) bool {
 // (versions in other languages, images, files) follow the entry's link. The links of a feed to its
 // site, to itself and to its next page come last.
 //
-// According to sitemaps.org, a sitemap may list only URLs of its own host and folder, unless
-// robots.txt refers to the sitemap. readEntries makes rows of all entries. frontier.follow and the
-// scope decide later which of them are planned.
+// readEntries makes rows of all entries. Later, frontier.follow and the scope decide which entries
+// are planned.
 //
 // The full text of a feed consists of its titles and summaries. The main content of a feed is
-// empty, because words, topics and fingerprint are those of the pages to which the entries link.
+// empty. Words, topics and fingerprint belong to the pages to which the entries link.
 func readEntries(j *job) {
 	r := j.r
 	rows := newEntryRows(j)
@@ -99,19 +98,19 @@ func readEntries(j *job) {
 }
 
 // entryRows makes the links of a sitemap or a feed. Unlike the references of a page, the references
-// of a sitemap or feed do not repeat, and no element around them matters.
+// of a sitemap or feed do not repeat, and the elements around a reference do not matter.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
 	entries, extras  int // number of rows for which there is still room
 	rows             []schema.Link
 	bad, over        int
-	weights          []float64 // the rows' field Weight points into this slice, so that no row needs an allocation
-	xmlBase, baseURL string    // last xml:base and its URL, which most entries share
+	weights          []float64 // memory for the field Weight of all rows, so that no row needs an allocation of its own
+	xmlBase, baseURL string    // last xml:base of an entry, and the URL of that xml:base; most entries have the same xml:base
 }
 
-// entryLen is the typical length of a sitemap entry, in bytes. entryLen serves to estimate the
-// number of rows.
+// entryLen is the typical length of a sitemap entry, in bytes. The parser estimates the number of
+// rows from entryLen.
 const entryLen = 150
 
 func newEntryRows(j *job) *entryRows {
@@ -135,7 +134,8 @@ func (t *entryRows) base(xmlBase string) string {
 	return t.baseURL
 }
 
-// add adds a row. The result is nil if there is no room for the row or no canonical target.
+// The method add adds a row. If there is no room for the row, or the reference has no canonical
+// target, the result is nil.
 func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
 	if *room == 0 {
 		t.over++
@@ -151,7 +151,7 @@ func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *sche
 	return &t.rows[len(t.rows)-1]
 }
 
-// entry adds the link of an entry, and the entry's other references.
+// The method entry adds the link of an entry, and the entry's other references.
 func (t *entryRows) entry(e *sitemap.Entry) {
 	base := t.base(e.Base)
 	kind := schema.KindSitemap

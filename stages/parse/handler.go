@@ -10,32 +10,32 @@ import (
 
 // handler reads documents of some media types into rows.
 //
-// To support a new format, such as PDF, write a function that reads it and add a line to handlers.
-// If package sniff finds one of the handler's types in a document, Parse calls this function. The
-// fetch stage asks Parser.Wants whether to store such documents. If the format needs a Kind of its
-// own, add a constant.
+// To support a new format, such as PDF, write a function read for the format, and add a line to
+// handlers. Parse calls the function read if package sniff finds one of the handler's types in a
+// document. The fetch stage asks Parser.Wants whether to store documents of these types. If no
+// existing Kind fits the format, add a constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// The function wants reports whether to store a document that begins with prefix. It is called
-	// only if the config does not decide. The prefix has at most document.SniffLen bytes. With a
-	// nil prefix, wants reports whether any document of these types may be stored.
+	// The function wants reports whether to store a document that begins with prefix. The config
+	// decides first. The prefix has at most document.SniffLen bytes. With a nil prefix, wants
+	// reports whether any document of these types may be stored.
 	wants func(prefix []byte) bool
-	// The function read reads a document into its result and never fails. Documents that cannot be
-	// read go to readOther. The function is safe for concurrent use.
+	// The function read reads a document into its result and never fails. Unreadable documents go
+	// to readOther. The function is safe for concurrent use.
 	read func(*job)
 }
 
-// handlers returns all handlers.
+// The function handlers returns all handlers.
 func handlers() []handler {
 	return []handler{
 		{[]string{"text/html", "application/xhtml+xml"}, always, readHTML},
 		{[]string{"text/*"}, always, readPlain},
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
-		// The parser does not read documents of other types, or texts that are written for
-		// programs. The parser only records the type of such documents.
+		// The parser does not read documents of other types, nor texts for programs. The parser
+		// only records the type of such documents.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}
@@ -60,8 +60,8 @@ type registry struct {
 	stored   mediatype.Ranges[bool] // true for media ranges that the config stores, false for media ranges that the config skips
 }
 
-// newRegistry registers the handlers. It also registers the media ranges that the config says to
-// store or to skip. The ranges of the config override the handlers.
+// newRegistry registers the handlers. newRegistry also registers the media ranges that the config
+// stores or skips. The ranges of the config override the handlers.
 func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	r := &registry{}
 	named := map[string]bool{}
@@ -89,9 +89,9 @@ func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	return r, nil
 }
 
-// of returns the handler of a media type.
+// The method of returns the handler of a media type.
 func (r *registry) of(mediaType string) handler {
-	h, _ := r.handlers.Of(mediaType) // Of always finds a handler, because one handler reads */*
+	h, _ := r.handlers.Of(mediaType) // the method Of finds a handler for every type, because one handler reads */*
 	return h
 }
 
@@ -112,9 +112,8 @@ func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 	return sniff.IsSitemap(mediaType, prefix)
 }
 
-// Refuses reports whether the Content-Type field alone excludes the document from being stored. The
-// field excludes the document if sniffing cannot change the type and no document of the type is
-// wanted.
+// Refuses reports whether the Content-Type field alone is enough to reject the document. The field
+// is enough if sniffing cannot change the type and the parser wants no document of the type.
 func (p *Parser) Refuses(contentType string) bool {
 	t := mediatype.Essence(contentType)
 	return t != "" && !sniff.Sniffed(t) && !p.Wants(t, nil)

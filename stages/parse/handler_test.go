@@ -93,7 +93,7 @@ func zipped(s string) string {
 	return b.String()
 }
 
-// said returns a link as one line of text.
+// The function said returns a link as one line of text.
 func said(l *schema.Link) string {
 	s := fmt.Sprintf("%s %s", l.Kind, l.Target)
 	if l.Rel != "" {

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// check checks the promises that every result must keep.
+// The function check checks the promises that every result must keep.
 func check(t *testing.T, p *Parser, d *document.Document, r *Result) {
 	t.Helper()
 	checkMeta(t, r)
@@ -117,8 +117,8 @@ func TestDeepNestingIsNoLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded parses bodies of 50 MiB and bounds all memory that is allocated meanwhile,
-// even if it is freed again.
+// TestMemoryIsBounded parses bodies of 50 MiB and bounds the memory that all allocations take
+// together, including memory that is freed meanwhile.
 func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

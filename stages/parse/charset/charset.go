@@ -16,13 +16,13 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// maxDecoded bounds a decoded body, in bytes of UTF-8. The rest is dropped. A page's stored text is
-// much shorter than maxDecoded.
+// maxDecoded bounds a decoded body, in bytes of UTF-8. The bytes after maxDecoded are dropped. A
+// page's stored text is much shorter than maxDecoded.
 const maxDecoded = 64 << 20
 
 // Decode returns the body as UTF-8, and the name of the body's character set in the spelling of
 // Common Crawl's index (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). Decode does not change body.
-// If body is valid UTF-8, Decode returns body itself.
+// If body is already valid UTF-8, Decode returns the same slice.
 func Decode(body []byte, contentType string) ([]byte, string) {
 	u := undecoded{body: body}
 	e, name := u.encoding(contentType)
@@ -78,7 +78,7 @@ func Name(name string) string {
 // undecoded is a body whose encoding is not known yet.
 type undecoded struct {
 	body           []byte
-	checked, valid bool // checked: the method utf8 has run; valid: the body is UTF-8
+	checked, valid bool // checked is true after a call of the method utf8; valid tells that the body is UTF-8
 }
 
 // The method utf8 reports whether the body is well-formed UTF-8. Only the first call checks the
@@ -90,11 +90,11 @@ func (u *undecoded) utf8() bool {
 	return u.valid
 }
 
-// encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). The algorithm tries the byte
-// order mark, then the Content-Type, then a meta element or XML declaration. If none of them names
-// an encoding, the method guess decides from the bytes.
+// The method encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). The algorithm tries
+// the byte order mark, then the Content-Type, then a meta element or XML declaration. If none of
+// them names an encoding, the method guess decides from the bytes.
 //
-// Unlike the standard, encoding ignores a declaration that the bytes contradict:
+// Unlike the standard, this method ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
 //   - windows-1252 (which the defaults of servers, such as iso-8859-1 and ascii, also mean), if all
 //     bytes are well-formed UTF-8;
@@ -115,8 +115,8 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 		return e, name
 	}
 	if label := prescan(u.body); label != "" {
-		// A prescan of ASCII found this meta element, so the document is not UTF-16. Only scripts
-		// use x-user-defined.
+		// The prescan could read this meta element as ASCII, so the document is not UTF-16. Only
+		// scripts use x-user-defined.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
 			e, name = unicode.UTF8, "utf-8"
@@ -157,16 +157,16 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= proof
 }
 
-// The constant proof is the number of well-formed multi-byte characters that prove UTF-8, even if
-// another encoding is declared.
+// The constant proof is a number of well-formed multi-byte characters. So many characters prove
+// UTF-8, even if the document declares another encoding.
 const proof = 16
 
-// zeroShare is a number of bytes. UTF-16 has at least one zero byte in so many bytes, because of
-// spaces, digits and markup.
+// zeroShare is a number of bytes. In zeroShare bytes of UTF-16, at least one byte is zero, because
+// of spaces, digits and markup.
 const zeroShare = 64
 
-// fromFirst returns the bytes of the body from just before the first byte that is not ASCII. The
-// constant guessed bounds their number.
+// fromFirst returns the part of the body that begins just before the first byte outside ASCII. The
+// constant guessed bounds the length of this part.
 func (u *undecoded) fromFirst() []byte {
 	i := 0
 	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {

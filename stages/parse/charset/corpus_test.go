@@ -54,9 +54,9 @@ func TestDeclaredEncodings(t *testing.T) {
 }
 
 // TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests. decode must pass every test that
-// x/net/html/charset passes. For ASCII without a declaration, decode returns UTF-8 where the tests
-// expect windows-1252, with the same text. Two tests fail on purpose: a declaration that a script
-// writes, and UTF-8 text that declares EUC-JP.
+// x/net/html/charset passes. If an ASCII document has no declaration, the tests expect
+// windows-1252, but decode returns UTF-8. The text is the same. Two tests fail on purpose. In one
+// test, a script writes the declaration. In the other test, UTF-8 text declares EUC-JP.
 func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "html5lib")
 	if !ok {
@@ -79,8 +79,8 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// encodings runs files of tests. passed is the number of tests that decode passes, and theirs is
-// the number that x/net/html/charset passes.
+// The function encodings runs files of tests. passed counts the tests that decode passes, and
+// theirs counts the tests that x/net/html/charset passes.
 func encodings(t *testing.T, files []string) (passed, theirs, all int) {
 	t.Helper()
 	for _, f := range files {

@@ -17,8 +17,8 @@ const guessed = 64 << 10
 
 // guess returns the likely encoding of a document that declares no encoding. Zero bytes show
 // UTF-16, escape sequences show ISO-2022-JP, and well-formed multi-byte characters show UTF-8. East
-// Asian encodings have a high share of frequent characters. In the right single-byte encoding, the
-// letters fit a language. If no encoding fits better, the result is windows-1252.
+// Asian encodings have a high share of frequent characters. A single-byte encoding fits if the
+// decoded letters fit a language. If no other encoding fits, the result is windows-1252.
 func (u *undecoded) guess() string {
 	head := u.body[:min(len(u.body), guessed)]
 	if name := guessUTF16(head); name != "" {
@@ -76,13 +76,13 @@ func isISO2022JP(p []byte) bool {
 	return false
 }
 
-// paired is an East Asian encoding whose characters are pairs of bytes.
+// The type paired describes an East Asian encoding with two bytes per character.
 type paired struct {
 	name string
-	// pair reports whether two bytes form a character, and whether this character is frequent.
-	// Frequent characters make up nearly all of a text.
+	// The function pair reports whether two bytes form a character, and whether the character is
+	// frequent. Frequent characters make up nearly all of a text.
 	pair func(a, b byte) (valid, frequent bool)
-	// alone reports whether one byte with the high bit set is a whole character.
+	// The function alone reports whether one byte with the high bit set is a whole character.
 	alone func(a byte) bool
 	kana  bool // whether every text in the encoding has kana
 }
@@ -91,8 +91,9 @@ func within(c, from, to byte) bool { return c >= from && c <= to }
 
 func noneAlone(byte) bool { return false }
 
-// pairedEncodings lists the encodings in the order of preference. The bytes of Korean text often
-// look like frequent Chinese characters. The reverse is rare.
+// pairedEncodings lists the two-byte encodings, the preferred first. The bytes of Korean text often
+// look like frequent Chinese characters. The bytes of Chinese text seldom look like frequent Korean
+// characters.
 var pairedEncodings = []paired{
 	{"euc-jp", func(a, b byte) (bool, bool) { // kana and the characters of JIS level 1 are frequent
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
@@ -112,13 +113,12 @@ var pairedEncodings = []paired{
 	}, noneAlone, false},
 }
 
-// guessPairs returns the two-byte encoding that fits best, or "" if none fits well.
+// guessPairs returns the two-byte encoding that fits best, or "" if no encoding fits well.
 func guessPairs(p []byte) string {
 	best, bestScore := "", 0
 	for i := range pairedEncodings {
 		e := &pairedEncodings[i]
-		// A later encoding replaces an earlier encoding only if the later encoding fits clearly
-		// better.
+		// The encoding e replaces the best encoding so far only if e fits clearly better.
 		if score := e.count(p).score(e.kana); score > bestScore+20 {
 			best, bestScore = e.name, score
 		}
@@ -132,9 +132,9 @@ func guessPairs(p []byte) string {
 // pairCount counts the characters of a text in a two-byte encoding, and the malformed bytes.
 type pairCount struct{ pairs, frequent, single, kana, bad int }
 
-// count counts the characters of a text in the encoding. Bytes below 0x40 are never part of a pair,
-// except in the rarest characters of GB 18030. If count takes the wrong byte as the first byte of a
-// pair, the next byte below 0x40 corrects the mistake.
+// The method count counts the characters of a text in the encoding. Bytes below 0x40 are not part
+// of a pair, except in the rarest characters of GB 18030. If count mistakes a byte for the first
+// byte of a pair, the next byte below 0x40 ends the mistake.
 func (e *paired) count(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
@@ -165,7 +165,8 @@ func (e *paired) count(p []byte) (n pairCount) {
 	return n
 }
 
-// score returns the share of frequent characters, per mille, or 0 if the text is implausible.
+// The method score returns the share of frequent characters, per mille, or 0 if the text is
+// implausible.
 func (n pairCount) score(kana bool) int {
 	if n.pairs < 2 || n.bad > n.pairs/64 || n.single > n.pairs/2 || kana && n.kana < n.pairs/16 {
 		return 0
@@ -176,12 +177,12 @@ func (n pairCount) score(kana bool) int {
 // The type fit is a single-byte encoding with its languages.
 type fit struct {
 	encoding  string
-	prior     int // cost of choosing the encoding, whatever the text is, in bits; rare encodings cost more
+	prior     int // cost of the encoding before any text is read, in bits; a rare encoding costs more
 	languages string
 }
 
-// The list fits holds the single-byte encodings. Of encodings that fit equally well, the first
-// wins.
+// The list fits holds the single-byte encodings. If two encodings fit equally well, the encoding
+// earlier in the list wins.
 var fits = []fit{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
@@ -219,13 +220,13 @@ var letterOrder = map[string]string{
 	"tha": "านรกอเง่วมยลดสต้ทบปห์ีใคะพชัไิแจผถืุซณูขศธโฟญภษฐฏฒฉฎฆฬฝฑฤๆ็๋๊ึ",
 }
 
-// The type place tells which kind of characters stand beside a character.
+// The type place tells which kind of character stands before and after a character.
 type place uint8
 
 const (
 	begins      place = iota // at the beginning of a word
 	beginsLatin              // at the beginning of a word, before an ASCII letter
-	alone                    // without a letter beside it
+	alone                    // with no letter before or after the character
 	inner                    // after a character that is not ASCII
 	innerLatin               // after an ASCII letter
 	places
@@ -240,9 +241,9 @@ const (
 	costSign     = 40  // a sign of typography: a quotation mark, a dash, a no-break space
 	costSymbol   = 96  // any other sign
 	costJoined   = 56  // a sign that follows a letter
-	costAlone    = 32  // a Latin letter that is a word by itself, which is rare; a capital costs twice as much
+	costAlone    = 32  // a Latin letter that is a word by itself, which is rare; a capital letter costs twice as much
 	costRare     = 64  // a sign of arithmetic, currency or law
-	costNothing  = 240 // a control character, or a byte without a character
+	costNothing  = 240 // a control character, or a byte to which the encoding assigns no character
 )
 
 // byteCosts holds the costs of the high bytes of an encoding in a language.
@@ -304,8 +305,8 @@ func costOfSign(r rune, at place) int {
 func costOfLetter(r rune, at place, order []rune) int {
 	cost := costStranger
 	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
-		// The frequency of letters falls about exponentially with their rank. The last letter is a
-		// hundred times as rare as the first.
+		// The frequency of letters falls about exponentially with their rank. The last letter of
+		// the list is a hundred times as rare as the first letter.
 		cost = 16 + 56*rank/max(len(order), 8)
 	}
 	upper, latin := unicode.IsUpper(r), unicode.Is(unicode.Latin, r)
@@ -326,8 +327,8 @@ func costOfLetter(r rune, at place, order []rune) int {
 	return cost
 }
 
-// guessLetters tries each encoding in each of its languages. It returns the encoding in which the
-// characters outside ASCII have the lowest cost.
+// guessLetters tries each encoding in each of its languages. guessLetters returns the encoding in
+// which the characters outside ASCII have the lowest cost.
 func guessLetters(p []byte) string {
 	var count [places][128]int
 	for i, c := range p {

@@ -8,19 +8,19 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// maxByline bounds the length of a text that is read as names, in bytes. A longer text is probably
-// a description of the author.
+// maxByline bounds the length of a text in which the reader looks for names, in bytes. A longer
+// text is probably a description of the author.
 const maxByline = 128
 
-// byline is the text of the first element with itemprop=author, or of the element with
-// itemprop=name within it.
+// byline is the text of the first element with itemprop=author. If an element with itemprop=name
+// lies inside, byline is the text of the inner element.
 type byline struct {
 	from, to uint32 // range of the text in the outline
 	depth    int    // number of open elements when the byline began, plus 1; 0 if the reader is not inside the byline
-	inName   bool   // whether the current element of the byline has itemprop=name
+	inName   bool   // whether the byline is the text of an element with itemprop=name
 }
 
-// begin reads the itemprop of an element that the reader is about to open.
+// The method begin reads the attribute itemprop of an element that the reader is about to open.
 func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	switch {
 	case b.depth == 0 && b.to == 0 && string(prop) == "author", b.depth > 0 && !b.inName && string(prop) == "name":
@@ -28,14 +28,15 @@ func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
 	}
 }
 
-// end handles the end of the open elements whose index on the stack is at least stack.
+// The method end handles the end of all open elements from index stack upwards.
 func (b *byline) end(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
 	}
 }
 
-// text returns the byline, or "" if there is none. all is the text of the outline.
+// The method text returns the byline, or "" if there is no byline. The argument all is the text of
+// the outline.
 func (b *byline) text(all string) string {
 	if b.to <= b.from || int(b.to) > len(all) || b.to-b.from > maxByline {
 		return ""
@@ -43,9 +44,9 @@ func (b *byline) text(all string) string {
 	return all[b.from:b.to]
 }
 
-// pickAuthor returns the authors from the first source that has names. The sources are, in order:
-// meta author, JSON-LD, other meta elements, a meta itemprop=author, the byline, the first link
-// with rel=author.
+// pickAuthor returns the authors from the first source that names an author. The sources are, in
+// order: meta author, JSON-LD, other meta elements, a meta itemprop=author, the byline, the first
+// link with rel=author.
 func (m *meta) pickAuthor(itemprop, relAuthor string) string {
 	for _, s := range [...]string{m.author, m.ldAuthor(), m.otherAuthor, m.itempropAuthor, itemprop, relAuthor} {
 		if s = cleanName(strings.ReplaceAll(s, nameBreak, ", ")); s != "" {

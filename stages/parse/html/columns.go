@@ -47,17 +47,17 @@ func (h *Reader) Feed(title, description, author string, updated int64) {
 	m.modified.ms = updated
 }
 
-// Notes holds results of the reading that are not columns.
+// Notes holds results of the reader that have no column.
 type Notes struct {
 	Refresh   string // canonical target of a Refresh field or meta refresh; "" if there is none
-	Nofollow  bool   // whether the page asks that none of its links be followed
-	BadLinks  int    // number of links without a canonical target (because of another scheme, or because they are not URLs)
+	Nofollow  bool   // whether the page asks robots to follow none of its links
+	BadLinks  int    // number of links without a canonical target, because the reference has another scheme or is not a URL
 	OverLinks int    // number of links beyond Config.MaxLinks
 }
 
 // Fill writes the columns and links that the document states. The argument p already has the URL's
-// columns. The argument list tells that the document lists pages, like a sitemap or feed. A date in
-// the URL of such a document is not the document's own date.
+// columns. The argument list is true for a document that lists pages, such as a sitemap or a feed.
+// A date in the URL of such a document is not the document's own date.
 func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched time.Time, list bool) (n Notes) {
 	m, l, pg := &h.meta, &h.links, &p.Page
 	pg.Title, pg.Description, pg.Keywords, pg.Generator = m.title, m.description, cmp.Or(m.keywords, m.newsKeywords), m.generator
@@ -87,7 +87,7 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	return n
 }
 
-// cards writes the columns of Open Graph and Twitter cards.
+// The method cards writes the columns of Open Graph and Twitter cards.
 func (m *meta) cards(pg *schema.Page, res *resolver) {
 	og, tw := &m.og, &m.twitter
 	pg.OGTitle, pg.OGDescription, pg.OGType = og.title, og.description, strings.ToLower(og.kind)
@@ -97,7 +97,7 @@ func (m *meta) cards(pg *schema.Page, res *resolver) {
 	pg.TwitterSite, pg.TwitterCreator, pg.TwitterImage = tw.site, tw.creator, res.first(tw.image)
 }
 
-// first returns the canonical URL of the first reference that has one.
+// The method first returns the canonical URL of the first reference that has a canonical URL.
 func (r *resolver) first(refs ...string) string {
 	for _, ref := range refs {
 		if ref != "" {

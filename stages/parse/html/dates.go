@@ -14,10 +14,10 @@ type dated struct {
 }
 
 // These are the ranks of the sources of dates, the most reliable first. Last-Modified is not a
-// source, because most servers generate the file for each response. A column of its own holds
-// Last-Modified.
+// source, because most servers generate the file for each response. Last-Modified has its own
+// column.
 const (
-	byFeed     uint8 = iota // the own date of the feed
+	byFeed     uint8 = iota // date that the feed itself states
 	byArticle               // Open Graph: article:published_time
 	byJSONLD                // JSON-LD: datePublished
 	byItemprop              // microdata: itemprop=datePublished
@@ -27,7 +27,7 @@ const (
 	byURL                   // the path of the URL: /2026/11/21/
 )
 
-// dateSources are the names of the ranks in the column published_source.
+// dateSources maps each rank to a name in the column published_source.
 var dateSources = [...]string{byFeed: "feed", byArticle: "open_graph", byJSONLD: "json_ld", byItemprop: "microdata",
 	byMeta: "meta", byCreated: "json_ld", byTime: "time", byURL: "url"}
 
@@ -39,8 +39,8 @@ func (d dated) source() string {
 	return dateSources[d.rank]
 }
 
-// set keeps the date of the best source. Of equally good sources, the first wins. Malformed dates
-// are ignored.
+// The method set keeps the date from the best source. If two sources are equally good, the first
+// date stays. Malformed dates are ignored.
 func (d *dated) set(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return

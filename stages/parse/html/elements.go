@@ -13,19 +13,19 @@ const (
 	block    uint16 = 1 << iota // the element breaks the text before and after it
 	closesP                     // the start tag ends an open p
 	void                        // the element has no end tag
-	boundary                    // end tags within the element do not end elements around the element (HTML, 13.2.4.2, "in scope")
-	listEdge                    // an implied end of li, dt or dd within the element does not end elements outside it
+	boundary                    // an end tag within the element does not end any element around this element (HTML, 13.2.4.2, "in scope")
+	listEdge                    // a start tag within the element does not end an li, dt or dd around this element
 	tabular                     // the element is part of a table
 	opaque                      // the element's content is not text of the document
 	heading
-	tableEdge // an end tag within the table does not end elements outside it
+	tableEdge // an end tag within the table does not end any element around the table
 )
 
-// maxIDs is more than the largest id (see TestElementsFit).
+// maxIDs exceeds the largest id (see TestElementsFit).
 const maxIDs = 96
 
 // elements lists the void elements and the elements that are kept on the stack of open elements.
-// All other elements (b, i, em, unknown names …) neither break text nor end an element.
+// Other elements (b, i, em, unknown names …) neither break text nor end an element.
 var elements = func() map[atom.Atom]element {
 	m := make(map[atom.Atom]element, 128)
 	id := uint8(0)
@@ -54,7 +54,7 @@ var elements = func() map[atom.Atom]element {
 	add(boundary|listEdge|opaque, atom.Svg, atom.Math, atom.Object, atom.Video, atom.Audio, atom.Canvas)
 	add(block|listEdge, atom.Noscript, atom.Head, atom.Frameset, atom.Optgroup, atom.Option, atom.Legend)
 	add(listEdge, atom.Button, atom.Select)
-	// These inline elements are kept, because they may be hidden.
+	// The stack keeps these inline elements, because such elements may be hidden.
 	add(0, atom.Span, atom.Label, atom.Font)
 	add(void, atom.Area, atom.Base, atom.Col, atom.Embed, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Param,
 		atom.Source, atom.Track, atom.Wbr, atom.Frame, atom.Keygen, atom.Bgsound)

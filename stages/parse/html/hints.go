@@ -25,7 +25,7 @@ func (h *Reader) hintOfAttrs(a atom.Atom) text.Hint {
 		hint |= text.Hidden
 	}
 	if a == atom.Body || a == atom.Html {
-		hint &= text.InMain // the classes of these elements describe the page, not their content
+		hint &= text.InMain // classes of the elements html and body describe the page, not the content
 	}
 	return hint
 }

@@ -22,9 +22,9 @@ type openElement struct {
 	atom   atom.Atom
 	flags  uint16
 	id     uint8
-	elem   bool // whether the outline has this element too
-	breaks bool // whether the element is inline and its text is of another kind than the text around it
-	hides  bool // whether the element is inline and hidden, so that the line continues after it
+	elem   bool // whether the outline also has this element
+	breaks bool // whether the element is inline and has another kind of text than its parent
+	hides  bool // whether the element is inline and hidden; the line then continues after the element
 	part   part // part of the page to which the element's content belongs
 	skip   bool // whether the element's content is not text of the document
 }
@@ -45,11 +45,11 @@ var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
 
 // Reader reads an HTML document in one pass over its tokens.
 //
-// The reader builds no tree. The tree builder of x/net/html refuses more than 512 open elements,
-// and a page can make it clone formatting elements without bound. The reader's stack holds only
-// structural elements and follows the implied end tags of HTML, 13.2.6. Formatting elements never
-// break text, so the reader does not need the adoption agency algorithm. Time and memory grow
-// linearly with the document.
+// The reader builds no tree. The tree builder of x/net/html refuses more than 512 open elements. A
+// page can also make that tree builder clone formatting elements without bound. The reader's stack
+// holds only structural elements. The stack follows the rules for implied end tags (HTML, 13.2.6).
+// Formatting elements never break text, so the reader does not need the adoption agency algorithm.
+// Time and memory grow linearly with the document.
 type Reader struct {
 	out       text.Outline
 	links     linkList
@@ -64,11 +64,11 @@ type Reader struct {
 
 	pushed    bool      // whether the element of the last start tag is on the stack
 	xml       bool      // whether the document is XHTML, in which "/>" ends any element
-	collect   collector // where the text of the open raw text element goes
-	linkDepth int       // number of elements on the stack when the current a element began
+	collect   collector // destination of the text of the open raw text element
+	linkDepth int       // number of open elements when the current a element began
 }
 
-// The type collector tells where the text of a raw text element, such as a script, goes.
+// The type collector is the destination of the text of a raw text element, such as a script.
 type collector uint8
 
 const (
@@ -99,8 +99,8 @@ func (h *Reader) Reset(cfg Config) {
 	h.all = ""
 }
 
-// Small reports whether each of the reader's buffers has at most max bytes. A small reader is worth
-// keeping for other documents.
+// Small reports whether each of the reader's buffers has at most max bytes. Only a small reader is
+// kept for other documents.
 func (h *Reader) Small(max int) bool {
 	return h.out.Len() <= max && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= max && cap(h.unescaped) <= max
 }
@@ -108,8 +108,8 @@ func (h *Reader) Small(max int) bool {
 // Outline returns the document's text, structured by its elements.
 func (h *Reader) Outline() *text.Outline { return &h.out }
 
-// Read reads an HTML document in UTF-8 and returns all its text. xml says that the document is
-// XHTML.
+// Read reads an HTML document in UTF-8 and returns all its text. The argument xml is true for an
+// XHTML document.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	h.xml = xml
 	h.run(doc)
@@ -120,7 +120,7 @@ func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	return h.all
 }
 
-// run reads the document.
+// The method run reads the document.
 func (h *Reader) run(doc []byte) {
 	h.lex = lexer.Lexer{Src: doc}
 	z := &h.lex
@@ -151,7 +151,7 @@ func (h *Reader) run(doc []byte) {
 	}
 }
 
-// endEmpty ends the element of a start tag that ends in "/>". An element that ends in "/>" has no
+// endEmpty ends the element of a start tag that ends in "/>", because such an element has no
 // content.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {
@@ -222,7 +222,7 @@ func (h *Reader) startTag(a atom.Atom) {
 		h.links.open(&h.lex.Attrs, &h.out, h.top.part)
 		h.linkDepth = len(h.stack)
 		return
-	case atom.Image: // an image in SVG; elsewhere another name for img (HTML, 13.2.6.4.7)
+	case atom.Image: // an image in SVG; outside SVG, image is another name for img (HTML, 13.2.6.4.7)
 		if h.count[idSVG] == 0 {
 			h.links.addImage(&h.lex.Attrs, h.top.part)
 		} else if h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrHref), h.top.part) == nil {
@@ -260,8 +260,8 @@ func isJSONLD(t []byte) bool {
 	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
 }
 
-// embed adds a link to the source of an element's content, and to the source that a script loads
-// later.
+// The method embed adds a link to the file that an element shows. The method also adds a link to
+// the file that a script loads later.
 func (h *Reader) embed(kind schema.LinkKind) {
 	src, later := h.lex.Attrs.Get(lexer.AttrSrc), h.lex.Attrs.Get(lexer.AttrDataSrc)
 	h.links.add(kind, src, h.top.part)
@@ -309,9 +309,9 @@ func (h *Reader) voidTag(a atom.Atom, e element) {
 }
 
 // outermost reports whether the tag is in the head or directly in the body. HTML allows canonical
-// links only in heads (4.6.7). But in 3 % of pages, an image or a plugin's text ends the head
-// early, so the rest of the head is in the body. Canonical links inside elements of the body do not
-// count, because users may have written them.
+// links only in heads (4.6.7). But on 3 % of pages, an image or a plugin's text ends the head
+// early. The other elements of the head are then in the body. Canonical links deeper in the body do
+// not count, because users of the site may have written such links.
 func (h *Reader) outermost() bool {
 	for i := range h.stack {
 		switch h.stack[i].atom {

@@ -6,12 +6,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
-// maxIcons bounds the number of icons of each rank that are read.
+// maxIcons bounds the number of icons that the reader keeps for each rank.
 const maxIcons = 8
 
 // icons holds the page's icons by rank: rel=icon (shortcut or not), apple-touch-icon,
-// apple-touch-icon-precomposed. A mask-icon is left out, because it has no colours, and so is
-// /favicon.ico, because browsers request it without a link.
+// apple-touch-icon-precomposed. The list omits mask-icon, which has no colours, and /favicon.ico,
+// which needs no link.
 type icons [3][]span
 
 func (c *icons) reset() {
@@ -20,10 +20,10 @@ func (c *icons) reset() {
 	}
 }
 
-// iconRels are the rel keywords of links to icons, the best first.
+// iconRels lists the values of rel that link to icons, the best first.
 var iconRels = [...]string{"icon", "apple-touch-icon", "apple-touch-icon-precomposed"}
 
-// addIcon keeps the reference of an icon, even if its link is dropped.
+// addIcon keeps the reference of an icon, even if the page has too many links.
 func (l *linkList) addIcon(rank int, href []byte) {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(l.icons[rank]) < maxIcons && len(href) <= maxHref && !bytes.HasPrefix(href, dataScheme) {
@@ -31,7 +31,7 @@ func (l *linkList) addIcon(rank int, href []byte) {
 	}
 }
 
-// favicon returns the first canonical URL among the icons, the best first.
+// favicon returns the canonical URL of the best icon that has a canonical URL.
 func (l *linkList) favicon(r *resolver) string {
 	for _, refs := range l.icons {
 		for _, ref := range refs {

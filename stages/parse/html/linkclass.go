@@ -7,8 +7,8 @@ import "crawlbatch.io/crawlbatch/formats/schema"
 type class uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
-// collects the first maxOwn canonical and the first maxOwn refresh links, even if fewer links are
-// kept in total.
+// collects up to maxOwn canonical links and up to maxOwn refresh links, even if the limit of all
+// links is lower.
 const (
 	classCanonical class = iota
 	classRefresh
@@ -18,7 +18,7 @@ const (
 	classes
 )
 
-// maxOwn bounds the number of canonical links, and of refresh links, that are read.
+// maxOwn bounds the canonical links that the reader collects and, separately, the refresh links.
 const maxOwn = 16
 
 func classOf(k schema.LinkKind) class {
@@ -36,7 +36,7 @@ func classOf(k schema.LinkKind) class {
 	return classEmbedded
 }
 
-// most returns the number of links of a class that the reader collects.
+// The method most returns the largest number of links of a class that the reader collects.
 func (c class) most(max int) int {
 	if c <= classRefresh {
 		return maxOwn
@@ -44,10 +44,10 @@ func (c class) most(max int) int {
 	return max
 }
 
-// allowed returns how many links of each class are kept. If there are at most max links, all links
-// are kept. If there are more links, links are kept in this order until there are max links:
-// canonical and refresh links, declared links up to a tenth of max, hyperlinks, the other declared
-// links, embedded links.
+// The function allowed returns the number of links of each class that the reader keeps. If there
+// are at most max links, all links are kept. If there are more links, the classes get their links
+// in the following order, until there are max links: canonical and refresh links, declared links up
+// to a tenth of max, hyperlinks, the other declared links, embedded links.
 func allowed(met [classes]int, max int) (n [classes]int) {
 	give := func(c class, most int) {
 		g := min(met[c]-n[c], most, max)

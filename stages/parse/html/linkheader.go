@@ -10,13 +10,15 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// linkParams holds those parameters of a link in a Link field that the reader uses (RFC 8288, 3.4).
+// linkParams holds the parameters of one link in a Link field (RFC 8288, 3.4). Parameters that the
+// reader does not use are left out.
 type linkParams struct {
 	rel, anchor, hreflang, mediaType, title, extTitle string
 }
 
-// addHeader adds the links of a Link field (RFC 8288, B.2). If the context of a link is another
-// resource (anchor=), the link does not describe this document and has the kind KindHeader.
+// addHeader adds the links of a Link field (RFC 8288, B.2). The parameter anchor may name another
+// resource as the context of the link. Such a link does not describe this document and has the kind
+// KindHeader.
 func (l *linkList) addHeader(field string) {
 	if len(field) > maxHref {
 		field = field[:maxHref]
@@ -47,7 +49,7 @@ func (l *linkList) addHeader(field string) {
 	}
 }
 
-// kind returns the kind of a link element with the same rel.
+// The method kind returns the kind that a link element with the same rel would have.
 func (p *linkParams) kind() schema.LinkKind {
 	if a := strings.TrimSpace(p.anchor); a != "" && a[0] != '#' { // a fragment is part of this document
 		return schema.KindHeader
@@ -77,8 +79,8 @@ func (p *linkParams) text() string {
 	return fold.String(strings.ToValidUTF8(p.title, "\uFFFD"), fold.MaxAnchor)
 }
 
-// read reads the parameters of a link up to the comma that ends the link, and returns the rest. If
-// a name is repeated, its first parameter counts (RFC 8288, 3.3 and 3.4.1).
+// The method read reads the parameters of one link and returns the text after the comma that ends
+// the link. If the field repeats a parameter, the first value counts (RFC 8288, 3.3 and 3.4.1).
 func (p *linkParams) read(s string) (rest string) {
 	for {
 		s = strings.TrimLeft(s, " \t;")

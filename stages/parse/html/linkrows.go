@@ -19,7 +19,8 @@ type resolver struct {
 }
 
 // The type spelt is a resolved reference. The field url is the canonical URL, or "" if there is
-// none. The field spelling is the URL in the reference's spelling, or "" if both are the same.
+// none. The field spelling is the URL in the reference's spelling, or "" if that spelling is the
+// canonical URL.
 type spelt struct{ url, spelling string }
 
 // baseURL returns the base URL of references. The base element gives the base URL if it has an http
@@ -35,8 +36,8 @@ func (l *linkList) baseURL(docURL string) string {
 	return b
 }
 
-// target resolves a reference. The result is zero if the reference is malformed or has a scheme
-// other than http and https. A reference in the header is relative to the document itself.
+// The method target resolves a reference. The result is zero if the reference is malformed or has a
+// scheme other than http and https. A reference in the header is relative to the document itself.
 func (r *resolver) target(ref []byte, header bool) spelt {
 	if header && r.doc != r.base {
 		return spell(r.canon, string(ref), r.doc)
@@ -104,7 +105,7 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 	return rows, bad
 }
 
-// anchor returns the text of a link. If the link has no text, it returns the title or the
+// anchor returns the text of a link. If the link has no text, the result is the title or the
 // alternative text.
 func (l *linkList) anchor(raw *rawLink, all string) (anchor string) {
 	if raw.to > raw.from {

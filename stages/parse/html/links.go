@@ -17,8 +17,8 @@ const maxHref = 16 << 10
 // span is a range of a linkList's bytes.
 type span struct{ start, end uint32 }
 
-// rawLink is a link in the form in which the page states it. Links are resolved after the page is
-// read, because a base element also applies to the links before it.
+// rawLink is a link in the form in which the page states it. The reader resolves links after the
+// whole page, because a base element also applies to earlier links.
 type rawLink struct {
 	kind      schema.LinkKind
 	href, rel span
@@ -40,11 +40,11 @@ type linkList struct {
 	max    int
 	met    [classes]int     // number of links in raw, by class
 	over   int              // number of links beyond max
-	bad    int              // number of references that cannot have a target, because they are too long or have a scheme other than http and https
-	opened int              // index in raw of the link of the current a element, or -1 outside a elements
+	bad    int              // number of references that cannot have a target: too long, or with a scheme other than http and https
+	opened int              // index in raw of the current a element's link, or -1 outside a elements
 	seen   map[string]spelt // resolved targets, by reference
 
-	// The method rows sets these fields.
+	// The method rows sets the following fields.
 	canonical string // canonical URL of the page
 	refresh   string // URL to which the page refreshes
 	relAuthor string // text of the first link with rel=author whose text may be a name
@@ -69,7 +69,7 @@ func (l *linkList) keep(p []byte) span {
 
 func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 
-// put adds a link. The result is nil if the link is not kept.
+// The method put adds a link. If the link is not kept, the result is nil.
 func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(href) > maxHref || hasOtherScheme(href) {
@@ -86,8 +86,8 @@ func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
 	return &l.raw[len(l.raw)-1]
 }
 
-// hasOtherScheme reports whether a reference is an absolute URL (by the URL Standard) of a scheme
-// other than http and https, such as javascript:, mailto:, tel: or data:.
+// hasOtherScheme reports whether a reference is an absolute URL (by the URL Standard) whose scheme
+// is not http or https, such as javascript:, mailto:, tel: or data:.
 func hasOtherScheme(href []byte) bool {
 	for len(href) > 0 && href[0] <= ' ' {
 		href = href[1:]
@@ -118,8 +118,8 @@ func hasOtherScheme(href []byte) bool {
 	return false
 }
 
-// add adds a link to a file that the page embeds. It returns nil for an empty reference and for
-// data: URLs.
+// The method add adds a link to a file that the page embeds. For an empty reference or a data: URL,
+// add returns nil.
 func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
 	if len(href) == 0 || bytes.HasPrefix(href, dataScheme) {
 		return nil
@@ -176,8 +176,8 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	return s, nofollow
 }
 
-// open begins an a element. The anchor text is the text that the outline collects between the calls
-// of open and close.
+// The method open begins an a element. The anchor text is the text that the outline collects
+// between the calls of open and close.
 func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	a := lexer.AttrHref
 	if !t.Has(a) {
@@ -190,7 +190,7 @@ func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	out.SetLink(t.Has(a))
 }
 
-// close ends the current a element. Outside a elements, close does nothing.
+// The method close ends the current a element. Outside a elements, close does nothing.
 func (l *linkList) close(out *text.Outline) {
 	out.SetLink(false)
 	if l.opened >= 0 {
@@ -199,8 +199,9 @@ func (l *linkList) close(out *text.Outline) {
 	}
 }
 
-// addImage adds an image, the image that a script loads later, and the variants of both. If the a
-// element around the image has no text, the image's alternative text becomes the anchor text.
+// addImage adds the image of an img element, the image that a script loads later, and the variants
+// of both images. If the a element around the image has no text, the image's alternative text
+// becomes the anchor text.
 func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)
 	if len(alt) > 0 && l.opened >= 0 && l.raw[l.opened].alt == (span{}) {
@@ -257,8 +258,8 @@ func (l *linkList) addSrcset(set []byte, in part) {
 	}
 }
 
-// addLink adds a link element. The attribute rel decides the link's kind. The argument own tells
-// whether the element may declare the page's canonical URL (see Reader.outermost).
+// addLink adds a link element. The attribute rel decides the link's kind. The argument own is true
+// if the element may declare the page's canonical URL (see Reader.outermost).
 func (l *linkList) addLink(t *lexer.Attrs, in part, own bool) {
 	if !t.Has(lexer.AttrHref) || !t.Has(lexer.AttrRel) || len(t.Get(lexer.AttrHref)) == 0 {
 		return

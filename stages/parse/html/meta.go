@@ -17,7 +17,7 @@ type meta struct {
 
 	title, description, keywords, newsKeywords, generator string
 	author                                                string // names in the meta elements called author, separated by nameBreak
-	otherAuthor, otherAuthorBy                            string // names in the first other kind of meta element that has names, and the name of that kind
+	otherAuthor, otherAuthorBy                            string // authors from meta elements with another name than author; name of these meta elements
 	itempropAuthor                                        string // content of the first meta element with itemprop=author
 	og                                                    card   // card of Open Graph
 	twitter                                               card   // card of Twitter
@@ -58,7 +58,7 @@ func (m *meta) htmlLang(t *lexer.Attrs) {
 	first(&m.lang, t.Get(lexer.AttrXMLLang), 64)
 }
 
-// tag reads a meta element.
+// The method tag reads a meta element.
 func (m *meta) tag(t *lexer.Attrs) {
 	content := t.Get(lexer.AttrContent)
 	if len(content) == 0 {
@@ -87,7 +87,7 @@ func (m *meta) tag(t *lexer.Attrs) {
 	}
 }
 
-// named reads a meta element. Its name or property is in lower case.
+// The method named reads a meta element whose name or property is in lower case.
 func (m *meta) named(name, content []byte) {
 	if take, ok := metaNames[string(name)]; ok {
 		take(m, content)
@@ -96,7 +96,8 @@ func (m *meta) named(name, content []byte) {
 	}
 }
 
-// metaNames holds the names and properties of meta elements that are read.
+// metaNames maps the names and properties of meta elements to the functions that read such
+// elements.
 var metaNames = map[string]func(m *meta, content []byte){
 	"description":         metaText(func(m *meta) *string { return &m.description }, fold.MaxDescription),
 	"keywords":            metaText(func(m *meta) *string { return &m.keywords }, fold.MaxDescription),
@@ -159,15 +160,15 @@ func init() {
 	}
 }
 
-// metaText returns a function that sets a field to the first text that the function gets, cut to
-// max bytes.
+// metaText returns a function that sets a field once, to the first text. The text is cut to max
+// bytes.
 func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
 	return func(m *meta, content []byte) { first(field(m), content, max) }
 }
 
-// otherAuthor returns a function that reads an author from a meta element with a name other than
-// author. Several elements with the same name give several authors. Only the first name that gives
-// an author counts.
+// otherAuthor returns a function that reads an author from meta elements with the given name, such
+// as article:author. Several elements with the same name give several authors. After the first name
+// that gives an author, elements with other names do not count.
 func otherAuthor(name string) func(*meta, []byte) {
 	return func(m *meta, content []byte) {
 		if m.otherAuthor == "" || m.otherAuthorBy == name {
@@ -178,8 +179,8 @@ func otherAuthor(name string) func(*meta, []byte) {
 }
 
 // setAccount reads the name of a Twitter account, with or without @, or the URL of its page at
-// twitter.com or x.com. It sets s to the name in the form @example. Names have at most 15 letters,
-// digits and underscores.
+// twitter.com or x.com. setAccount writes the name to s in the form @example. Names have at most 15
+// letters, digits and underscores.
 func setAccount(s *string, content []byte) {
 	if *s != "" {
 		return
@@ -216,8 +217,8 @@ func setAccount(s *string, content []byte) {
 // but no line breaks.
 const nameBreak = "\n"
 
-// appendName adds a name to a list. It does nothing if the text is not a name or the list has the
-// name.
+// appendName adds a name to a list. If the text is not a name or the list already has the name,
+// appendName does nothing.
 func appendName(list *string, content []byte) {
 	name := cleanName(fold.Bytes(content, fold.MaxShort))
 	switch {
@@ -240,8 +241,8 @@ func (m *meta) itemprop(prop, value []byte) {
 }
 
 // timeTag reads a time element. The element gives the page's date if it has microdata or the
-// attribute pubdate. It also does if it has a class by which microformats or publishing systems
-// mark the page's date.
+// attribute pubdate. A class by which microformats or publishing systems mark the page's date has
+// the same effect.
 func (m *meta) timeTag(t *lexer.Attrs) {
 	when := t.Get(lexer.AttrDatetime)
 	if len(when) == 0 {
@@ -273,7 +274,7 @@ func (m *meta) timeTag(t *lexer.Attrs) {
 }
 
 // parseRefresh returns the URL of a Refresh field or a meta refresh, such as "5; url=next.html"
-// (HTML, 4.2.5.3). It returns false if the text has no URL, because the page then reloads itself.
+// (HTML, 4.2.5.3). If the text has no URL, the page reloads itself, and the result is false.
 func parseRefresh(s string) (target string, ok bool) {
 	s = strings.TrimLeft(s, " \t\n\f\r")
 	digits := strings.TrimLeft(s, "0123456789")

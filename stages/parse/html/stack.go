@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// implyEnds ends the open elements whose end a start tag implies (HTML, 13.2.6.4.7 and the table
-// modes).
+// implyEnds ends the open elements that a start tag closes without an end tag (HTML, 13.2.6.4.7 and
+// the table modes).
 func (h *Reader) implyEnds(a atom.Atom, e element) {
 	if e.flags&closesP != 0 && h.count[idP] > 0 {
 		h.endWithin(atom.P, boundary)
@@ -44,8 +44,8 @@ func (h *Reader) endCells() {
 	h.endWithinTable(atom.Caption)
 }
 
-// push opens an element and puts the element on the stack. The result is false if the stack is
-// full.
+// The method push opens an element and puts the element on the stack. The result is false if the
+// stack is full.
 func (h *Reader) push(a atom.Atom, e element) bool {
 	switch a {
 	case atom.Form:
@@ -80,7 +80,7 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 	if e.flags&block != 0 {
 		o.elem = true
 	} else if e.flags&opaque == 0 {
-		// For an inline element, only hidden text, controls and captions make a difference.
+		// An inline element matters only if its text is hidden, a control or a caption.
 		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
 		o.hides = o.elem && hint&text.Hidden != 0
@@ -102,7 +102,7 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 }
 
 // endWithin ends the innermost open element a and all elements within it. If an element with the
-// flag edge lies in between, endWithin does nothing.
+// flag edge lies between a and the top of the stack, endWithin does nothing.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return
@@ -151,7 +151,7 @@ func (h *Reader) pop() {
 		h.top = openElement{}
 	}
 	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
-		h.links.close(&h.out) // an a element ends with the table cell, object … around the a element (13.2.4.3, markers)
+		h.links.close(&h.out) // the end of the table cell, object … also ends an a element inside (13.2.4.3, markers)
 	}
 	if o.flags&block != 0 {
 		h.out.Break(text.TagNone)

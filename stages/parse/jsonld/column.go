@@ -30,9 +30,9 @@ type step struct {
 	URL  string `json:"url,omitempty"`
 }
 
-// Column returns the nodes as a JSON list of objects, or "" if no node says anything. Equal objects
-// are written only once. The function target makes a reference absolute, or returns "" for a
-// malformed reference.
+// Column returns a JSON list of the nodes that say something about the page, or "" if no node does.
+// Equal objects are written only once. The function target makes a reference absolute. For a
+// malformed reference, target returns "".
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)
@@ -67,8 +67,9 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// says reports whether a node tells something about the page. Pictures without a name tell nothing.
-// References to other nodes, and questions and answers that a page lists, tell nothing either.
+// The method says reports whether a node says something about the page. A picture without a name
+// says nothing. References to other nodes say nothing. Questions and answers that a page lists say
+// nothing either.
 func (n *node) says() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
@@ -96,17 +97,18 @@ func (l *Data) authorsOf(n *node) (names []string) {
 	return names
 }
 
-// aboutness ranks how likely it is that the dates and authors of a node are those of the page.
+// The type aboutness ranks nodes by the likelihood that a node's dates and authors are those of the
+// page.
 type aboutness uint8
 
 const (
-	ofArticle aboutness = iota // a document by itself: Article, NewsArticle, BlogPosting, Report …
+	ofArticle aboutness = iota // a document that stands by itself: Article, NewsArticle, BlogPosting, Report …
 	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
 	ofUntyped                  // no type, or a type that says only that somebody created the thing
 	ofOther                    // the page's subject, such as a film, which is older than the page
 )
 
-// aboutness returns the best rank among the node's types (schema.org).
+// The method aboutness returns the best rank among the node's types (schema.org).
 func (n *node) aboutness() aboutness {
 	if len(n.types) == 0 {
 		return ofUntyped
@@ -125,8 +127,8 @@ func (n *node) aboutness() aboutness {
 	return best
 }
 
-// ofPage yields the nodes whose dates and authors are also those of the page: first articles, then
-// pages, then nodes without a type.
+// ofPage yields the nodes that may give the page's dates and authors: first articles, then pages,
+// then nodes without a type.
 func (l *Data) ofPage(yield func(*node) bool) {
 	for about := ofArticle; about < ofOther; about++ {
 		for i := range l.nodes {
@@ -137,7 +139,7 @@ func (l *Data) ofPage(yield func(*node) bool) {
 	}
 }
 
-// Dates holds the dates of a node, as the page writes them. A missing date is "".
+// Dates holds the dates of a node in the page's notation. A missing date is "".
 type Dates struct{ Published, Modified, Created string }
 
 // Dates yields the dates of the page's nodes, the best first. Creation dates of videos and sounds
@@ -155,7 +157,7 @@ func (l *Data) Dates(yield func(Dates) bool) {
 	}
 }
 
-// Authors yields the names of the authors of each of the page's nodes, the best node first.
+// Authors yields the author names of each node, the best node first.
 func (l *Data) Authors(yield func(names []string) bool) {
 	for n := range l.ofPage {
 		if names := l.authorsOf(n); names != nil && !yield(names) {
