@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// told is an Observer that records the calls of its methods.
+// The type told is an Observer that records the calls of its methods.
 type told struct{ lines []string }
 
 func (o *told) StageStarted(s StageStart) {

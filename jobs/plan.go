@@ -93,8 +93,8 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	return p, same, r.commit(ctx, crawl, made, now)
 }
 
-// makeOnce makes a plan, and returns the clock that decided which URLs are due. Once a URL is due,
-// a driver freezes the clock of the round, so that two drivers make the same plan. A driver that
+// makeOnce makes a plan, and returns the clock that decided which URLs are due. If a URL is due, a
+// driver freezes the clock of the round, so that two drivers make the same plan. A driver that
 // finds no due URL writes nothing, so that repeated planning does not grow the ledger.
 func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *manifest.Crawl, round int, earlier []*manifest.Sealed, scratch string) (made *planner.Plan, now time.Time, err error) {
 	var before time.Time
@@ -125,8 +125,9 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 	return made, counts, err
 }
 
-// freezeNow freezes the parameter now as the clock for planning a round, unless the ledger has a
-// clock that is later than the parameter before. freezeNow returns the frozen clock.
+// freezeNow freezes the time in the parameter now for planning a round. If the ledger already has a
+// time that is later than the parameter before, freezeNow keeps the time in the ledger. freezeNow
+// returns the frozen time.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
@@ -165,14 +166,14 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 	return crawl, len(sealed), append(before, sealed...), err
 }
 
-// make plans a round from the sources and from the frontier of earlier rounds. The method keeps
-// temporary files in the directory scratch.
+// The method make plans a round from the sources and from the frontier of earlier rounds. The
+// method keeps temporary files in the directory scratch.
 func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
 		sources = append(sources, source.Frontier(stages.Checked(r.Bucket, &stages.Input{Earlier: earlier}), r.Crawl, earlier, now))
 	}
-	// make does not plan domains that were stopped while the crawl ran.
+	// The method make does not plan domains that were stopped while the crawl ran.
 	paced := cfg.Clone()
 	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl)
 	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
@@ -187,9 +188,9 @@ func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, ea
 }
 
 // commit creates the crawl if it does not exist, stores the plan, and chooses the plan. The choice
-// is one swap of the ledger. The swap fails if the round has started meanwhile, or follows another
-// plan that the request must not replace. A replaced plan stays until the round starts, because
-// another `plan --replace` may choose the replaced plan again.
+// is one swap of the ledger. The swap fails if the round has started meanwhile. The swap also fails
+// if the round follows a plan that the request must not replace. A replaced plan stays until the
+// round starts, because another `plan --replace` may choose the replaced plan again.
 func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, now time.Time) error {
 	// Before its first write, commit checks that the store supports the operations that a crawl
 	// needs.
@@ -296,9 +297,9 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// frozen returns the config for planning. For a new crawl, or if the request replaces the crawl's
-// plan, frozen returns the given config. For a crawl that keeps its plan, frozen returns the frozen
-// config with the allowed changes from the given config.
+// The method frozen returns the config for planning. For a new crawl, or if the request replaces
+// the crawl's plan, frozen returns the given config. For a crawl that keeps its plan, frozen
+// returns the frozen config with the allowed changes from the given config.
 func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, _, err := ledger.LoadCrawl(ctx, r.Bucket, r.Crawl)
 	if errors.Is(err, roundstate.ErrNoCrawl) {

@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// between is a store that calls the function hook before the store's n-th write or delete.
+// The type between is a store that calls the function hook before the store's n-th write or delete.
 type between struct {
 	store.Bucket
 	n    int
@@ -54,7 +54,7 @@ func (b *between) Delete(ctx context.Context, key string) error {
 	return b.Bucket.Delete(ctx, key)
 }
 
-// replacing replaces the plan of round 0 by a plan with other URLs and another config.
+// The method replacing replaces the plan of round 0 by a plan with other URLs and another config.
 func (f *fixture) replacing(b store.Bucket) error {
 	name := filepath.Join(f.driver.Scratch, "others.txt")
 	if err := os.WriteFile(name, []byte("http://other.test/"), 0o644); err != nil {
@@ -73,8 +73,8 @@ func (f *fixture) replacing(b store.Bucket) error {
 	return err
 }
 
-// whole checks that the store of a started round has the plan, all files of the plan, and the
-// crawl.json that belongs to the plan.
+// The method whole checks the store of a started round. The store must have the plan, all files of
+// the plan, and the plan's own crawl.json.
 func (f *fixture) whole(first string) {
 	f.t.Helper()
 	p, started, err := roundstate.FindPlan(f.t.Context(), f.bucket, "2026-11", 0)

@@ -23,7 +23,7 @@ type ReparseRequest struct {
 	Bucket store.Bucket
 	As     string // the name of the new crawl, such as 2026-11r1
 	Of     string // the crawl whose responses are parsed; empty to parse external WARC files
-	// Config is the config of the new crawl. Config equals the frozen config of the crawl Of,
+	// Config is the config of the new crawl. Config equals the frozen config of the parsed crawl,
 	// except for keys that decide how documents are parsed and reduced.
 	Config *config.Config
 
@@ -206,8 +206,9 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	return err == nil, err
 }
 
-// prepareFetch prepares a fetch stage. For a crawl that fetches, prepareFetch claims the store's
-// only fetch stage. For a reparse, prepareFetch freezes the inputs from the source.
+// prepareFetch prepares a fetch stage. A store runs only one fetch stage at a time. For a crawl
+// that fetches, prepareFetch claims this stage. For a reparse, prepareFetch freezes the inputs from
+// the source.
 func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, p.Crawl)
 	if err != nil {

@@ -24,11 +24,11 @@ var (
 type RetryRequest struct {
 	Stage      stages.Stage // stage of the tasks; empty means the first stage that has tasks to run again
 	Partitions []int        // partitions of the tasks; empty means all
-	Classes    []string     // only tasks whose newest attempt failed in one of these classes (manifest.FailureClasses) run; empty means all tasks
+	Classes    []string     // classes of manifest.FailureClasses; a task runs if its newest attempt failed in one of these classes; empty means all tasks
 }
 
-// Retry runs tasks without a result in the newest started round, and returns the number of tasks
-// that it ran.
+// Retry runs the tasks without a result in the newest started round, and returns the number of
+// these tasks.
 func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
@@ -73,8 +73,8 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 }
 
 // GiveUp ends the fetch tasks without a result in the newest started round, and returns the number
-// of tasks that it ended. GiveUp commits the outcomes that the checkpoints of the ended tasks list.
-// URLs without an outcome become deferred and are due in the next round. GiveUp sends no requests.
+// of these tasks. GiveUp commits the outcomes that the checkpoints of the ended tasks list. URLs
+// without an outcome become deferred and are due in the next round. GiveUp sends no requests.
 // GiveUp takes over a running task only when the running attempt ends or stops renewing its lease.
 // The user should stop a running attempt before giving up its task.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {

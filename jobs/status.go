@@ -19,7 +19,7 @@ type Status struct {
 	Crawl  string        `json:"crawl"`
 	Store  string        `json:"store"`
 	Rounds []RoundStatus `json:"rounds"`
-	// Lost lists the objects that the ledger or the head names and that are gone or were changed.
+	// Lost lists objects that are gone or were changed. The ledger or the head names these objects.
 	Lost []*ledger.Lost `json:"lost,omitempty"`
 }
 

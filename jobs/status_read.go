@@ -18,8 +18,8 @@ import (
 // readers is the largest number of small objects that are read at the same time.
 const readers = 32
 
-// each calls the function read with the numbers 0 to n-1, several calls at a time, and returns the
-// first error.
+// The function each calls the function read with the numbers 0 to n-1, several calls at a time, and
+// returns the first error.
 func each(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)

@@ -29,7 +29,7 @@ func (f *fixture) put(key string, d manifest.Document) {
 	}
 }
 
-// ended records an attempt that has ended.
+// The method ended records an attempt that has ended.
 func (f *fixture) ended(stage stages.Stage, partition, attempt int, class, text string, u manifest.Usage) {
 	f.t.Helper()
 	f.put(layout.Attempt("2026-11", 0, string(stage), partition, attempt), &manifest.Attempt{Attempt: attempt, Class: class, Error: text, Usage: &u})
@@ -134,9 +134,9 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	warm := counted.Counts().Gets - cold.Gets
-	// The second Read gets three objects: the ledger, plan.json and sealed.json. It gets eight
-	// objects that the ledger names: crawl.json, the plan, five inputs.json and the seal. Finally
-	// it gets the head and active.json.
+	// The second Read gets three objects: the ledger, plan.json and sealed.json. The second Read
+	// also gets eight objects that the ledger names: crawl.json, the plan, five inputs.json and the
+	// seal. Finally, the second Read gets the head and active.json.
 	if warm != 3+8+2 {
 		t.Errorf("%d GETs to read the same again, %d at first", warm, cold.Gets)
 	}

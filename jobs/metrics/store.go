@@ -9,7 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// tableSuffix ends the keys of all table parts, in published datasets and in working files.
+// tableSuffix is the end of the key of every table part, in published datasets and in working
+// files.
 const tableSuffix = ".parquet"
 
 // Bucket wraps b and times its writes.

@@ -2,7 +2,7 @@ package model
 
 import "testing"
 
-// The model in this file is the adoption of a store whose crawl X has an older format. Commands of
+// This file models the adoption of a store. The store's crawl X has an older format. Commands of
 // this version adopt the store, a driver of the older version may run at any point, and a new `run`
 // wants to fetch another crawl, Y. Every write is a swap, which fails if the document has changed
 // since the writer read the document.
@@ -83,7 +83,7 @@ type adoptionState struct {
 	crawlNew       bool // crawl.json has the new format
 	start, fetched bool // start: the round has start.json; fetched: the round has fetched objects
 	ledger         bool
-	knowsStart     bool // the ledger names the start
+	knowsStart     bool // the ledger has the entry of the start
 	appended       bool // a later entry was appended to the ledger
 	head           bool
 	old            oldStep

@@ -87,7 +87,8 @@ func (m partition) compare(n *partitionState, i int) {
 	}
 }
 
-// later reports whether an object proves that a checkpoint is older than the last checkpoint.
+// The method later reports whether an object proves that a newer checkpoint than the checkpoint c
+// existed.
 func (m partition) later(n *partitionState, c checkpoint) bool {
 	if c.epoch == 0 && n.marked {
 		return true
@@ -130,7 +131,8 @@ func (m partition) take(s *partitionState, i int, do doer) {
 	})
 }
 
-// send sends a swap. If a holder's lock was removed, send first takes the lock again.
+// send sends a swap. If somebody removed the lock of the sending attempt, send first takes the lock
+// back.
 func (m partition) send(n *partitionState, i int, c checkpoint) {
 	m.reclaim(n, i)
 	a := &n.att[i]
@@ -146,8 +148,8 @@ func (m partition) reclaim(n *partitionState, i int) {
 	}
 }
 
-// settle ends the last swap of an attempt. Either the answer arrives, or the attempt reads the
-// checkpoint back.
+// settle finds out whether the last swap of an attempt took effect. Either the answer arrives, or
+// the attempt reads the checkpoint back.
 func (m partition) settle(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	switch a.net {
@@ -211,7 +213,8 @@ func (m partition) acknowledged(n *partitionState, i int) {
 	}
 }
 
-// conflict ends an attempt whose swap failed, because the attempt can never get its lease back.
+// conflict handles a failed swap. An attempt that was taking the partition looks at the checkpoint
+// again. Any other attempt ends, because its lease is lost for good.
 func (m partition) conflict(n *partitionState, i int) {
 	a := &n.att[i]
 	switch {
@@ -228,7 +231,8 @@ func (m partition) conflict(n *partitionState, i int) {
 	}
 }
 
-// hold emits the actions of a holder, which are ask, record, upload, swap and sweep.
+// The method hold emits the actions of an attempt that holds the partition: ask, record, upload,
+// swap and sweep.
 func (m partition) hold(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	for u := 0; u < m.urls; u++ {
@@ -283,7 +287,7 @@ func (m partition) uploaded(s *partitionState, i int) int {
 	return -1
 }
 
-// swaps emits the swaps of a holder.
+// The method swaps emits the swaps of an attempt that holds the partition.
 func (m partition) swaps(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	swap := func(name string, change func(c *checkpoint, a *attempt)) {
@@ -308,7 +312,7 @@ func (m partition) swaps(s *partitionState, i int, do doer) {
 			a.renewed++
 			if m.mutation == uncountedCheckpoint {
 				c.counter--
-				c.holder += maxAttempts // the bytes stay unique, because the holder field differs
+				c.holder += maxAttempts // the bytes of each checkpoint stay unique, because the field holder differs
 			}
 		})
 	}

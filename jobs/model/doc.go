@@ -4,6 +4,7 @@
 // The package contains no code of the crawler, because each model is written from the document, not
 // from the program. Three models share one search. The models are a partition (lease, checkpoint,
 // files, sweep, result), the choice of a round's plan in the ledger, and the adoption of crawls of
-// an older format. Each promise has at least one mutation of the protocol that breaks it, because a
-// model that cannot fail proves nothing. The package imports the standard library only.
+// an older format. A mutation changes one rule of the protocol. Each promise has at least one
+// mutation that breaks the promise, because a model that cannot fail proves nothing. The package
+// imports the standard library only.
 package model

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mutations lists the mutations of the partition's protocol, the promise that each mutation breaks,
-// and bounds of the model within which the promise breaks.
+// mutations lists the mutations of the partition's protocol. Each entry names the promise that the
+// mutation breaks, and bounds of a model in which the promise breaks.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition
@@ -41,7 +41,7 @@ var mutations = []struct {
 
 // TestEachRuleOfThePartitionIsNeeded breaks each rule in turn and searches for the broken promise.
 // Some promises break only after 30 actions or more. A short test skips the rules of these
-// promises, and `make model` tests them.
+// promises, and `make model` tests these rules too.
 func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	for _, c := range mutations {
 		t.Run(c.mutation, func(t *testing.T) {
@@ -137,8 +137,8 @@ const (
 	reaching    = 30_000
 )
 
-// requireAll fails the test if a value of the map reached is false, or if the number of its entries
-// is not want.
+// requireAll requires that the map reached has as many entries as the parameter want, and that all
+// its values are true.
 func requireAll(t *testing.T, reached map[string]bool, want int) {
 	t.Helper()
 	n := 0

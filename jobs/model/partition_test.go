@@ -1,9 +1,10 @@
 package model
 
-// The model in this file is one partition, as jobs/README.md describes it in "A partition's
-// checkpoint". Attempts take, renew, mark, checkpoint, release and complete the partition, fetch
-// its URLs, upload and sweep files. The store is linearizable, but a request may take effect late,
-// and the answer to a request may be lost. Time passes in ticks, even while a process is paused.
+// This file models one partition. The section "A partition's checkpoint" of jobs/README.md
+// describes the protocol. Attempts take, renew, mark, checkpoint, release and complete the
+// partition, fetch its URLs, upload and sweep files. The store is linearizable, but a request may
+// take effect late, and the answer to a request may be lost. Time passes in ticks, even while a
+// process is paused.
 
 const (
 	leaseTicks   = 2 // length of a lease in ticks; a request takes up to one tick (timeout.total)
@@ -88,15 +89,15 @@ type phase uint8
 
 const (
 	idle      phase = iota
-	looking         // the attempt looks: it has just begun, or has lost a race for the partition
-	standing        // the attempt stands by
+	looking         // the attempt has just begun, or has lost a race for the partition
+	standing        // the attempt waits for another attempt that holds the partition
 	comparing       // the attempt may take the partition, and compares the checkpoint with the objects
 	doubting        // the attempt found an object that proves a later checkpoint
 	taking
 	marking
 	fetching
 	stopping // the attempt was told to stop
-	finished // the attempt knows the complete checkpoint
+	finished // the attempt knows that the checkpoint is complete
 	refused
 	gone
 )
@@ -134,7 +135,7 @@ type attempt struct {
 	lock      uint8
 	armed     uint8 // 1 + the URL whose request was checked before the process froze; 0: none
 	paused    bool
-	raced     bool // an outsider acted after the attempt's comparison; the attempt cannot notice before its next swap
+	raced     bool // an outsider acted after the attempt's comparison; the attempt can notice the act at its next swap, not earlier
 	renewed   uint8
 }
 
@@ -160,7 +161,7 @@ type partitionState struct {
 	pauses, crashes, removals uint8
 	copied                    checkpoint
 	tampered, tamperedLive    bool
-	blind                     bool // true: nothing shows what an outsider did, so the protocol promises nothing any more
+	blind                     bool // true: an outsider acted without a trace, so the protocol promises nothing any more
 
 	known              uint8 // set of URLs that an effective or acknowledged checkpoint recorded
 	topEpoch, topCount uint8

@@ -2,10 +2,10 @@ package model
 
 import "testing"
 
-// The model in this file is the choice of a round's plan. Two drivers plan a round at about the
-// time at which URLs become due, and users run `plan --replace`. Drivers and users choose a plan by
-// a swap of the ledger. Clock 1 makes the plan with ID 1, and clock 2 makes the plan with ID 2,
-// because a plan's ID is a digest of its content.
+// This file models the choice of a round's plan. Two drivers plan a round at about the time at
+// which URLs become due, and users run `plan --replace`. Drivers and users choose a plan by a swap
+// of the ledger. Clock 1 makes the plan with ID 1, and clock 2 makes the plan with ID 2, because a
+// plan's ID is a digest of its content.
 
 // These are the mutations of the choice of a plan.
 const (
@@ -43,7 +43,7 @@ const (
 	startedEntry
 )
 
-type entry struct{ what, plan uint8 } // kind of the entry, and ID of its plan; in a planning entry, plan is the clock
+type entry struct{ what, plan uint8 } // kind of the entry, and ID of its plan; in a planning entry, the field plan holds the clock
 
 const (
 	mostEntries = 8
@@ -187,7 +187,8 @@ func (m planning) next(s *planState, emit func(label, *planState)) {
 	}
 }
 
-// arrives lets a swap take effect if the ledger has not changed since the process read the ledger.
+// The method arrives lets the swap of a process take effect. The swap fails if the ledger has
+// changed since the process read the ledger.
 func (m planning) arrives(n *planState, a *actor) {
 	a.net = answeredNo
 	if (n.n == a.view || m.mutation == blindAppend) && n.n < mostEntries {
@@ -211,7 +212,7 @@ func (m planning) store(n *planState, a *actor, i int) {
 	}
 }
 
-// wants sets the entry that a process appends next.
+// The function wants sets the entry that a process appends next.
 func wants(a *actor, what, plan uint8) {
 	a.what, a.step, a.net = entry{what, plan}, appends, underway
 }
@@ -275,7 +276,8 @@ func (m planning) replace(a *actor, plan, started, own uint8) {
 	}
 }
 
-// settle ends a swap of a process. Either the answer arrives, or the process reads the ledger back.
+// settle finds out whether the swap of a process took effect. Either the answer arrives, or the
+// process reads the ledger back.
 func (m planning) settle(s *planState, a *actor, i int, do func(string, int, func(*planState, *actor))) {
 	mine := s.n > a.view && s.ledger[a.view] == a.what && m.mutation != blindAppend
 	switch {

@@ -64,17 +64,17 @@ func (o *outcome[S]) story() string {
 	return b.String()
 }
 
-// found records the action that led to a state, and the state before the action. found has only 8
-// bytes, because a search visits millions of states.
+// The type found records the action that led to a state, and the state before the action. A record
+// has only 8 bytes, because a search visits millions of states.
 type found struct {
 	from   uint32
 	choice uint32
 }
 
-// search visits the states of a model, nearest first, until a promise is broken or most states are
-// visited. If seen is not nil, search calls seen for each state. The set of visited states keeps a
-// 64-bit hash of each state. Among ten million states, two hashes collide in one of 300,000
-// searches. Each search uses another seed.
+// search visits the states of a model, nearest first. search ends when a state breaks a promise, or
+// when the number of visited states reaches the parameter most. If seen is not nil, search calls
+// seen for each state. The set of visited states keeps a 64-bit hash of each state. Among ten
+// million states, two hashes collide in one of 300,000 searches. Each search uses another seed.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()
@@ -187,7 +187,7 @@ func (s *set) place(h uint64) uint64 {
 	}
 }
 
-// holds fails the test if a state of the model breaks a promise.
+// The function holds fails the test if a state of the model breaks a promise.
 func holds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) outcome[S] {
 	t.Helper()
 	o := search(m, most, seen)
@@ -198,7 +198,7 @@ func holds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) ou
 	return o
 }
 
-// breaks fails the test unless the mutated protocol breaks the promise.
+// The function breaks fails the test unless the mutated protocol breaks the promise.
 func breaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Helper()
 	o := search(m, enough, nil)
@@ -209,8 +209,8 @@ func breaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Log(o.story())
 }
 
-// enough bounds the search for the promise that a mutation breaks. Searches that find the broken
-// promise visit far fewer states.
+// enough is the largest number of states that a search for a broken promise may visit. Searches
+// that find the broken promise visit far fewer states.
 const enough = 2_000_000
 
 func TestSearchFindsTheShortestTrace(t *testing.T) {

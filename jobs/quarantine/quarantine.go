@@ -1,5 +1,6 @@
-// Package quarantine moves objects of a store out of the folders that query engines read. To lose
-// no byte, a move copies the object, compares the copy's digest, and then deletes the object.
+// Package quarantine moves objects of a store out of the folders that query engines read. A move
+// copies the object, compares the copy's digest, and then deletes the object, so that no byte is
+// lost.
 //
 // The package takes a bucket and keys, and stores copies under quarantine/. The key of a copy ends
 // in the object's key. No command reads or deletes the copies. The user deletes copies that are not

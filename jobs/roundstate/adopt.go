@@ -13,7 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// look is the time between two reads of a checkpoint that an older version holds.
+// look is the pause between two reads of a checkpoint while an attempt of an older version holds
+// the partition.
 const look = time.Second
 
 // Ready prepares a store for a command that writes. The first such command adopts every crawl of an
@@ -58,8 +59,8 @@ func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, l
 	return l, ledger.CheckActive(ctx, b, head, crawl)
 }
 
-// read reads the ledger of a crawl, and reports whether the crawl is to be adopted. For a crawl that
-// does not exist yet, the ledger is nil.
+// read reads the ledger of a crawl, and reports whether the crawl still has to be adopted. For a
+// crawl that does not exist yet, the ledger is nil.
 func read(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) (l *ledger.Ledger, unadopted bool, err error) {
 	m, _, err := ledger.LoadCrawl(ctx, b, crawl)
 	if errors.Is(err, ErrNoCrawl) {
@@ -94,8 +95,8 @@ func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer
 	return nil
 }
 
-// ended waits until no attempt holds a partition of the round that active.json names. ended calls
-// the function waits before the first wait.
+// The function ended waits until no attempt holds a partition of the round that active.json names.
+// Before its first wait, ended calls the function waits.
 func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// without wraps a store and hides the locks of the store.
+// The type without wraps a store and hides the locks of the store.
 type without struct{ store.Bucket }
 
 // quick is a clock whose sleeps take no time. quick counts the sleeps.

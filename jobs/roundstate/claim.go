@@ -60,9 +60,9 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 	}
 }
 
-// fetched reports whether the round that active.json names has nothing left to fetch. A late task
-// may have claimed the round again while the round's last result was committed. Remedies name the
-// crawl in the parameter crawl.
+// The function fetched reports whether the round that active.json names has nothing left to fetch.
+// A late task may have claimed the round again while the round's last result was committed. Errors
+// advise a command, and crawl is the --month of this command.
 func fetched(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
 	l, err := ledger.OfActive(ctx, b, a, crawl)
 	if err != nil {
@@ -92,9 +92,9 @@ func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
 	return fmt.Sprintf("%s-%s-%d-%s", what, p.Crawl, p.Round, clock.Now().UTC().Format(time.RFC3339Nano))
 }
 
-// Fetching wraps the bucket of a fetch task. Before an attempt creates its partition's object under
-// fetch/taken/, and so before its first request, the wrapper appends the entry `fetching` to the
-// ledger.
+// Fetching wraps the bucket of a fetch task. Each attempt creates its partition's object under
+// fetch/taken/ before its first request. Before the wrapper creates this object, the wrapper
+// appends the entry `fetching` to the ledger.
 func Fetching(b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) store.Bucket {
 	return &fetching{b, l, p, w}
 }
@@ -126,9 +126,9 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
-// NeverDone returns nil if a task without a result never had a result, and a ledger.Lost error if
-// it had. Another attempt may have committed the result and frozen it since the caller looked: then
-// done is true.
+// NeverDone checks a task that has no result. The error is nil if the task never had a result, and
+// a ledger.Lost error if the task once had a result. The result done is true if the task's result
+// was committed and frozen after the caller looked.
 func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
 	lost := CheckResult(l, t)
 	if lost == nil {

@@ -1,11 +1,12 @@
 // Package roundstate reads and creates the documents that hold a round's state in the store (crawl,
 // plan, inputs, results, attempts, seal and politeness).
 //
-// The functions take a bucket and the name of a crawl, a round or a task. The functions return
-// documents that match their key and that the crawl's ledger names, or a ledger.Lost error. Every
-// document except the politeness is created once and never changed, and each decision is one swap
-// of the ledger. Any number of processes may therefore call all functions at any time, and may
-// repeat calls. The package imports jobs/ledger, jobs/config, stages, stages/publish and formats.
+// The functions take a bucket and the name of a crawl, a round or a task. The functions check each
+// document against its key and against the crawl's ledger. If a named document is gone or was
+// changed, the error is a ledger.Lost error. Every document except the politeness is created once
+// and never changed, and each decision is one swap of the ledger. Any number of processes may
+// therefore call all functions at any time, and may repeat calls. The package imports jobs/ledger,
+// jobs/config, stages, stages/publish and formats.
 package roundstate
 
 import (

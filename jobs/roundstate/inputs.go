@@ -25,10 +25,10 @@ var feeds = map[stages.Stage][]stages.Stage{
 // Feeds lists the stages whose results a stage reads, in the order of its inputs.json.
 func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
 
-// reads reports whether the task t reads a result. The result belongs to partition n of the stage
-// from. Merge and publish read their own partition, and publish reads its own bucket of rank. All
-// other tasks read every result of a stage. For example, frontier counts the hosts of all buckets
-// of rank.
+// The function reads reports whether the task t reads a result. The result belongs to partition n
+// of the stage from. A merge task reads the results of its own partition. A publish task reads the
+// merge result of its own partition, and the rank result of its own bucket. All other tasks read
+// every result of a stage. For example, frontier counts the hosts of all buckets of rank.
 func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:

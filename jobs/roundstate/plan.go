@@ -71,8 +71,8 @@ func FormatOf(l *ledger.Ledger, round int) (int, error) {
 	return 0, fmt.Errorf("round %d of %s has not started: %w", round, l.Crawl, store.ErrNotFound)
 }
 
-// LacksSpellings reports whether a plan of an older version lacks the spellings of URLs that the
-// round needs for checking robots.txt.
+// LacksSpellings reports whether a plan of an older version lacks the spellings of its URLs. The
+// round needs the spellings to check robots.txt.
 func LacksSpellings(ctx context.Context, b store.Bucket, p *manifest.Plan) (bool, error) {
 	if p.KeepsSpellings() {
 		return false, nil
@@ -126,8 +126,9 @@ func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w
 	return p, l, nil
 }
 
-// settled returns an error if the ledger names another crawl.json than the stored one, because
-// `plan --replace` first names the new document and then stores the document.
+// settled returns an error if the stored crawl.json is not the document that the ledger names. This
+// happens while `plan --replace` runs, because the command first names the new document and then
+// stores the document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if round > 0 {
 		return nil

@@ -16,7 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// between is a bucket on which another process acts once, right after the first Get of a key.
+// The type between is a bucket on which another process acts once. The process acts right after the
+// first Get of a key.
 type between struct {
 	store.Bucket
 	key string
@@ -32,7 +33,7 @@ func (b *between) Get(ctx context.Context, key string, limit int64) ([]byte, sto
 	return body, v, err
 }
 
-// found makes a crawl with its ledger and the plan "p" of round 0.
+// The function found makes a crawl with its ledger and the plan "p" of round 0.
 func found(t *testing.T, b store.Bucket, crawl, continues string) *manifest.Plan {
 	t.Helper()
 	create(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Continues: continues})
@@ -42,7 +43,7 @@ func found(t *testing.T, b store.Bucket, crawl, continues string) *manifest.Plan
 	return choose(t, b, crawl, "p")
 }
 
-// choose stores a plan of round 0 and lets the ledger name it.
+// choose stores a plan of round 0 and appends the plan's entry to the ledger.
 func choose(t *testing.T, b store.Bucket, crawl, id string) *manifest.Plan {
 	t.Helper()
 	p := &manifest.Plan{ID: id, Crawl: crawl, Buckets: 1, Partitions: []manifest.PlanPartition{{}}}

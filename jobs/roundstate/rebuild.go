@@ -67,7 +67,8 @@ func broken(err error) bool {
 	return errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt)
 }
 
-// anew stores a recreated document if the document has the digest that the entry recorded.
+// The function anew stores a recreated document if the document has the digest that the entry
+// recorded.
 func anew(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	format := e.Format
 	if format == 0 {
@@ -89,7 +90,7 @@ func anew(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Doc
 	return err
 }
 
-// ResultDigest returns the digest of a task's result that a later stage froze, or "" if no stage
+// ResultDigest returns the digest that a later stage froze for a task's result, or "" if no stage
 // froze the result.
 func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (string, error) {
 	for _, later := range stages.Order {

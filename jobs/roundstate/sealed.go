@@ -49,8 +49,9 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 	return s, err
 }
 
-// checkFrozen returns an error if a result has another digest than the one that a later stage froze
-// in its inputs.json. verify reports a lost inputs.json.
+// checkFrozen compares the digests of results with the digests that later stages froze in
+// inputs.json. A different digest is an error. A lost inputs.json is no error, because verify reports
+// the loss.
 func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests map[stages.Stage][]string) error {
 	for _, stage := range stages.Order {
 		if len(feeds[stage]) == 0 {
@@ -74,8 +75,8 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 	return nil
 }
 
-// notFrozen is the error for a result that changed after a later stage, or a task of this stage, had
-// frozen its digest.
+// notFrozen is the error for a changed result. A later stage, or a task of this stage, had frozen
+// the digest of the result before the change.
 func notFrozen(reader string, of stages.Task) error {
 	return fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", reader, of, stages.ErrPermanent)
 }
@@ -108,8 +109,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return history(ctx, b, crawl, math.MaxInt)
 }
 
-// history returns the sealed rounds of a crawl whose numbers are below the number before. The
-// rounds of the crawls that this crawl continues come first.
+// The function history returns the sealed rounds of a crawl whose numbers are below the parameter
+// before. The rounds of the crawls that this crawl continues come first.
 func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}
@@ -193,8 +194,8 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 	return &s, nil
 }
 
-// lostPlan returns the ledger.Lost of a round's plan, or nil. Without the plan no seal can be made
-// anew, so the error must tell the user of the lost plan.
+// lostPlan returns a ledger.Lost error if the plan of a round is lost, otherwise nil. Nobody can
+// recreate a seal without the plan, so the error must tell the user of the lost plan.
 func lostPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if _, _, err := PlanIn(ctx, b, l, round); errors.Is(err, ledger.ErrLost) {
 		return err

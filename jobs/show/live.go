@@ -21,13 +21,13 @@ const (
 	lookEvery  = time.Second            // time between two checks whether a line is due
 	frameLeast = 50 * time.Millisecond  // shortest time between two frames when many lines come
 
-	soon       = 10 * time.Second // time between two lines of a stage younger than often, or when the reasons of a wait change
-	often      = 2 * time.Minute  // age of a stage at which the time between two lines becomes atLeast
-	atLeast    = time.Minute      // time between two lines of a stage older than often
+	soon       = 10 * time.Second // pause between two lines while a stage is younger than the constant often, or when the reasons of a wait change
+	often      = 2 * time.Minute  // age of a stage from which the pause between two lines is atLeast
+	atLeast    = time.Minute      // pause between two lines when a stage is older than the constant often
 	adviseFrom = time.Minute      // the shortest wait for which advice is shown
 )
 
-// saying is the state of the lines about the current stage.
+// The type saying is the state of the lines about the current stage.
 type saying struct {
 	at      time.Time // time at which the last line was written
 	reasons string

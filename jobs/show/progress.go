@@ -62,7 +62,7 @@ type Progress struct {
 	ended chan struct{}
 }
 
-// watched is a running task.
+// The type watched is a running task.
 type watched struct {
 	task  stages.Task
 	look  func() stages.Activity
@@ -76,7 +76,7 @@ type watched struct {
 // task walks through all its hosts and sends nothing.
 const share = 100
 
-// now returns the recent activity of the task.
+// The method now returns the recent activity of the task.
 func (w *watched) now(clock stages.Clock) stages.Activity {
 	began := clock.Now()
 	if began.Before(w.next) {

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// said collects the output of several goroutines.
+// The type said collects the output of several goroutines.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

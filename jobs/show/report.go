@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// Report writes the findings of an audit. First come the checks, then the violations. The checks
-// are a table, or lines if the table is wider than the terminal.
+// Report writes the findings of an audit. The checks come first, and the violations follow. The
+// checks are a table, or lines if the table is wider than the terminal.
 func Report(w io.Writer, r *verify.Report) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", r.Crawl, r.Store)
 	t := table.NewWriter()
@@ -80,7 +80,7 @@ func Report(w io.Writer, r *verify.Report) error {
 // line returns stored text on one line that is safe to print.
 func line(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
 
-// where returns the object and the round of a violation.
+// The function where returns the object and the round of a violation.
 func where(v *verify.Violation) string {
 	if v.Round < 0 {
 		return v.Object

@@ -94,7 +94,7 @@ func (p *printer) table(all []jobs.StageStatus) {
 	}
 }
 
-// short writes a number in at most six cells, such as 999, 12.3k or 1.5 MB.
+// The function short writes a number in at most six cells, such as 999, 12.3k or 1.5 MB.
 func short(n, unit int64, names ...string) string {
 	if n < 10*unit && len(names[0]) == 1 || n < unit {
 		return fmt.Sprint(n)
@@ -117,7 +117,7 @@ func taskTime(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// fetching writes the state of unfinished fetch tasks from their checkpoints.
+// The method fetching writes the state of unfinished fetch tasks from their checkpoints.
 func (p *printer) fetching(st jobs.StageStatus, urls int64, now time.Time) {
 	if len(st.Fetching) == 0 {
 		return

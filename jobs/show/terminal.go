@@ -54,8 +54,7 @@ func newBlock(w io.Writer) *Block {
 }
 
 // maxBlock limits the width of a block's rows, in cells. Terminals report a new width a moment
-// late. Before the report, only rows that are narrower than the old and the new width are safe from
-// folding.
+// late. Before the report, a row is safe from folding only if the row is narrower than both widths.
 const maxBlock = 99
 
 // rows folds the block's lines to the current width of the terminal. The result most is the number
@@ -130,8 +129,8 @@ type LogOutput struct {
 	above *Progress // display that shows the log; if nil, the log goes to Plain
 }
 
-// Above sends the log to the lines above p, or to Plain again if p is nil. Above does nothing on a
-// nil LogOutput.
+// Above sends the log to the lines above p. If p is nil, the log goes to Plain. Above does nothing
+// on a nil LogOutput.
 func (l *LogOutput) Above(p *Progress) {
 	if l != nil {
 		l.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// drawn returns the text that a new block of the given size shows for the lines.
+// The function drawn returns the text that a new block of the given size shows for the lines.
 func drawn(t *testing.T, width, height int, lines []string) []string {
 	t.Helper()
 	var out bytes.Buffer

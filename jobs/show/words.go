@@ -50,7 +50,7 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// left writes a remaining time.
+// The function left writes a remaining time.
 func left(d time.Duration) string {
 	switch {
 	case d <= 0:
