@@ -25,9 +25,9 @@ type Pair struct {
 // Pairs cuts the 64 bits into more than k blocks. Two fingerprints with a distance of at most k
 // agree in at least (blocks - k) blocks. For every choice of (blocks - k) blocks, Pairs sorts the
 // fingerprints by the chosen blocks and compares fingerprints that agree in them. The number of
-// blocks minimizes the cost: 10 million evenly spread fingerprints take seconds for k = 3. In a
-// large group of fingerprints that agree (from templates or mirrors), Pairs cuts the other bits
-// into blocks again. A large group is slow only if it has many pairs.
+// blocks minimizes the cost: 10 million evenly spread fingerprints take seconds for k = 3. If many
+// fingerprints agree in the chosen blocks (from templates or mirrors), Pairs also cuts their other
+// bits into blocks. A large group is slow only if it has many pairs.
 //
 // Pairs uses 16 bytes of memory for each fingerprint.
 func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
@@ -79,8 +79,8 @@ type level struct {
 }
 
 // first reports whether a pair agrees in the chosen blocks and in no earlier choice of blocks. The
-// argument diff holds the bits in which the pair differs. Only in this first choice is the pair
-// reported.
+// argument diff holds the bits in which the pair differs. Pairs reports a pair in this first choice
+// and in no later choice.
 func (l *level) first(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -110,8 +110,9 @@ func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 // choices yields the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		// The function choose adds more blocks to mask: as many as left tells, beginning with block
-		// number at. A result of false stops the iteration.
+		// The function choose adds blocks to mask. The argument left is the number of blocks to
+		// add, and at is the number of the first candidate. If choose returns false, the iteration
+		// stops.
 		var choose func(at, left int, mask uint64) bool
 		choose = func(at, left int, mask uint64) bool {
 			if left == 0 {
@@ -128,9 +129,9 @@ func (l *level) choices() iter.Seq[uint64] {
 	}
 }
 
-// pays reports whether cutting the bits of a run into n blocks saves at least half of the
-// comparisons. A cut saves nothing if all members are near each other and agree in every choice of
-// blocks.
+// The method pays reports whether cutting the bits of a run into n blocks saves at least half of
+// the comparisons. A cut saves nothing if all members are near each other and agree in every choice
+// of blocks.
 func (s *search) pays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2
@@ -159,7 +160,7 @@ func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	}
 }
 
-// runs yields the runs of a sorted list whose members agree in the bits of mask.
+// The function runs splits a sorted list into runs whose members agree in the bits of mask.
 func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 	return func(yield func([]uint64) bool) {
 		for begin := 0; begin < len(sorted); {
@@ -207,8 +208,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 	}
 }
 
-// inFirst reports whether the current choice of blocks reports a pair. Each pair is found in several
-// choices, and exactly one of them reports it.
+// inFirst reports whether the current choice of blocks reports a pair. Several choices find the
+// same pair, but exactly one choice reports the pair.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
 		if !l.first(diff) {

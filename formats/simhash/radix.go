@@ -41,8 +41,8 @@ func radixSort(a, spare []uint64, mask uint64) {
 	}
 }
 
-// digit describes which bits of a word form a digit. A mask consists of few blocks, so its lowest
-// digitBits bits lie in at most four runs.
+// digit describes which bits of a word form a digit. A mask consists of few blocks, so the lowest
+// digitBits bits of a mask form at most four runs.
 type digit struct {
 	parts [digitBits]part
 	n     int
@@ -54,7 +54,7 @@ type part struct {
 	mask  uint64
 }
 
-// of returns the value of the digit d in the word x.
+// The method of returns the value of the digit d in the word x.
 func (d *digit) of(x uint64) uint64 {
 	v := x >> d.parts[0].shift & d.parts[0].mask
 	for _, p := range d.parts[1:d.n] {

@@ -46,8 +46,8 @@ const shingleWords = 3
 // Distance returns the Hamming distance of two fingerprints, 0 to 64.
 func Distance(a, b uint64) int { return bits.OnesCount64(a ^ b) }
 
-// Hasher makes fingerprints without allocating for each. The zero value is ready for use. A Hasher
-// is not safe for concurrent use.
+// Hasher makes fingerprints and reuses its buffer for all texts. The zero value is ready for use. A
+// Hasher is not safe for concurrent use.
 type Hasher struct {
 	buf    []byte // words of incomplete shingles, with a space after each word
 	begins [shingleWords]int
@@ -103,8 +103,8 @@ func (h *Hasher) Of(text string) uint64 {
 	return h.votes.majority()
 }
 
-// step begins and ends words at a code point of kind k. step reports whether the code point is part
-// of a word.
+// step reads a code point of kind k, at which a word may begin or end. step reports whether the
+// code point is part of a word.
 func (h *Hasher) step(k kind) bool {
 	switch {
 	case k == separator:

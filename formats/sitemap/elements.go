@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// The type element tells how to read an XML element. Exactly one field is set. The function take
-// reads the attributes, within names a compound element, and field stores the element's text.
+// The type element tells how to read an XML element. Each element sets exactly one of the three
+// members. The function take reads the attributes. A compound element sets within. An element with
+// text sets field.
 type element struct {
 	take   func(*reader)
 	within within
@@ -129,7 +130,7 @@ var (
 	feedAuthor = map[string]element{"name": {field: fieldAuthor}}
 )
 
-// elements returns the elements that are known at the position of the current tag.
+// The method elements returns the elements that are known at the position of the current tag.
 func (x *reader) elements() map[string]element {
 	switch {
 	case !x.feed() && x.open:
@@ -160,7 +161,7 @@ func (x *reader) elements() map[string]element {
 	return feedElements[string(prefix)]
 }
 
-// take reads an element in the way that its table entry e prescribes.
+// take reads the current element by its table entry e.
 func (x *reader) take(e element) {
 	switch {
 	case e.take != nil:

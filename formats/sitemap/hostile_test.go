@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// again is a reader that repeats a text, so that a long input takes no memory.
+// The type again is a reader that repeats a text, so that a long input takes no memory.
 type again struct {
 	text string
 	at   int
@@ -23,7 +23,7 @@ func (r *again) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watched is a reader that calls look after each MiB.
+// watched is a reader that calls the function look after each MiB.
 type watched struct {
 	r    io.Reader
 	n    int

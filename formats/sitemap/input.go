@@ -25,7 +25,7 @@ type input struct {
 	layers  []*limited
 }
 
-// cut reports whether not all of the file was read, because of a limit or because the compressed
+// cut reports whether a part of the file was not read, because of a limit or because the compressed
 // data are incomplete.
 func (i *input) cut() bool {
 	return slices.ContainsFunc(i.layers, func(l *limited) bool { return l.cut })
@@ -93,8 +93,8 @@ func isTruncation(err error) bool {
 
 var bom = []byte("\xEF\xBB\xBF")
 
-// decode decodes r to UTF-8 and returns the name of its charset. The byte order mark names the
-// charset, otherwise the XML declaration, otherwise the argument outside. UTF-8 passes unchanged,
+// decode decodes r to UTF-8 and returns the name of its charset. The byte order mark overrides the
+// XML declaration, and the XML declaration overrides the argument outside. UTF-8 passes unchanged,
 // even if malformed.
 func decode(r io.Reader, head []byte, outside string) (io.Reader, string) {
 	label := outside

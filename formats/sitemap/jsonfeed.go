@@ -47,8 +47,8 @@ type jsonFeedRef struct {
 // elements that are not objects.
 type jsonRefs []jsonFeedRef
 
-// UnmarshalJSON implements json.Unmarshaler. UnmarshalJSON decodes one element at a time: a long
-// list of numbers must not become a much larger list of objects.
+// UnmarshalJSON implements json.Unmarshaler. UnmarshalJSON decodes one element at a time, so that a
+// long list of numbers never becomes a much larger list of objects.
 func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	*l = nil
 	if len(p) == 0 || p[0] != '[' {
@@ -183,7 +183,7 @@ func plainJSON(v jsonText) string {
 	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }
 
-// items passes the items to the caller of Read. The result more is false if reading must end.
+// items passes the items to the caller of Read. The result more tells whether to read on.
 func (j *jsonReader) items() (more bool, err error) {
 	if err := j.in.delim('['); err != nil {
 		return false, err

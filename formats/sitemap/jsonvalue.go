@@ -20,7 +20,7 @@ type jsonStream struct {
 	buf []byte
 }
 
-// next skips white space and returns the byte that follows. The next read returns this byte again.
+// The method next skips white space and returns the byte that follows. The byte stays in the input.
 func (s *jsonStream) next() (byte, error) {
 	for {
 		c, err := s.r.ReadByte()
@@ -48,8 +48,8 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// more returns true if another member or element follows, and reads the comma before the element.
-// At the end, the closing delimiter is read and the result is false.
+// The method more reports whether another member or element follows, and reads the comma before
+// this member or element. At the end, the method reads the closing delimiter and returns false.
 func (s *jsonStream) more(end byte) (bool, error) {
 	c, err := s.next()
 	switch {

@@ -16,8 +16,9 @@
 //   - text instead of loc, and octets of a wrong charset, which are percent-encoded in
 //     references and read as windows-1252 in texts.
 //
-// References are trimmed and their entities resolved. The caller makes them absolute and canonical,
-// and decides which hosts they may name. The package imports no other package of this project.
+// References are trimmed and their entities resolved. The caller makes references absolute and
+// canonical, and decides which hosts they may name. The package imports no other package of this
+// project.
 package sitemap
 
 import (
@@ -57,16 +58,16 @@ const (
 	Text   Kind = "text" // text file with one URL per line
 )
 
-// Entry is a URL that a sitemap or a feed lists. An Entry's slices are valid only during the call.
-// The caller may keep the strings after the call.
+// Entry is a URL that a sitemap or a feed lists. The slices of an Entry are valid until the
+// callback returns. The strings stay valid.
 type Entry struct {
 	Loc        string
 	Sitemap    bool    // the entry is in a sitemap index, and Loc is another sitemap
-	LastMod    int64   // date of the last modification or, without one, of publication, milliseconds UTC; 0 if unknown
+	LastMod    int64   // modification date, or else publication date, in milliseconds UTC; 0 if unknown
 	Priority   float64 // priority from 0 to 1; -1 if the priority is missing or is not a number
 	ChangeFreq string  // frequency of changes, such as daily; "" if missing or unknown
 	Title      string  // title of a feed entry or a news entry
-	Summary    string  // summary (or, without a summary, content) of a feed entry, as plain text of at most MaxSummary bytes
+	Summary    string  // summary of a feed entry, or else its content, as plain text of at most MaxSummary bytes
 	Base       string  // base URL of a feed entry's references (xml:base), relative to the file's URL
 	Comments   string  // URL of the page with the comments on a feed entry
 	Alternates []Alternate
@@ -118,7 +119,7 @@ type Summary struct {
 // headLen is the number of first bytes from which Read detects the kind of a file.
 const headLen = 4096
 
-// Read calls the function each for every entry of r, until the function returns false. The error
+// Read passes every entry of r to the function each, until this function returns false. The error
 // wraps ErrUnknown if r is neither a sitemap nor a feed. If reading r fails, Read passes on the
 // entries before the failure and returns r's error.
 func Read(r io.Reader, lim Limits, each func(*Entry) bool) (Summary, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// all returns copies of all entries of body.
+// The function all returns copies of all entries of body.
 func all(t testing.TB, body []byte, lim Limits) ([]Entry, Summary, error) {
 	t.Helper()
 	var out []Entry

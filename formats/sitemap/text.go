@@ -35,8 +35,8 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// words returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252, the charset of
-// most mislabelled text.
+// The function words returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252,
+// the charset of most mislabelled text.
 func words(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
@@ -76,7 +76,7 @@ func trimRune(p []byte) []byte {
 // has 31 bytes.
 const maxEntity = 32
 
-// The map entities gives the characters for the entities of XML.
+// These are the entities of XML and their characters.
 var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
 // unescape appends p to dst with the entities of XML and HTML resolved. An entity without a
@@ -149,9 +149,9 @@ func beginsTag(c byte) bool {
 	return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '/' || c == '!' || c == '?'
 }
 
-// skips returns the name of the element (script or style) whose hidden text follows the tag called
-// name, or "" if visible text follows. The argument open is the result of skips for the previous
-// tag.
+// skips returns the element (script or style) that hides the text after a tag, or "" if the text is
+// visible. The arguments name and closing describe the tag, and open is the result of skips for the
+// previous tag.
 func skips(open, name string, closing bool) string {
 	switch {
 	case closing && name == open:

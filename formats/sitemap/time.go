@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The list layouts holds the layouts of dates in the order in which ParseTime tries them. First
-// come W3C's profile of ISO 8601 (NOTE-datetime), and RFC 822 and RFC 1123 as in feeds.
+// ParseTime tries these layouts of dates in this order. The first layouts are W3C's profile of ISO
+// 8601 (NOTE-datetime), and RFC 822 and RFC 1123 as in feeds.
 var layouts = []string{
 	time.RFC3339,
 	"2006-01-02T15:04:05Z0700",
@@ -57,9 +57,9 @@ var layouts = []string{
 	"2006.01.02",
 }
 
-// The map zones gives the offset in minutes for names of time zones: the names of RFC 822, 5.1, and
-// names with one prevalent meaning on the web, such as BST for Britain. Ambiguous names, such as
-// IST, and unknown names mean UTC.
+// These are offsets in minutes for names of time zones: the names of RFC 822, 5.1, and names with
+// one prevalent meaning on the web, such as BST for Britain. Ambiguous names, such as IST, and
+// unknown names mean UTC.
 var zones = map[string]int{
 	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
 	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60, "MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
@@ -73,8 +73,8 @@ var zones = map[string]int{
 const maxZone = 5
 
 // cutZone removes the name of a zone from a date with a time and returns the zone's offset. Package
-// time cannot do this, because it would look up names in the machine's own zone. cutZone reads
-// UTC+2 and GMT+02:00 as two hours ahead of UTC.
+// time would look up names in the machine's own zone. cutZone reads UTC+2 and GMT+02:00 as two
+// hours ahead of UTC.
 func cutZone(s string) (rest string, offset time.Duration) {
 	if i := strings.IndexByte(s, '('); i > 0 && s[len(s)-1] == ')' {
 		s = strings.TrimRight(s[:i], " ") // the removed comment (RFC 822, 3.4.3) repeats the zone
@@ -172,7 +172,7 @@ func common(p []byte) (t time.Time, ok bool) {
 	return t, inRange(t)
 }
 
-// inRange reports whether a date is plausible, unlike common mistakes such as 0001-01-01.
+// inRange returns false for implausible dates, such as the common mistake 0001-01-01.
 func inRange(t time.Time) bool {
 	return t.Year() >= 1970 && t.Year() <= 2199
 }

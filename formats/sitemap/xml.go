@@ -16,7 +16,7 @@ const maxToken = 4 << 20
 // maxAttrs is the largest number of attributes that are read per tag.
 const maxAttrs = 64
 
-// The type field tells the meaning of an element's text.
+// A value of the type field tells the meaning of an element's text.
 type field uint8
 
 const (
@@ -44,8 +44,8 @@ const (
 // markup reports whether the text of the field f may contain HTML.
 func (f field) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// The type within names the compound that surrounds an element, such as an extension or an author.
-// Inside a compound, element names have other meanings.
+// A value of the type within names the compound that surrounds an element, such as an extension or
+// an author. Inside a compound, element names have other meanings.
 type within uint8
 
 const (
@@ -128,7 +128,7 @@ func (x *reader) run() error {
 				return fmt.Errorf("no root element of one: %w", ErrUnknown)
 			}
 			if x.open {
-				x.finish() // an entry without its end tag is kept at the end of the file if the entry has a loc
+				x.finish() // at the end of the file, an entry with a loc is kept even without an end tag
 			}
 			return nil
 		case html.TextToken:
@@ -178,7 +178,7 @@ scan:
 	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
-// The map roots gives the kind of a file for the name of its root element.
+// These root elements tell the kind of a file.
 var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
 
 // root reads a tag that may begin the root element. HTML elements before the root are skipped,
@@ -209,7 +209,7 @@ func (x *reader) root() error {
 
 func (x *reader) feed() bool { return x.sum.Kind == RSS || x.sum.Kind == Atom }
 
-// attrs calls the function each for every attribute of the tag.
+// attrs passes every attribute of the tag to the function each.
 func (x *reader) attrs(each func(key, val []byte)) {
 	for n, more := 0, x.tag.attrs; more && n < maxAttrs; n++ {
 		var key, val []byte
@@ -241,7 +241,7 @@ func (x *reader) text(raw []byte) {
 	*dst = unescape(*dst, raw[:min(len(raw), room)])
 }
 
-// begin begins to collect the text of the field f at the current element.
+// The method begin starts to collect the text of the field f at the current element.
 func (x *reader) begin(f field) {
 	if !x.tag.empty {
 		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], x.tag.name...), x.buf[:0]
@@ -292,8 +292,8 @@ func (x *reader) openEntry() bool {
 	return true
 }
 
-// opens reports whether the current element begins an entry. A new entry also ends a compound whose
-// end tag is missing.
+// The method opens reports whether the current element begins an entry. A new entry also ends a
+// compound whose end tag is missing.
 func (x *reader) opens() bool {
 	switch string(x.tag.local) {
 	case "url", "sitemap":

@@ -30,13 +30,12 @@ type Lock interface {
 
 // Dater is an optional interface of a store that has its own clock.
 type Dater interface {
-	// Skew returns the store's time minus this machine's. The measured skew is off by at most the
-	// round trip plus one second, because an HTTP Date has whole seconds.
+	// Skew returns the store's time minus this machine's time. The measured skew is off by at most
+	// the round trip plus one second, because an HTTP Date has whole seconds.
 	Skew(ctx context.Context) (time.Duration, error)
 }
 
-// As returns the first value of type T, such as a Locker, among b and the buckets that b
-// wraps.
+// As returns the first of b and the buckets inside b that has the type T, such as Locker.
 func As[T any](b Bucket) (T, bool) {
 	for b != nil {
 		if t, ok := b.(T); ok {

@@ -11,7 +11,8 @@ import (
 // Counts holds the numbers of calls and bytes of a bucket since Count wrapped the bucket. One call
 // of a Bucket method counts once, even if it needs several requests to the store.
 type Counts struct {
-	// Puts counts calls of Create and Swap. Gets counts calls of Get, Open and ReadAt.
+	// Puts is the number of calls of Create and Swap. Gets is the number of calls of Get, Open and
+	// ReadAt.
 	Puts, Gets, Lists, Deletes int64
 	Failed                     int64 // calls that failed, except by a lost race, a missing object or the end of an object
 	BytesIn, BytesOut          int64 // bytes read from the store, and bytes of accepted writes to the store
@@ -37,7 +38,7 @@ func (c *Counter) Counts() Counts {
 	return c.counts
 }
 
-// note adds one to the number calls, and adds the bytes that the call read or wrote.
+// note adds one to *calls, and adds the bytes that the call read or wrote.
 func (c *Counter) note(calls *int64, err error, in, out int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,7 @@ const (
 )
 
 // hedgeTokens bounds the budget of second requests that can be saved up. A store that becomes slow
-// therefore does not get many second requests at once.
+// therefore does not get many second requests in a short time.
 const hedgeTokens = 10
 
 // WithHedge sends a second request if the first request takes longer than 95 percent of recent

@@ -96,7 +96,7 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// The map pseudo holds the kernel's file systems that cannot store files.
+// These file systems of the kernel cannot store files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {

@@ -256,8 +256,8 @@ func TestReleasedLocksLeaveNoFiles(t *testing.T) {
 	}
 }
 
-// TestALockWhoseFileIsRemovedStandsNoMore removes the file of a held lock, or all of .tmp. Nothing
-// that the first holder does afterwards ends the next holder's lock.
+// TestALockWhoseFileIsRemovedStandsNoMore removes the file of a held lock, or all of .tmp. Later
+// calls by the first holder must not end the next holder's lock.
 func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 	for _, gone := range []string{"", lockFolder, lockFolder + "/hold-l"} {
 		t.Run(gone, func(t *testing.T) {
@@ -409,7 +409,7 @@ func TestLinkToNowhereInTheWayIsAnError(t *testing.T) {
 	}
 }
 
-// cancelReader is a reader that cancels the context when it is read.
+// cancelReader is a reader whose reads cancel the context.
 type cancelReader struct{ cancel context.CancelFunc }
 
 func (c cancelReader) ReadAt(p []byte, _ int64) (int, error) {

@@ -45,8 +45,8 @@ func (s *Store) prepare() error {
 // write.
 var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or what is in it", store.ErrUnavailable)
 
-// repeated calls write again if the temporary folder was removed during the first call. Each write
-// recreates the folder. The failed write has changed no object.
+// The function repeated calls write, and calls write again if somebody removed the temporary folder
+// during the call. Each write recreates the folder. The failed write has changed no object.
 func repeated(write func() error) (err error) {
 	for range linkTries {
 		if err = write(); !errors.Is(err, errEmptied) {
@@ -136,8 +136,8 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	return ok, s.epoch
 }
 
-// know records that the folder's entry in its parent is durable. If folders were removed since
-// epoch, know records nothing, because the entry may belong to a new folder.
+// The method know records that the folder's entry in its parent is durable. If folders were removed
+// since epoch, know records nothing, because the entry may belong to a new folder.
 func (s *Store) know(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *Store) know(folder string, epoch int) {
 	}
 }
 
-// forget clears the map of known folders, because some may have been removed.
+// forget clears the map of known folders, because some of these folders may have been removed.
 func (s *Store) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

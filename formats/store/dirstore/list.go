@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// List implements store.Bucket. List reads a folder only when its keys are next, and holds the
-// entries of the current key's folders only.
+// List implements store.Bucket. List reads a folder when the keys of this folder are next, and
+// holds only the entries of the current key's folders.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {
@@ -40,7 +40,7 @@ type walk struct {
 }
 
 // The method folder yields the objects below a folder in key order. The argument folder is "" or
-// ends in a slash. The result more is false if the consumer has stopped.
+// ends in a slash. The result more tells whether the consumer wants more objects.
 func (w *walk) folder(folder string) (more bool, err error) {
 	if err := w.done(); err != nil {
 		return false, err

@@ -285,7 +285,7 @@ func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	}
 }
 
-// again checks the store that a killed writer left and repeats the write.
+// The function again checks the store that a killed writer left, and repeats the write.
 func again(t *testing.T, role, root string, at int, states map[string]int) {
 	t.Helper()
 	s := openDir(t, root)

@@ -21,8 +21,9 @@ import (
 // copyBuffer is the size of the buffer through which a body is copied, in bytes.
 const copyBuffer = 256 << 10
 
-// linkTries bounds the tries of link while other processes create and remove the object or its
-// folders. If so many tries fail, there must be another cause, such as a broken symbolic link.
+// linkTries is the largest number of tries of link while other processes create and remove the
+// object or its folders. If so many tries fail, there must be another cause, such as a broken
+// symbolic link.
 const linkTries = 1000
 
 // Create implements store.Bucket. Create uses link(2), which fails if the name exists.
@@ -191,7 +192,7 @@ func current(ctx context.Context, path string) (store.Version, error) {
 }
 
 // compare returns the version of the object at path if the object has the bytes of body. The error
-// is store.ErrExists if the bytes differ, and fs.ErrNotExist without an object.
+// is store.ErrExists if the bytes differ, and fs.ErrNotExist if there is no object.
 func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
 	f, length, err := openFile(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package faultstore wraps a store.Bucket and makes it fail on purpose, for tests.
+// Package faultstore makes the calls of a store.Bucket fail on purpose, for tests.
 //
 // The input is a bucket, a seed and rates. The output is the same bucket with faults. A call may
 // fail before or after its effect, take long, end half-way, or find the store unavailable. All
@@ -52,8 +52,8 @@ type Faults struct {
 	Latency              time.Duration // longest latency of a call; latencies are uniformly distributed
 	Ops                  []Op          // kinds of calls that fail; empty means all kinds
 
-	// Choose, if set, chooses the fault of each call instead of chance. Calls of Choose may be
-	// concurrent.
+	// Choose, if set, replaces chance: Choose returns the fault of each call. Calls of Choose may
+	// be concurrent.
 	Choose func(op Op, key string) Fault
 	// Sleep and Now are the store's clock. A nil function means the real clock.
 	Sleep func(context.Context, time.Duration) error

@@ -22,8 +22,8 @@ func dir(t *testing.T) store.Bucket {
 	return b
 }
 
-// TestContractOfRetriedReads shows that store.WithRetry makes a store whose reads fail in every way
-// behave like a store whose reads never fail.
+// TestContractOfRetriedReads shows that store.WithRetry hides every kind of failed read from the
+// callers of a store.
 func TestContractOfRetriedReads(t *testing.T) {
 	injected := int64(0)
 	storetest.Run(t, func(t *testing.T) store.Bucket {
