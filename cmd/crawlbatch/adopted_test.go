@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// landed unpacks a store that the last crawlbatch of format 2 wrote (testdata/format2/make). The
-// store has a month with a sealed and a half-fetched round, a reparse of this month, and a plan of
-// another month that has not started.
+// The function landed unpacks a store of format 2. testdata/format2/make made the store with the
+// last crawlbatch that wrote format 2. The store has a month with a sealed and a half-fetched
+// round, a reparse of this month, and a plan of another month that has not started.
 func landed(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format2/landed.tar.gz")
@@ -42,8 +42,8 @@ func TestAStoreOfFormat2IsReadAsItIs(t *testing.T) {
 	}
 }
 
-// TestAdoptionWaitsForAnOlderProcessThatFetches holds the lock of the partition that the older
-// crawlbatch was fetching, as a live older process does.
+// TestAdoptionWaitsForAnOlderProcessThatFetches plays a live process of the older crawlbatch. The
+// test holds the lock of the partition that the older crawlbatch was fetching.
 func TestAdoptionWaitsForAnOlderProcessThatFetches(t *testing.T) {
 	b, err := dirstore.Open(landed(t), dirstore.Options{})
 	if err != nil {

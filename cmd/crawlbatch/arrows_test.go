@@ -17,7 +17,7 @@ const module = "crawlbatch.io/crawlbatch/"
 var layers = []string{"cmd", "k8s", "jobs", "stages", "planner", "formats"}
 
 // mayImport reports whether one package may import another package, and the reason if it may not.
-// Both package paths lack the module's path.
+// Both package paths are relative to the module's root.
 func mayImport(from, to string) (bool, string) {
 	for _, tree := range []struct{ root, why string }{
 		{"formats/store/dirstore", "only cmd picks a store"},

@@ -142,14 +142,15 @@ func cpu(b *testing.B) time.Duration {
 }
 
 // BenchmarkMap measures a whole map task (robots.txt, capture, WARC, parse, segments, checkpoint)
-// on 3,000 pages of 64 hosts, plain and compressed. In the same run, BenchmarkMap measures the
-// floor, which is a bare loop of GET, html.Parse, gzip -1 and two SHA-1. BenchmarkMap reports the
-// CPU per page of the task and of the floor. The task should handle at least as many pages per
-// second as the floor.
+// on 3,000 pages of 64 hosts, plain and compressed. In the same run, BenchmarkMap measures a bare
+// loop, called the floor. The floor sends a GET, calls html.Parse, compresses with gzip -1 and
+// computes two SHA-1 digests. BenchmarkMap reports the CPU per page of the task and of the floor.
+// The task should handle at least as many pages per second as the floor.
 //
-// With plain pages, WARC (gzip -1, SHA-1 of the block) takes a third of the task's CPU, and parse
-// takes a third. Parquet (mostly Zstandard of links) takes a sixth of the CPU, and wire (system
-// calls, SHA-1 of the payload) takes a tenth. Garbage collection takes the rest of the CPU.
+// With plain pages, writing WARC (gzip -1, SHA-1 of the block) takes a third of the task's CPU, and
+// parsing takes a third. Writing Parquet (mostly compressing links with Zstandard) takes a sixth,
+// and package wire (system calls, SHA-1 of the payload) takes a tenth. Garbage collection takes the
+// rest of the CPU.
 func BenchmarkMap(b *testing.B) {
 	addr := benchProcess(b, benchServer)
 	for _, x := range []struct{ name, path string }{{"plain", "p"}, {"gzip", "z"}} {

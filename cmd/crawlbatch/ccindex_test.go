@@ -56,7 +56,7 @@ func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 }
 
 // ccIndexAnswers computes the answer to each question from rows, which are grouped by subset. An
-// answer is a list of lines in any order, each with values joined by bars.
+// answer is a list of lines in any order. Bars separate the values of a line.
 func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 	pages := rows["warc"]
 	all := slices.Concat(pages, rows["crawldiagnostics"], rows["robotstxt"])
@@ -137,7 +137,8 @@ func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 	}
 }
 
-// null spells a text as DuckDB shows it. An empty text is stored as null.
+// The function null returns a text in the form that DuckDB shows. DuckDB shows an empty text as
+// <nil>, because an empty text is stored as null.
 func null(s string) string {
 	if s == "" {
 		return "<nil>"
@@ -145,7 +146,7 @@ func null(s string) string {
 	return s
 }
 
-// only is a filter for one line: the result is the line if counts is true, otherwise "".
+// The function only returns the line if the parameter counts is true, and otherwise returns "".
 func only(counts bool, line string) string {
 	if counts {
 		return line

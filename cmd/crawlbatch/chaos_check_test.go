@@ -35,9 +35,9 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lostAtMost is the longest time whose work a blow (a kill or another disturbance) may destroy. A
-// crawl may repeat requests that the crawl sent within this time before a blow. lostAtMost is the
-// interval between two checkpoints plus the time to make a checkpoint on a busy machine.
+// After a blow (a kill or another disturbance), a crawl may repeat only requests that the crawl
+// sent less than lostAtMost before the blow. lostAtMost is the interval between two checkpoints
+// plus the time to make a checkpoint on a busy machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
 // checkRepeats finds documents that were fetched again although no disturbance (blow) explains the
@@ -70,9 +70,9 @@ func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	c.t.Logf("%d kills, %d requests, %d of them for a document that a crash had lost", c.killed, len(entries), repeats)
 }
 
-// chainEnd returns the time of the last request of the redirect chain that begins with a request,
-// because fetch records a chain at its end. If the next URL of the chain has not been requested
-// yet, chainEnd returns the parameter now.
+// chainEnd returns the time of the last request of a redirect chain. The parameter first is the
+// chain's first request. A fetch task records a chain only after the chain's last request. If the
+// next URL of the chain has not been requested yet, chainEnd returns the parameter now.
 func (c *chaos) chainEnd(asked map[string][]simweb.Entry, first simweb.Entry, now time.Time) time.Time {
 	for e, hops := first, 0; hops < 10; hops++ {
 		host, path, ok := c.web.Locate("http://" + e.Host + e.Path)

@@ -58,7 +58,8 @@ type aheadClock struct {
 
 func (c aheadClock) Now() time.Time { return time.Now().Add(c.ahead) }
 
-// driveLater is the process that laterDriver describes. driveLater returns the exit code.
+// driveLater drives a crawl with a clock that is ahead, and returns the exit code. The parameter
+// value is the value of the variable laterDriver.
 func driveLater(value string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	err := func() error {
@@ -142,8 +143,8 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 	}
 }
 
-// planning waits until round 0 is sealed. planning returns true if the process still runs after
-// round 0 and round 1 has not started.
+// The method planning waits until round 0 is sealed or the process has ended. The method returns
+// true if round 0 is sealed and round 1 has not started.
 func (c *chaos) planning(p *process, b store.Bucket) bool {
 	for {
 		sealed, err := manifest.Exists(c.t.Context(), b, layout.Sealed(demo.Crawl, 0))
@@ -165,8 +166,8 @@ func (c *chaos) planning(p *process, b store.Bucket) bool {
 	}
 }
 
-// onePlan checks that a round has one plan, and that the ledger chose the plan once. onePlan
-// returns the URLs of the plan.
+// onePlan checks that a round has exactly one plan. The ledger must have one entry that chooses the
+// plan and one entry that starts the round. onePlan returns the URLs of the plan.
 func (c *chaos) onePlan(b store.Bucket, round int) (urls []string) {
 	t := c.t
 	t.Helper()

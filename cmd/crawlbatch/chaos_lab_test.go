@@ -28,11 +28,11 @@ const (
 	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // number of kills in each scenario that kills; default 100
 )
 
-// These constants set the pace of the suite's crawls. The delays are so long that the server's log
-// would show a restarted process that ignores delays.
+// These constants set the pace of the suite's crawls. The delays are so long that a restarted
+// process cannot ignore a delay without a trace in the server's log.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // tolerated error of the gap between requests; a process needs longer to start
+	chaosSlack = 240 * time.Millisecond // allowed shortfall of the gap between two requests; the start of a process takes longer
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )
@@ -48,7 +48,7 @@ fetch:
 plan: {partition_urls: 100}
 `
 
-// chaos is one crawl with its web. A chaos also records the blows, which are disturbances of the
+// chaos is one crawl with its web. A chaos also records each blow, which is a disturbance of the
 // crawl by the suite.
 type chaos struct {
 	t      *testing.T
@@ -65,14 +65,13 @@ type chaos struct {
 	mu          sync.Mutex
 	blows       []blow
 	killed      int
-	interrupted bool // true: some processes got a signal to end
+	interrupted bool // true: the suite told some processes to end by a signal
 }
 
-// blow is the time during which the suite disturbed a process. The process still ran at the time in
-// the field from.
+// blow is one disturbance of a process. At the time from, the process was still undisturbed.
 type blow struct {
 	from, to time.Time
-	hosts    map[string]bool // hosts whose repeated requests the blow explains; nil: all hosts
+	hosts    map[string]bool // the blow explains repeated requests to these hosts; nil: to all hosts
 }
 
 // chaosRun holds the facts that all crawls of one run of the suite share.
@@ -82,7 +81,7 @@ type chaosRun struct {
 	kills    int
 	binary   string
 	baseline store.Bucket    // store of the undisturbed crawl
-	repeated map[string]bool // host and path that even the undisturbed crawl requested more than once
+	repeated map[string]bool // pages, by host and path, that even the undisturbed crawl requested more than once
 }
 
 func newChaosRun(t *testing.T) *chaosRun {
@@ -156,13 +155,13 @@ func (r *chaosRun) plan(t *testing.T, p chaosPlan) *chaos {
 	return c
 }
 
-// chaosWeb returns a truthWeb with fewer pages.
+// chaosWeb returns a web that has the faults of truthWeb but fewer pages.
 func chaosWeb(t *testing.T) *simweb.Web {
 	t.Helper()
 	return webOf(t, 20, 40)
 }
 
-// webOf returns a truthWeb of another size.
+// webOf returns a web with the faults of truthWeb and the given size.
 func webOf(t *testing.T, hosts, pages int) *simweb.Web {
 	t.Helper()
 	c := truthWebConfig()
@@ -240,7 +239,7 @@ func (c *chaos) launch(cmd *exec.Cmd, command string) *process {
 	p := &process{cmd, said, make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // process.wait reads the exit code
+		_ = cmd.Wait() // the method process.wait returns the exit code
 	}()
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -265,7 +264,8 @@ func (p *process) wait() (int, string) {
 	return p.cmd.ProcessState.ExitCode(), string(text[max(0, len(text)-4000):])
 }
 
-// lives waits for at most the duration d, and then reports whether the process still runs.
+// The method lives waits until the process ends, but at most for the duration d. The method reports
+// whether the process still runs.
 func (p *process) lives(d time.Duration) bool {
 	select {
 	case <-p.ended:
@@ -287,7 +287,7 @@ func (c *chaos) kill(p *process) {
 	c.killed++
 }
 
-// between draws a random duration.
+// The method between draws a random duration between the two parameters.
 func (c *chaos) between(least, most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 
 // The scenarios in this file change the store from outside while a crawl runs, or between its runs.
 
-// dealt records a blow.
+// The method dealt records a blow, which is a disturbance of the crawl.
 func (c *chaos) dealt(b blow) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *chaos) dealt(b blow) {
 // chance returns true with a probability of 1 in n.
 func (c *chaos) chance(n int) bool { return c.below(n) == 0 }
 
-// below draws a number from 0 to n-1.
+// The method below draws a number from 0 to n-1.
 func (c *chaos) below(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,16 +49,16 @@ func (c *chaos) removeLocks() {
 	} else {
 		locks, _ := filepath.Glob(filepath.Join(own, "locks", "*"))
 		for _, name := range locks {
-			_ = os.Remove(name) // the holder of the lock may have removed the file
+			_ = os.Remove(name) // the process that holds the lock may have removed the file
 		}
 	}
 	b.to = time.Now()
 	c.dealt(b)
 }
 
-// recorded reports whether the last or the last but one attempt at each unfinished partition
-// recorded an outcome. Blows wait until recorded returns true. After three attempts that record
-// nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
+// The method recorded reports whether each unfinished partition recorded an outcome in one of its
+// last two attempts. The suite waits for the result true before each blow. After three attempts
+// that record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
 func (c *chaos) recorded() bool {
 	k := &copies{c.store, map[string][]state{}}
 	k.look(c.t)
@@ -71,7 +71,7 @@ func (c *chaos) recorded() bool {
 }
 
 // untilDone runs the crawl again and again until a run succeeds. The function disturb may kill a
-// run. A file that the test removes may also interrupt a run.
+// run. A run may also fail because the test has removed a file.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
 		p := c.run()
@@ -116,8 +116,8 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 		wg.Go(func() { work(0, false) })
 		wg.Go(func() { work(c.between(0, 2*time.Second), true) })
 		here := 0
-		// After each removal, hosts wait for an extra delay. The loop pauses after every 5
-		// removals, so that attempts make progress.
+		// After each removal, the crawl waits for an extra delay before each host's next request.
+		// The loop therefore pauses after every 5 removals, so that attempts make progress.
 		for ; left.Load() == 2; here++ {
 			time.Sleep(c.between(20*time.Millisecond, 1500*time.Millisecond))
 			if here%5 == 4 {
@@ -147,7 +147,7 @@ type state struct {
 	doc  manifest.Checkpoint
 }
 
-// look keeps a copy of each checkpoint that has changed since the last look.
+// The method look copies each checkpoint that has changed since the previous call of look.
 func (k *copies) look(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(k.root, "crawl="+demo.Crawl, "round=*", "fetch", "part-*", "checkpoint.json"))
@@ -173,8 +173,9 @@ func (k *copies) look(t *testing.T) {
 	}
 }
 
-// watch copies checkpoints until the process ends, or until the duration d is over and attempts
-// have recorded an outcome. watch reports whether the process still runs.
+// The method watch copies checkpoints until the process ends, but at most for the duration d. After
+// this duration, watch still waits until recorded returns true. watch reports whether the process
+// still runs.
 func (k *copies) watch(c *chaos, p *process, d time.Duration) bool {
 	t := c.t
 	t.Helper()
@@ -198,8 +199,8 @@ func (k *copies) put(t *testing.T, key string, body []byte) {
 }
 
 // choose draws an unfinished partition and an older state of its checkpoint. The result ok is false
-// if no partition has an older state. Half of the drawn states are among the last four states, so
-// perhaps no object proves that a later state existed.
+// if no partition has an older state. Half of the drawn states are among the last four states. For
+// such a recent state, the store may have no object that proves a later state.
 func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(k.of)) {
@@ -228,9 +229,9 @@ func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
 	return n
 }
 
-// oldCheckpoints kills a crawl at random instants and puts an older copy of a checkpoint back.
-// Either the next attempt refuses the old copy and changes nothing, or the old copy lacks at most
-// one segment, which a crash may lose, too.
+// oldCheckpoints kills a crawl at random instants and puts an older copy of a checkpoint back. The
+// next attempt may refuse the old copy, but then changes nothing. The next attempt may take the old
+// copy only if the copy lacks at most one segment, because a crash may lose one segment, too.
 func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	refused, taken := 0, 0
 	for n := 0; n < r.kills; salt++ {
@@ -264,7 +265,8 @@ func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 }
 
 // putBack puts an older checkpoint back and makes an attempt. putBack reports whether the attempt
-// took the older checkpoint. If the attempt refused, putBack restores the newest checkpoint.
+// took the older checkpoint. If the attempt did not take the older checkpoint, putBack restores the
+// newest checkpoint.
 func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	t := c.t
 	t.Helper()

@@ -22,8 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// awayFor is the length of the time in which a store is unreachable. A store is unreachable once
-// per crawl.
+// awayFor is how long a store stays unreachable. Each crawl has one such outage.
 const awayFor = 10 * time.Second
 
 // failingProxy forwards to a real S3 server and fails 5 % of requests.
@@ -158,9 +157,8 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		if err == nil {
 			break
 		}
-		// The driver and reduce tasks do not retry conditional writes to a directory, because
-		// conditional writes to a real directory do not fail at random. The loop runs the crawl
-		// again, as a user would.
+		// A conditional write to a real directory does not fail at random, so the driver and reduce
+		// tasks do not retry such a write. The loop runs the crawl again, as a user would.
 		if tries > 100 {
 			t.Fatal(err)
 		}

@@ -52,8 +52,7 @@ func s3(t *testing.T) (*versitygw.Server, string) {
 	return server, "s3://" + server.NewBucket(t) + "/crawls"
 }
 
-// openS3 opens a store in an S3 server directly, not through a proxy. All servers have the
-// same credentials, so other tests in this process set the same environment.
+// openS3 opens the directory in which an S3 server keeps a store.
 func openS3(t *testing.T, server *versitygw.Server, address string) store.Bucket {
 	t.Helper()
 	dir := filepath.Join(server.Dir, strings.TrimPrefix(address, s3store.Scheme))
@@ -96,8 +95,8 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// killsInS3 kills two processes that crawl together. Each task has two attempts, of which one
-// stands by.
+// killsInS3 kills two processes that crawl together. Each process attempts each task. One of the
+// two attempts works, and the other attempt waits.
 func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		server, address := s3(t)
@@ -149,8 +148,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// The test suspends only eight times. Some hosts ask for a pause that is longer than the life
-	// of a suspended process, and would never be requested again.
+	// The test suspends only eight times. Some hosts ask for a long pause. With endless
+	// suspensions, no process would live long enough to request these hosts again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
@@ -174,9 +173,9 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		t.Errorf("paused %d times only", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
-		// After a suspension, one request per slot may come too soon, because the task checked the
-		// request before the suspension and sends the request after the suspension. Later requests
-		// keep the delay of the new holder.
+		// After a suspension, one request per slot may come too soon. The task checked the delay
+		// before the suspension, and sends the request after the suspension. Later requests keep
+		// the delay, because only the new holder of the lease sends them.
 		for _, at := range wakings {
 			if late := v.Entry.Time.Sub(at); v.Kind == truth.TooSoon && late > -chaosSlack && late < chaosDelay+chaosSlack {
 				return true
@@ -195,7 +194,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 	for n := 0; ; n++ {
 		calm := c.between(500*time.Millisecond, 3*time.Second)
 		if n == 10 {
-			calm = time.Hour // the test stops after 10 blows
+			calm = time.Hour // after 10 disturbances, the test lets the run end
 		}
 		if !p.lives(calm) {
 			code, out := p.wait()

@@ -51,7 +51,7 @@ func (o *runOptions) checkExecutor() error {
 	return usage.OneOf("executor", o.executor, executorLocal, executorKubernetes)
 }
 
-// runDetached submits a Job that runs the present command in the cluster.
+// runDetached submits a Job that runs this command line in the cluster.
 func (o *runOptions) runDetached(ctx context.Context, b store.Bucket, cfg *config.Config) error {
 	client, err := o.cluster.connect(ctx, cfg)
 	if err != nil {

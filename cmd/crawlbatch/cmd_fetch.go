@@ -77,7 +77,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	return inspect.Answered(*rows.Fetch)
 }
 
-// waits prints why the command waits.
+// The method waits prints why the command waits for a host.
 func (c *common) waits(w stages.Wait) {
 	in := ""
 	if !w.Until.IsZero() {

@@ -112,7 +112,7 @@ func runReparse(ctx context.Context, o reparseOptions) error {
 	return runRun(ctx, o.runOptions)
 }
 
-// make creates the crawl of the reparse, unless it exists.
+// The method make creates the crawl of the reparse, unless the crawl exists.
 func (o *reparseOptions) make(ctx context.Context) error {
 	b, given, err := o.openNew(ctx)
 	if err != nil {
@@ -169,7 +169,7 @@ func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*c
 	return frozen.Reparsed(later)
 }
 
-// archive opens the WARC files of another crawler.
+// The method archive opens the WARC files of another crawler and lists the files in the request r.
 func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (err error) {
 	r.ArchiveName = strings.TrimSuffix(o.warcStore, "/")
 	if !strings.HasPrefix(o.warcStore, s3store.Scheme) {

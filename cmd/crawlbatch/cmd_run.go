@@ -96,12 +96,12 @@ func runRun(ctx context.Context, o runOptions) error {
 	return o.hint(err, o.month)
 }
 
-// opened is a crawl whose tasks a command runs.
+// The type opened holds the facts about a crawl that a command has opened to run tasks.
 type opened struct {
 	b       store.Bucket
 	cfg     *config.Config
 	metrics *metrics.Metrics // nil: the command serves no metrics
-	stop    func()           // stop ends the serving of metrics
+	stop    func()           // stops the metrics server
 }
 
 // open checks the flags of the executor, serves metrics and opens the crawl.
@@ -134,9 +134,9 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 	return err
 }
 
-// driver makes a driver that runs tasks in this process, or in the cluster if --executor says so
-// and the parameter elsewhere is true. The function finish ends the driver's progress display and
-// removes the driver's scratch directory. The function may be called twice.
+// The method driver makes a driver that runs tasks in this process. If the parameter elsewhere is
+// true, the driver obeys --executor and may run tasks in the cluster. The function finish ends the
+// progress display and removes the scratch directory. The caller may call finish twice.
 func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
 	if elsewhere && o.executor == executorKubernetes {
@@ -181,8 +181,8 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 	}), nil
 }
 
-// runner returns the runner of a crawl's tasks in this process. The result updates passes new
-// politeness to the runner. The function remove removes the runner's scratch directory.
+// runner returns the runner of a crawl's tasks in this process. The runner gets new politeness
+// through the result updates. The function remove removes the runner's scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
 	if !layout.IsReparse(crawl) { // a reparse sends no requests and needs no politeness
 		if err := cfg.RequireContact(); err != nil {

@@ -18,7 +18,7 @@ type taskOptions struct {
 	task        stages.Task
 	tasks       string // key of a task list
 	index       string // index of the task in the task list
-	politeness  string // file with the politeness to follow
+	politeness  string // file with a politeness section; the task applies each change of the file
 	termination string // file for one line that says why the task failed
 	metrics     metricsOptions
 }

@@ -26,8 +26,8 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
-	// The flag --quarantine makes the command list strays. The flag --yes makes the command move
-	// the listed strays.
+	// The flag --quarantine makes the command list strays, which are objects that no document
+	// accounts for. The flag --yes makes the command move these strays.
 	quarantine, yes bool
 }
 
@@ -189,7 +189,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 }
 
 // lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. runQuarantine
-// claims a sealed round, because such a claim makes no other crawl wait even if this process dies.
+// claims this round. If the process dies, the remaining claim of a sealed round makes no other
+// crawl wait.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

@@ -95,7 +95,8 @@ func (o *viewsOptions) check() error {
 	return nil
 }
 
-// safe turns the error about an address that SQL cannot contain into a usage error.
+// The function safe turns the error ErrUnsafe into a usage error. ErrUnsafe means that SQL cannot
+// contain the store's address.
 func safe(s *catalog.Script, err error) (*catalog.Script, error) {
 	if errors.Is(err, catalog.ErrUnsafe) {
 		err = usage.Error(err)

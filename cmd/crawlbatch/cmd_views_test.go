@@ -64,7 +64,7 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 	return dir
 }
 
-// called runs a command line and returns its output and exit code.
+// The function called runs a command line and returns its output and exit code.
 func called(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errw bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// judgement is the result of judging a cell of the damage table.
+// judgement describes how the commands react to the damage of one cell of the damage table.
 type judgement struct {
 	verify, status, views, run, retry int
 
@@ -29,12 +29,12 @@ type judgement struct {
 	named   bool   // true: some command names the damaged object
 }
 
-// String returns the text of the cell, without the finding in the field says.
+// String returns the text of the cell. The text omits the first finding (the field says).
 func (j *judgement) String() string {
 	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
 }
 
-// harmed is a copy of a state's store in which something is damaged.
+// The type harmed describes a copy of a state's store after the suite has damaged the copy.
 type harmed struct {
 	l       *damageLab
 	s       *damageState
@@ -45,7 +45,7 @@ type harmed struct {
 	b       store.Bucket
 }
 
-// judge harms copies of a store and says how the commands deal with the damage.
+// The method judge damages copies of a store and returns how the commands deal with the damage.
 func (l *damageLab) judge(ctx context.Context, s *damageState, t *target, how string) (*judgement, error) {
 	dir, err := os.MkdirTemp(l.t.TempDir(), "cell")
 	if err != nil {
@@ -112,9 +112,9 @@ func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Rep
 	return a, &r
 }
 
-// carryOn first runs the commands that only read, and then continues the crawl. If run refuses or
-// breaks a promise, carryOn follows the advice, puts the object back and continues again. carryOn
-// returns the output of the commands.
+// carryOn first runs the commands that only read, and then continues the crawl. If the command run
+// fails, or the audit still finds a fault, carryOn puts the object back, as the messages advise,
+// and continues again. carryOn returns the output of the commands.
 func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err error) {
 	audit, report := h.audit(ctx)
 	status, views := h.say(ctx, "status"), h.say(ctx, "views")
@@ -169,8 +169,8 @@ func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err er
 	return told, nil
 }
 
-// retry continues the crawl with the command retry, and with retry --rebuild if a command advised a
-// rebuild.
+// The method retry runs the command retry. If the earlier messages advise a rebuild, the method
+// then runs retry --rebuild.
 func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
 	web := serveLogged(h.l.t, h.l.web)
 	j.retry = h.say(ctx, "retry", "--connect-to", "::"+web.addr).code
@@ -195,7 +195,7 @@ func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
 		note(", rebuilt")
 		return nil
 	}
-	// The advice says to put back objects that no task can recreate.
+	// No task can recreate some objects. The advice says to put such objects back.
 	note(", not rebuilt")
 	if j.loss = h.restored(ctx, web); j.loss != "" {
 		j.outcome = "not restored"
@@ -203,9 +203,9 @@ func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
 	return nil
 }
 
-// ifReduced matches the advice of a reader that does not know which task made its object. Whether
-// this reader or a comparison of digests finds a changed byte depends on the byte's place. The suite
-// follows the advice, and the table does not note it.
+// ifReduced matches the advice of a reader that does not know which task made an object. The place
+// of a changed byte decides whether this reader or a comparison of digests finds the damage. The
+// suite follows the advice, but the table omits the advice.
 var ifReduced = regexp.MustCompile("where a reduce task made it, run `[^`]*--rebuild`")
 
 // restored puts the objects back from the kept copy and continues the crawl. restored returns how
@@ -244,9 +244,9 @@ func (h *harmed) putBack(ctx context.Context) error {
 	return nil
 }
 
-// comes runs the crawl to its end, and returns how the result differs from that of the unharmed
-// crawl. A store that equals the unharmed state again, except for records of attempts, needs no
-// run, because newDamageLab has already run the unharmed state.
+// The method comes runs the crawl to its end, and returns how the result differs from the result of
+// the unharmed crawl. If the store has the objects of the unharmed state again, comes skips the
+// run, because the suite has already run the unharmed state.
 func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
 	if now, err := h.objects(ctx); err == nil && slices.Equal(now, h.s.objects) {
 		return ""
@@ -289,7 +289,7 @@ func (h *harmed) quarantine(ctx context.Context, j *judgement) {
 	j.outcome += ", moved"
 }
 
-// differs compares the published rows with the rows of the unharmed crawl.
+// The method differs returns how the published rows differ from the rows of the unharmed crawl.
 func (h *harmed) differs(ctx context.Context) string {
 	rows, err := storedRows(ctx, h.b, h.t.crawl)
 	if err != nil {
@@ -341,7 +341,8 @@ func fileContent(dir, key string) []byte {
 	return append([]byte("there: "), body...)
 }
 
-// repeated counts the pages that the harmed crawl requested more often than the unharmed crawl.
+// The method repeated returns the number of pages that the harmed crawl requested more often than
+// the unharmed crawl.
 func (s *damageState) repeated(web *loggedWeb) (n int) {
 	for page, times := range web.asked() {
 		if excused := s.again[page]; s.asked[page] > 0 && times > excused || times > max(1, excused) {
@@ -396,7 +397,7 @@ var normalForms = []struct {
 	{regexp.MustCompile(`^"N"$`), "N"},
 }
 
-// normal replaces the parts of a text that differ from run to run.
+// The method normal replaces the parts of a text that differ from run to run.
 func (h *harmed) normal(text string) string {
 	text = strings.ReplaceAll(text, h.address, "STORE")
 	for _, f := range normalForms {

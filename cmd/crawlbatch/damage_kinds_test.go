@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// place holds the facts that a key tells about its object.
+// The type place holds the facts about an object that the object's key contains.
 type place struct {
 	crawl, plan, dataset, digest string
 	round, part, epoch, number   int
@@ -99,7 +99,7 @@ func kindOf(key string) string {
 type target struct {
 	crawl  string
 	keys   []string // key of one object, or the keys of a folder
-	gone   []string // folders that hold no other objects than those of keys, if keys are of a folder
+	gone   []string // if keys are the keys of a folder: folders that would be empty without these keys
 	others map[string]string
 }
 
@@ -117,8 +117,8 @@ const (
 
 var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder, isOtherPart, isOtherOne, isCopied}
 
-// The map folders holds the table's rows that harm many objects at once, with functions that choose
-// the objects. The only damage to a folder is its deletion.
+// The map folders describes the table's rows that harm many objects at once. A row's function
+// reports whether the row harms the object of a key. The only damage to a folder is its deletion.
 var folders = map[string]func(p place, key string) bool{
 	"folder: every round of the month":                    func(p place, key string) bool { return inHarmed(key, p.crawl, "round=") },
 	"folder: the newest round":                            func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/") },
@@ -187,7 +187,8 @@ func targets(keys []string) (map[string]*target, error) {
 	return found, nil
 }
 
-// emptied returns the folders that hold some of the keys gone, and no other of the keys all.
+// The function emptied returns the folders that become empty when objects are deleted. The
+// parameter gone has the deleted keys, and the parameter all has all keys.
 func emptied(all, gone []string) (folders []string) {
 	left := map[string]int{}
 	count := func(keys []string, by int) {
@@ -302,9 +303,9 @@ func put(dir, key string, body []byte) error {
 	return os.WriteFile(file, body, 0o644)
 }
 
-// changed changes one byte in the middle of an object, or in the first column of a table. In a
-// text, changed replaces the last digit before the middle by another digit, so that the text can
-// still be parsed.
+// The function changed replaces one byte in the middle of an object, or in the first column of a
+// table. In a text, the function replaces the last digit before the middle by another digit, so
+// that a program can still parse the text.
 func changed(key string, body []byte) []byte {
 	now := slices.Clone(body)
 	if strings.HasSuffix(key, ".json") || strings.HasSuffix(key, ".cdxj") {

@@ -24,7 +24,7 @@ import (
 )
 
 // These constants name the crawls of the stores that the damage suite harms. The first month is
-// finished. The newest round of the second month is in the state that names the store.
+// finished. Each store is named after the state of the second month's newest round.
 const (
 	earlierMonth = "2026-10"
 	harmedMonth  = "2026-11"
@@ -138,8 +138,8 @@ type damageState struct {
 	dir     string
 	asked   map[string]int                 // number of requests in the second month so far, by page
 	older   []string                       // copies of earlier states of the store, the newest first
-	again   map[string]int                 // number of requests of an unharmed continuation, by page
-	rows    map[string]map[string][]string // rows of each crawl after an unharmed continuation, by dataset
+	again   map[string]int                 // number of requests for each page in an unharmed continuation of the crawl
+	rows    map[string]map[string][]string // rows of each crawl and dataset after an unharmed continuation
 	reached string                         // directory of the store after an unharmed continuation
 	objects []string                       // objects of the store, without records of attempts
 }
@@ -206,15 +206,14 @@ func newDamageLab(t testing.TB) *damageLab {
 	first := l.copyOf(dir)
 	t.Logf("%d pages asked for in the first round", len(web.asked()))
 
-	// In the state fetching, the run of the newest round was stopped, started again, and stopped
-	// again.
+	// The state named fetching results from two runs of the newest round that were both stopped.
 	l.stopAfter(dir, web, 8, "--config", l.slower(2))
 	before := l.copyOf(dir)
 	l.stopAfter(dir, web, 10, "--config", l.slower(3))
 	fetching := l.state("fetching", dir, web, before, first, planned)
 
-	// The state killed is a copy made while a process still runs. The copy has answers that no
-	// checkpoint lists.
+	// The state named killed is a copy of the store from a time when a process still ran. The copy
+	// has answers that no checkpoint lists.
 	killed := l.copyOf(dir)
 	kills := serveLogged(t, l.web)
 	kills.pages = slices.Clone(web.pages)
@@ -258,7 +257,7 @@ func (l *damageLab) slower(ms int) string {
 	return name
 }
 
-// state adds a copy of a store.
+// The method state copies a store and adds the copy to the list of states.
 func (l *damageLab) state(name, dir string, web *loggedWeb, older ...string) *damageState {
 	l.t.Helper()
 	s := &damageState{name: name, dir: l.copyOf(dir), asked: web.asked(), older: older, rows: map[string]map[string][]string{}}

@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// rowReaders read the rows of each dataset whose stable columns do not depend on how often
-// a crawl was interrupted.
+// rowReaders maps some datasets to readers of their rows. Interruptions of a crawl do not change
+// the stable columns of these datasets.
 var rowReaders = map[string]func(context.Context, store.Bucket, []string) iter.Seq2[any, error]{
 	"fetches": rowsOfAny[schema.Fetch], "pages": rowsOfAny[schema.Page], "text": rowsOfAny[schema.Text], "links": rowsOfAny[schema.Link],
 	"duplicates": rowsOfAny[schema.Duplicate], "hosts": rowsOfAny[schema.Host], "urls": rowsOfAny[schema.URLRecord], "skips": rowsOfAny[schema.Skip],

@@ -45,13 +45,13 @@ func (c *damageCell) short() bool {
 
 var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|another crawl's)|folder: the newest round's plan/deleted)$|^sealed/(table: fetches/one byte changed|WARC file/deleted|sealed.json/emptied)$`)
 
-// lesser matches kinds of objects that the commands treat like another kind. The suite harms lesser
-// kinds in only two ways.
+// The pattern lesser matches kinds of objects that the commands treat like other kinds. The suite
+// damages the matching objects in only two ways (lesserDamages).
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt)$|^reparse, `)
 
-// elsewhere reports whether another column already has the cell. Finished crawls and rounds are the
-// same in all stores. The result of a fetch task in the killed store is also in another store,
-// because a kill comes before or after the task's end.
+// The method elsewhere reports whether another column of the table has an equal cell. Finished
+// crawls and rounds are the same in all stores. A kill comes before or after the end of a fetch
+// task, so the result of a fetch task in the killed store is also in another store.
 func (c *damageCell) elsewhere() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json"
@@ -107,8 +107,8 @@ func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	wg.Wait()
 }
 
-// damageReason excuses cells of the damage table. No command reports the damage of an excused cell,
-// or the damage loses something.
+// damageReason excuses cells of the damage table. The damage of an excused cell causes a loss, or
+// no command reports the damage.
 type damageReason struct {
 	why   string
 	cells *regexp.Regexp // matches the excused cells, as state/kind/damage
@@ -206,8 +206,8 @@ func TestDamage(t *testing.T) {
 // damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// differs reports whether the entry e of a cell differs from the entry was in the table. The table
-// has no row for a damage that is possible in no state.
+// The method differs compares the new entry e of a cell with the cell's entry in the table (the
+// parameter was). The table has no row for a damage that is possible in no state.
 func (e damageEntry) differs(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }

@@ -120,7 +120,7 @@ func TestDocumentsNameOnlyWhatExists(t *testing.T) {
 			}
 		}
 		if strings.Contains(doc, "testdata/") {
-			continue // a line with such a command has flags of other programs
+			continue // documents in testdata name flags of other programs
 		}
 		for _, c := range codeSpan.FindAllString(fenced.ReplaceAllString(text, ""), -1) {
 			c = strings.Trim(c, "`")

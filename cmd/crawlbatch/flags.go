@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// withOptions makes cmd a command without arguments. The command calls the function run with the
-// options that the flags have set.
+// withOptions makes the command cmd refuse arguments and call the function run. The function run
+// gets the options that the flags have set.
 func withOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
@@ -54,9 +54,9 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// given returns the flags, except --month, that another command needs for the same store and
-// config. Each returned flag comes from this command line, is quoted for a shell, and has a leading
-// space.
+// The method given returns those flags of this command line that another command needs for the same
+// store and config. The method omits --month, quotes each flag for a shell, and puts a space before
+// each flag.
 func (c *common) given() string {
 	flags := storeFlag(c.store) + flagFor("config", c.config)
 	if c.oneMachine {
@@ -65,7 +65,7 @@ func (c *common) given() string {
 	return flags + c.givenKeys(false)
 }
 
-// given also returns the flags of the executor and the cluster.
+// The method given adds the flags of the executor and the cluster to the flags of common.given.
 func (o *runOptions) given() string {
 	flags := o.common.given() + flagFor("settings", o.settings)
 	if o.executor == executorKubernetes {
@@ -86,8 +86,9 @@ func storeFlag(name string) string {
 // the command up to its month, and the rest of the command.
 var adviceForm = regexp.MustCompile("(`crawlbatch [a-z]+ --month [^ `]+)([^`]*)`")
 
-// advised adds flags to the commands that a text advises, unless the commands have the flags.
-// Packages below do not know which flags the user gave.
+// The function advised adds flags to each command that a text advises, unless the command already
+// has the flags. The packages below cmd, which write such texts, do not know the flags of the
+// command line.
 func advised(text, flags string) string {
 	return adviceForm.ReplaceAllStringFunc(text, func(command string) string {
 		if m := adviceForm.FindStringSubmatch(command); !strings.Contains(m[2], flags) {
@@ -106,7 +107,7 @@ func flagFor(name, value string) string {
 	return " --" + name + " " + usage.Quote(value)
 }
 
-// hint adds to the error of an interruption the command that continues the work.
+// If the error means an interruption, hint adds the command that continues the work to the error.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.given()
 	if o.rounds > 0 {

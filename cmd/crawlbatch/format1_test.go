@@ -22,9 +22,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// format1Store unpacks the store of a round that the last crawlbatch of format 1 crawled. The round
-// has 8 URLs of simweb in 3 partitions. The tar file omits all WARC files, and the files of the
-// reduce stages except manifests.
+// format1Store unpacks a store that the last crawlbatch of format 1 wrote. The store has a round
+// with 8 URLs of simweb in 3 partitions. The tar file omits all WARC files. Of the files of the
+// reduce stages, the tar file has only the manifests.
 func format1Store(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format1/store.tar.gz")

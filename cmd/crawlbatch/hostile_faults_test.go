@@ -185,8 +185,8 @@ func bombFaults() []hostileFault {
 			x.answer(text, "Content-Encoding: "+strings.Join(codings, ", "))
 		}})
 	}
-	// Six layers of compression are more than the fetcher undoes. After the last undone layer, the
-	// content is still compressed and no document.
+	// Six layers of compression are more than the fetcher undoes. The fetcher's result is still
+	// compressed, and therefore is not a document.
 	six := bomb("bomb-six-layers", page, "gzip", "gzip", "gzip", "gzip", "gzip", "gzip")
 	six.outcome, six.truncated, six.page = schema.MIMEFiltered, "", false
 	five := bomb("five-layers", page, "gzip", "br", "zstd", "gzip", "br")
@@ -350,9 +350,9 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	// respelled returns two faults whose robots.txt denies another spelling of the requested path.
-	// In one fault the path belongs to a planned URL, and in the other fault to a redirect's
-	// target.
+	// The function respelled returns two faults. The robots.txt of both faults denies a path, and
+	// the crawl finds the path in another spelling. In one fault the path belongs to a planned URL,
+	// and in the other fault to a redirect's target.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }

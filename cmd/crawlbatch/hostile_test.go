@@ -57,10 +57,10 @@ type hostileFault struct {
 	outcome   schema.Outcome
 	status    int16
 	truncated string
-	warning   string // warning that at least one request of the host must have; "" checks nothing
+	warning   string // at least one request of the host must have this warning; "": the test does not check warnings
 	failure   string // text that the error must contain
-	// page is true if pages must have a row for the URL. The fields title and links are expected
-	// values of this row.
+	// The field page is true if the dataset pages must have a row for the URL. The fields title and
+	// links are expected values of this row.
 	page  bool
 	title string
 	links int // expected number of links; -1: any number
@@ -185,8 +185,8 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 }
 
 // TestHostile crawls each fault of the table with the real binary and compares the recorded rows
-// with the expected rows. All faults are crawled at once within the memory of a map task, which
-// shows that no fault harms another fault.
+// with the expected rows. One crawl, with the memory of one map task, has all faults. TestHostile
+// thereby shows that no fault harms another fault.
 func TestHostile(t *testing.T) {
 	needHostile(t)
 	faults := hostileFaults()

@@ -113,7 +113,8 @@ func (w *hostileWeb) accept(ln net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// name returns the fault that a host belongs to, which is the host's label below .test.
+// The method name returns the name of the fault that a host belongs to. The name of a fault is the
+// label before .test in a host's name.
 func (w *hostileWeb) name(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	host, _, _ = strings.Cut(host, ":")
@@ -159,7 +160,7 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// endless sends the parameter first once. Then endless sends the parameter piece again and again
+// The method endless sends the text first a single time. The method then repeats the text piece,
 // with pauses, until the client goes away.
 func (x exchange) endless(first, piece string, pause time.Duration) {
 	for x.send(first) {
@@ -168,7 +169,7 @@ func (x exchange) endless(first, piece string, pause time.Duration) {
 	}
 }
 
-// silence waits until the client goes away.
+// The method silence sends nothing and waits until the client goes away.
 func (x exchange) silence() { _, _ = io.Copy(io.Discard, x.Conn) }
 
 // reset ends the connection with an RST.
@@ -298,7 +299,8 @@ func (w *hostileWeb) certify(t *testing.T) {
 	}
 }
 
-// flapping is the time after which the name server answers for a name whose first lookups fail.
+// The lookups of some names fail at first. The constant flapping is the time after which the name
+// server answers these lookups.
 const flapping = 3 * time.Second
 
 // answerNames is a name server. The server answers every name with 127.0.0.1, unless a fault has

@@ -28,8 +28,8 @@ const (
 	clusterBlows  = "CRAWLBATCH_BLOWS" // number of blows to the disturbed crawl; default 20
 )
 
-// Many processes of the cluster share few processors. Answers and leases need more time on a busy
-// cluster, and a late request may shorten the gap to the next request.
+// Many processes of the cluster share few processors. On a busy cluster, answers and leases need
+// more time. If a request arrives late, the gap to the next request may be short.
 const (
 	clusterDelay   = 800 * time.Millisecond
 	clusterSlack   = 500 * time.Millisecond
@@ -129,8 +129,8 @@ func (r *clusterRun) namespace(t *testing.T) string {
 	return name
 }
 
-// overlay writes a kustomization that puts a folder of k8s, with some components of the
-// manifests, into a namespace.
+// The function overlay writes a kustomization for a namespace. The kustomization has a folder of
+// k8s and some components of the manifests.
 func overlay(t *testing.T, namespace, folder string, components ...string) string {
 	t.Helper()
 	here, err := os.Getwd()
@@ -176,7 +176,8 @@ func (c *clusterCrawl) dir() string {
 	return filepath.Join(c.server.Dir, strings.TrimPrefix(c.store, "s3://"))
 }
 
-// kubectl runs the program of the same name. If the program fails, the test fails.
+// The function kubectl runs the program kubectl and returns its output. If the program fails, the
+// test fails.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl("", args...)
@@ -197,7 +198,7 @@ func tryKubectl(stdin string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// objects lists the objects of a kind that kubectl returns.
+// The function objects returns the objects of a kind that `kubectl get` lists.
 func objects[T any](t *testing.T, namespace, kind string, args ...string) []T {
 	t.Helper()
 	var list struct{ Items []T }
@@ -266,7 +267,8 @@ func (p podProcess) ended() bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// until polls a condition. The test fails if the condition does not hold in time.
+// The function until waits until a condition holds. The test fails if the condition does not hold
+// in time.
 func until(t *testing.T, what string, most time.Duration, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -288,7 +290,7 @@ func (c *clusterCrawl) killProcess(p podProcess) {
 	c.struck(from, p)
 }
 
-// struck waits for the end of a process and records the blow.
+// The method struck waits until a disturbed process has ended, and records the blow.
 func (c *clusterCrawl) struck(from time.Time, p podProcess) {
 	until(c.t, "the end of a process", time.Minute, p.ended)
 	c.mu.Lock()

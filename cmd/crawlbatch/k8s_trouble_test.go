@@ -15,7 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// disturbedCluster crawls while it disturbs the cluster. The blows kill processes in pods, let pods
+// disturbedCluster disturbs the cluster during a crawl. The blows kill processes in pods, let pods
 // run out of memory, delete and evict pods, and kill the kubelet and the driver.
 func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Second}) // the delay makes the crawl long enough for all blows
@@ -40,7 +40,7 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			if code == 0 {
 				break
 			}
-			if code != exitTasksFailed { // too many blows may have hit the same index of the Job
+			if code != exitTasksFailed { // one index of the Job may have failed too often
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
 			driver = c.run()
@@ -55,9 +55,9 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			<-driver.ended
 			driver = c.run()
 		} else {
-			// A victim must be old enough to have recorded an outcome. Repeated deaths without an
-			// outcome would look like a URL that kills. The task of a victim must have failed least
-			// often, because each failure doubles the pause before the next attempt.
+			// A victim must be old enough to have recorded an outcome. If processes died again and
+			// again without an outcome, the crawl would blame a URL. A victim's task must have had
+			// the fewest blows, because each failure doubles the pause before the next attempt.
 			var victims []podProcess
 			for _, p := range c.processes("task") {
 				if p.age() < 2*time.Second {
@@ -225,8 +225,8 @@ func (c *clusterCrawl) restartKubelet() {
 	t.Error("found no kubelet to restart")
 }
 
-// says waits for a text in the output of a process. The test fails if the text does not come in
-// time.
+// The method says waits until the output of a process contains a text. The test fails if the text
+// does not come in time.
 func (p *process) says(t *testing.T, text string, most time.Duration) {
 	t.Helper()
 	said := func() string {

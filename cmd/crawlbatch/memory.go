@@ -7,13 +7,14 @@ import (
 	"runtime/debug"
 )
 
-// fetchMemory is the heap size, in bytes, above which a process with one fetch task collects
-// garbage more often than Go's default, which lets the heap double. A fetch task of 200 slots
-// with 5 MiB each has about 250 MiB of live data and should fit into 512 MiB.
+// fetchMemory is the soft memory limit, in bytes, of a process with one fetch task. Near this
+// limit, Go collects garbage before the heap has doubled. A fetch task of 200 slots with 5 MiB each
+// has about 250 MiB of live data and should fit into 512 MiB.
 const fetchMemory = 400 << 20
 
-// verifyMemory is fetchMemory for a process that audits a crawl. Each of the parallel checks
-// recomputes a result with up to 150 MiB of rows. If parallel is 0, each CPU makes one check.
+// verifyMemory returns the soft memory limit, in bytes, of a process that audits a crawl. Each of
+// the parallel checks recomputes a result with up to 150 MiB of rows. If the parameter parallel is
+// 0, the process makes one check for each CPU at the same time.
 func verifyMemory(parallel int) int64 {
 	return 100<<20 + int64(cmp.Or(parallel, runtime.GOMAXPROCS(0)))*150<<20
 }

@@ -66,8 +66,8 @@ func BenchmarkMapMemory(b *testing.B) {
 // BenchmarkMapMemory.
 const benchMemory = "CRAWLBATCH_BENCH_MEMORY"
 
-// benchProcess starts the test binary as the server that the variable names, and returns
-// its address.
+// benchProcess starts the test binary as a server and returns the server's address. The parameter
+// mode is the environment variable that selects the server.
 func benchProcess(b *testing.B, mode string) (addr string) {
 	b.Helper()
 	server := exec.Command(os.Args[0])
@@ -131,8 +131,8 @@ func serveMemoryPages() {
 }
 
 // peakOf runs a command and returns its peak resident memory in bytes and its CPU time. peakOf
-// reads the peak from /proc until the process ends, because the maximum that wait reports includes
-// memory of the parent.
+// reads the peak from /proc until the process ends. The system call wait also reports a peak, but
+// this peak includes memory of the parent process.
 func peakOf(cmd *exec.Cmd) (peak int64, cpu time.Duration, err error) {
 	var said bytes.Buffer
 	cmd.Stderr = &said

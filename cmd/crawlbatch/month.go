@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// month checks the --month of a command that makes a crawl.
+// The function month checks the --month of a command that makes a crawl.
 func month(s string) error {
 	if layout.IsReparse(s) {
 		of, _ := layout.MonthOf(s)

@@ -70,7 +70,7 @@ func (c *common) stillTrying(host string, until time.Time) {
 	fmt.Fprintf(c.err, "crawlbatch: %s does not answer: still trying until %s\n", host, until.Format(time.TimeOnly))
 }
 
-// reached adds advice to an error of the first access to the store.
+// The function reached adds advice to an error of the first access to the store.
 func reached(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return fmt.Errorf("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
@@ -78,8 +78,8 @@ func reached(err error) error {
 	return err
 }
 
-// storeError makes an error of the first access to the store a usage error if the address or
-// the permissions are wrong.
+// If the store's address or the permissions are wrong, storeError turns the error of the first
+// access to the store into a usage error.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDenied) {
 		return usage.Error(reached(err))
@@ -126,9 +126,9 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 	return b, cfg, err
 }
 
-// openCrawl opens the store and the config of a crawl, for a command that only reads. The config is
-// the frozen config with the crawl's newest politeness, over which openCrawl lays --config and the
-// flags. openCrawl refuses a changed frozen key.
+// openCrawl opens the store and the config of a crawl, for a command that only reads. openCrawl
+// begins with the frozen config and the crawl's newest politeness, and then applies --config and
+// the flags. openCrawl refuses a new value of a frozen key.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -144,7 +144,7 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 
 // openToWrite opens the store and the config of a crawl for a command that writes. openToWrite
 // first adopts crawls of an older format. The parameter republish is true if the command publishes
-// the politeness of --config, which may also replace a lost politeness.
+// the politeness of --config. Such a command may replace a politeness that the store has lost.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -213,8 +213,8 @@ func (c *common) statesPoliteness() bool {
 
 var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
 
-// noteOlder reads a crawl's ledger. For a crawl of an older format, noteOlder prints that earlier
-// losses cannot be known.
+// noteOlder reads a crawl's ledger. If an older crawlbatch made the crawl, noteOlder prints that
+// earlier losses cannot be known.
 func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {

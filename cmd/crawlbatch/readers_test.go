@@ -31,10 +31,10 @@ import (
 // interpreter, such as pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
 const readersVariable = "CRAWLBATCH_READERS"
 
-// misread lists columns that a reader reads wrong because of a bug in the reader. If pandas keeps
-// text in Arrow, fastparquet 2026.9.0 reads plain pages after dictionary pages as the first pages
-// of the column. Other writers also make columns with both kinds of pages. The reader
-// fastparquet-objects reads such columns correctly.
+// misread lists columns that a reader reads wrong because of a bug in the reader. A column may have
+// dictionary pages and then plain pages. If pandas keeps text in Arrow, fastparquet 2026.9.0 reads
+// these plain pages as the first pages of the column. Other writers also make such columns. The
+// reader fastparquet-objects reads such columns correctly.
 var misread = map[string][]string{"fastparquet": {"hard.overflow"}}
 
 // readTable is a table for the readers, stored as a folder of files.
@@ -252,8 +252,9 @@ func demoTables(t *testing.T, dir string) []readTable {
 	return tables
 }
 
-// hard has columns with which readers have failed. Examples are runs of nulls and empty texts,
-// dictionaries that overflow into plain text, lists, and numbers that are null for whole pages.
+// The type hard has columns of kinds that some readers have read wrong. Examples are runs of nulls
+// and empty texts, dictionaries that overflow into plain text, lists, and numbers that are null for
+// whole pages.
 type hard struct {
 	Key      string   `parquet:"key,delta"`
 	Sparse   string   `parquet:"sparse,optional"`
@@ -432,8 +433,8 @@ func (s *storedColumn) aggregate(kind string) []any {
 	return append(head, integers(s.values, kind)...)
 }
 
-// least returns the smallest or the greatest text. The parameter of is a function that selects this
-// text. If the text is long, least returns a digest of the text.
+// The function least returns one of the texts, or a digest of this text if the text is long. The
+// parameter of is the function that chooses the text: slices.Min or slices.Max.
 func least(texts []string, of func([]string) string) any {
 	if len(texts) == 0 {
 		return nil

@@ -256,7 +256,7 @@ func readDocument(t *testing.T, file, base string) readPage {
 	}
 }
 
-// expected is the crawl that must result from the files on disk.
+// The type expected describes the crawl that must result from the files on disk.
 type expected struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]readPage

@@ -106,7 +106,7 @@ func hopsOnce(dataset string, rows []string) []string {
 	return rows
 }
 
-// readRows holds a reader of rows for each dataset.
+// readRows maps each dataset to a function that reads the dataset's rows.
 var readRows = map[string]func(*testing.T, store.Bucket, []*manifest.Sealed, string) []any{
 	"captures": anyRows[schema.Capture], "fetches": anyRows[schema.Fetch], "requests": anyRows[schema.Request],
 	"pages": anyRows[schema.Page], "text": anyRows[schema.Text], "links": anyRows[schema.Link],
@@ -167,9 +167,9 @@ func anyRows[T any](t *testing.T, b store.Bucket, sealed []*manifest.Sealed, dat
 	return all
 }
 
-// reduceAgain copies the first round's plan and the results of its fetch stage to a new store, lets
-// the function run execute the reduce stages in the new store, and compares every object byte for
-// byte.
+// reduceAgain copies the first round's plan and the results of its fetch stage to a new store. The
+// function run then executes the reduce stages in the new store. reduceAgain compares every object
+// byte for byte.
 func reduceAgain(t *testing.T, from string, run func(to string)) {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "again")

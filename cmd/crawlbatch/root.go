@@ -16,20 +16,21 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// common holds the flags of the root command and the streams, which every command uses.
+// The type common holds the flags of the root command, the standard streams and the log. Every
+// command uses these fields.
 type common struct {
 	store      string
 	config     string
 	logFormat  string
-	flags      config.Config // the keys that flags set; all other keys are zero
+	flags      config.Config // keys of the config that flags have set; all other keys have the zero value
 	oneMachine bool          // true: only this machine uses the store's directory
-	settings   string        // store key of the config that the driver of this pod was given
+	settings   string        // store key of a config that a driver stored for this process
 
 	args     []string // the command line
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
-	errors   *show.LogOutput // output of the log: err, above the redrawn block if a block is shown
+	errors   *show.LogOutput // output of the log on the stream err; the log goes above a redrawn block
 }
 
 // defaultStore is the store of a command without --store.
@@ -53,8 +54,9 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	return c.exitCode(err)
 }
 
-// exitCode maps err to the process's exit status. In a pod, a usage error exits like a permanent
-// failure. Kubernetes would retry a usage error, because a Go crash exits with the same status.
+// exitCode maps err to the process's exit status. In a pod, exitCode maps a usage error to the
+// status of a permanent failure. The usual status of a usage error is also the status of a Go
+// crash, which Kubernetes retries.
 func (c *common) exitCode(err error) int {
 	if code := exitCode(err); code != exitUsage || os.Getenv(k8s.PodName) == "" {
 		return code
@@ -82,8 +84,8 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 			return errors.Join(c.setup(), resolveMonth(cmd))
 		},
 	}
-	// A cobra template for the version would link text/template. With text/template, the linker
-	// keeps every exported method, which adds 27 MB.
+	// Cobra prints a version through a template, which would add the package text/template to the
+	// binary. The linker would then keep every exported method, which adds 27 MB.
 	asked := root.Flags().BoolP("version", "v", false, "print the version")
 	root.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *asked {
@@ -105,7 +107,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
 		newTask(c), newConfig(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
 	)
-	root.SetOut(c.out) // the command completion keeps the root's output
+	root.SetOut(c.out) // the command completion will write to this output
 	usage.AddCompletion(root)
 	usage.CompleteFlag(root, "log-format", "text", "json")
 	_ = root.MarkPersistentFlagDirname("store") // these calls fail only for an unknown flag

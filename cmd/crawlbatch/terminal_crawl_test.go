@@ -224,8 +224,8 @@ func TestDemoOnATerminalIsInterruptedAndResumed(t *testing.T) {
 	}
 	dir := t.TempDir()
 	s := onTerminal(t, dir, 80, nil, "demo")
-	// The test interrupts the crawl once the picture counts recorded URLs. Round 0 plans 1,018
-	// URLs, and its fetch takes seconds.
+	// The test interrupts the crawl as soon as the display counts a recorded URL. Round 0 plans
+	// 1,018 URLs, and its fetch takes seconds.
 	s.waitForMatch(regexp.MustCompile(`[1-9][0-9]* of 1,018 URLs`))
 	s.interrupt()
 	s.ends(exitInterrupted)

@@ -140,8 +140,8 @@ func (s *session) ends(code int) {
 	s.neat()
 }
 
-// neat checks that the screen has no unknown control sequence, and no folded row except commands to
-// copy and long words.
+// The method neat checks that the screen has no unknown control sequence and no folded row. Only
+// commands to copy and long words may be folded.
 func (s *session) neat() {
 	s.t.Helper()
 	s.mu.Lock()
@@ -156,7 +156,7 @@ func (s *session) neat() {
 	}
 }
 
-// copied reports whether a row is a command to copy.
+// The function copied reports whether a row has a command that a user copies.
 func copied(row string) bool {
 	for _, lead := range []string{"next: ", "rerun: ", "crawlbatch views ", "duckdb "} {
 		if strings.HasPrefix(strings.TrimSpace(row), lead) {

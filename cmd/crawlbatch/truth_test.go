@@ -117,7 +117,7 @@ fetch:
 plan: {partition_urls: %d}
 `
 
-// must runs a command line in this process and returns its stdout.
+// The function must runs a command line in this process and returns its stdout.
 func must(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -291,7 +291,8 @@ func textKnown(r truth.Round) map[string]bool {
 	return known
 }
 
-// crawledLinks returns the links in documents whose text the truth knows.
+// crawledLinks returns links in the form of the truth. crawledLinks leaves out redirects, and also
+// the links of documents whose text the truth cannot predict.
 func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	known := textKnown(r)
 	var rows []truth.Link
@@ -304,7 +305,8 @@ func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	slices.SortFunc(rows, func(a, b truth.Link) int {
 		return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
-	// The column ordinal counts the links of a page. The row of a redirect comes first.
+	// The column ordinal also counts the row of a redirect, which comes first. The loop numbers the
+	// remaining links of each page from 0.
 	for i := range rows {
 		if i > 0 && rows[i].Source == rows[i-1].Source {
 			rows[i].Ordinal = rows[i-1].Ordinal + 1

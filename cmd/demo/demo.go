@@ -91,7 +91,7 @@ func crawlConfig(addr string) (*config.Config, error) {
 	return c, c.Validate()
 }
 
-// lists is the number of hosts whose sitemap and feed are seeds of the demo.
+// The constant lists is the number of hosts whose sitemap and feed are seeds of the demo.
 const lists = 3
 
 // addLists appends the sitemaps and feeds of a few hosts to a file of seeds, so that the demo finds

@@ -27,8 +27,8 @@ func KnownCommand(cmd *cobra.Command, args []string) error {
 	return Errorf("unknown command %q: see `%s --help`", args[0], cmd.CommandPath())
 }
 
-// mistyped returns the error about an unknown command of a group. Cobra alone would complain about
-// a flag of the mistyped command, because the group does not know that flag either.
+// mistyped returns the error about an unknown command of a group. Without mistyped, cobra would
+// complain only about a flag of the mistyped command, because the group does not know the flag.
 func mistyped(cmd *cobra.Command, args []string) error {
 	if !cmd.HasSubCommands() {
 		return nil
@@ -54,7 +54,7 @@ func mistyped(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// FlagError makes the error about a flag of a command line a usage error.
+// FlagError turns an error about a flag of a command line into a usage error.
 func FlagError(cmd *cobra.Command, args []string, err error) error {
 	if err := mistyped(cmd, args); err != nil {
 		return err
@@ -62,8 +62,8 @@ func FlagError(cmd *cobra.Command, args []string, err error) error {
 	return seeHelp(cmd, err)
 }
 
-// Finish makes the errors of a command and its children usage errors, and appends a text to
-// their help.
+// Finish turns errors about the arguments of a command and its children into usage errors. Finish
+// also appends the text end to the help of these commands.
 func Finish(cmd *cobra.Command, end string) {
 	cmd.Long = strings.TrimSpace(cmd.Long) + "\n" + end
 	cmd.SuggestionsMinimumDistance = 2
@@ -84,7 +84,7 @@ func Finish(cmd *cobra.Command, end string) {
 // parsing matches the part of a message that says how Go parsed a flag's value.
 var parsing = regexp.MustCompile(`strconv\.\w+: parsing "(?:[^"\\]|\\.)*": (.*)$`)
 
-// seeHelp makes an error about flags or arguments a usage error.
+// seeHelp turns an error about flags or arguments into a usage error that names --help.
 func seeHelp(cmd *cobra.Command, err error) error {
 	return Errorf("%s: see `%s --help`", parsing.ReplaceAllString(err.Error(), "$1"), cmd.CommandPath())
 }
