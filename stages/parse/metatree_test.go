@@ -24,7 +24,7 @@ type treeMeta struct {
 	base              string
 	canonicals, feeds []string // references of the canonical links and of the links to feeds
 	icons             map[string][]string
-	hreflangs         map[string]string // reference of each hreflang, whose tag is in lower case
+	hreflangs         map[string]string // reference of each hreflang; the language tags are in lower case
 }
 
 func readTreeMeta(t *testing.T, doc []byte) *treeMeta {

@@ -36,7 +36,7 @@ import (
 //	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
 //	   ordinary link. Links without a target do not count against the limit.
 //
-// A new definition of the fingerprint (simhash.Version, now 1) needs a new version too.
+// A new definition of the fingerprint (simhash.Version, now 1) also needs a new Version.
 const Version = 2
 
 // Config configures a parser. A zero value means the default.
@@ -46,19 +46,19 @@ type Config struct {
 	// Agent is the crawler's product token. Directives that name this token, in meta elements or
 	// X-Robots-Tag fields, count like directives for all robots. Default: none.
 	Agent string
-	// MaxLinks bounds the number of kept links of a page. Links beyond MaxLinks are only counted.
-	// Default 10,000.
+	// MaxLinks bounds the number of kept links of a page. The parser counts the links beyond
+	// MaxLinks but does not keep them. Default 10,000.
 	MaxLinks int
 	// MaxText bounds the kept text of a page, in bytes. Default 1 MiB.
 	MaxText int
 	// MaxBody bounds the part of a body that is read, in bytes. Default 50 MiB.
 	MaxBody int
-	// MaxSitemap bounds the part of a sitemap that is read, in bytes, if MaxSitemap is more than
-	// MaxBody. Default 50 MiB.
+	// MaxSitemap bounds the part of a sitemap that is read, in bytes. A MaxSitemap below MaxBody
+	// has no effect. Default 50 MiB.
 	MaxSitemap int
 	// Store and Skip list media ranges (see package mediatype). Wants accepts types in Store and
-	// rejects types in Skip, whatever the handlers say. The most specific range decides. Parse
-	// reads documents of any type.
+	// rejects types in Skip, even if a handler decides otherwise. The most specific media range
+	// decides. Store and Skip do not affect the method Parse.
 	Store, Skip []string
 	// MainText chooses the main content of an HTML document (UTF-8) in place of package text. If
 	// MainText returns an error, package text chooses. Default: none.
@@ -81,7 +81,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Kind is the kind of document as which the parser read a document.
+// Kind is the kind of document that the parser found.
 type Kind string
 
 // The kinds of documents.
@@ -101,7 +101,7 @@ type Result struct {
 	Cut  bool // whether the body, the text or a sitemap was too long and was cut
 }
 
-// Parser parses documents. It is safe for concurrent use.
+// Parser parses documents. A Parser is safe for concurrent use.
 type Parser struct {
 	cfg      Config
 	registry *registry

@@ -24,8 +24,8 @@ func shingles(s string) map[string]float64 {
 	return m
 }
 
-// score returns precision and recall of a page's shingles. It counts in the same way as the
-// benchmark from which the pages come.
+// score returns precision and recall of a page's shingles. The function score counts in the same
+// way as the benchmark from which the pages come.
 func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	a, b := shingles(want), shingles(got)
 	var tp, fp, fn float64
@@ -108,8 +108,8 @@ func mainScore(tb testing.TB, parser *Parser, pages []parsetest.Page) (precision
 	return p, r, 2 * p * r / (p + r), len(pages)
 }
 
-// scoreOf checks that a parser reaches at least the given F1, on the articles and on the real
-// pages.
+// scoreOf checks that a parser reaches an F1 of at least the argument least, on the articles and on
+// the real pages.
 func scoreOf(t *testing.T, parser *Parser, least float64) {
 	t.Helper()
 	for name, pages := range map[string][]parsetest.Page{"own": parsetest.Articles(t), "real": parsetest.Real(t)} {

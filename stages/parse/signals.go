@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// share rounds a ratio to four digits.
+// The function share rounds a ratio to four digits.
 func share(v float64) *float64 {
 	v = math.Round(v*1e4) / 1e4
 	return &v
@@ -15,18 +15,18 @@ func share(v float64) *float64 {
 
 // The parser doubts a declared language if the text has at least doubtWords words and the share of
 // the language's stop words is below doubtRatio. A detected language replaces the declared language
-// if its own share is higher by doubtGain.
+// if the share of stop words rises by doubtGain.
 const (
 	doubtWords = 50
 	doubtRatio = 0.1
 	doubtGain  = 0.15
 )
 
-// language decides the language of the text in s.normal. The words are then counted in the language
-// of the text. Normally the declared language counts (see text.Language). The detected language
-// counts if the text has hardly any function words of the declared language but has function words
-// of the detected language. Sites declare a wrong language by copying templates together with their
-// lang attribute.
+// The method language decides the language of the text in s.normal. The method then counts the
+// words in that language. Normally the declared language counts (see text.Language). The detected
+// language counts in one case: the text has hardly any function words of the declared language, but
+// has function words of the detected language. Some sites declare a wrong language, because their
+// authors copied a template together with the attribute lang.
 func (s *state) language(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)
@@ -46,8 +46,8 @@ func (s *state) language(declared, sample string) string {
 	return lang
 }
 
-// counts writes the number of words, the number of words of each script, the number of stop words,
-// and the terms.
+// The method counts writes four results: the number of words, the words of each script, the number
+// of stop words, and the terms.
 func (s *state) counts(p *Parser, r *Result) {
 	pg := &r.Page
 	pg.WordCount = s.terms.Words()

@@ -12,7 +12,8 @@ import (
 )
 
 // TestSitemapsOfASyntheticWeb reads the sitemaps, indexes and feeds that the server of a synthetic
-// web sends. Together, the sitemaps of a host must list the URLs that the web says.
+// web sends. Together, the sitemaps of a host must list exactly the URLs that the synthetic web
+// defines.
 func TestSitemapsOfASyntheticWeb(t *testing.T) {
 	cfg := simweb.Default()
 	cfg.Seed, cfg.Hosts, cfg.PagesPerHost = 7, 4, 8_000

@@ -15,7 +15,7 @@ import (
 )
 
 // TestRowsEqualTheTruthOfASyntheticWeb parses every document of a synthetic web in the form in
-// which the server sends it. It compares the rows with the web's own description.
+// which the server sends it. The test compares the rows with the web's own description.
 func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 	cfg := simweb.Default()
 	cfg.Seed, cfg.Hosts, cfg.PagesPerHost = 7, 5, 40

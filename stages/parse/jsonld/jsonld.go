@@ -14,18 +14,18 @@ import (
 
 // These are the bounds of a page's JSON-LD.
 const (
-	maxScript = 1 << 20  // largest number of bytes of a script that are read
+	maxScript = 1 << 20  // the package reads so many bytes of a script
 	maxDepth  = 8        // largest depth of nodes within nodes
 	maxNodes  = 64       // largest number of nodes that are read
 	maxKept   = 64 << 10 // largest number of bytes of the texts of all nodes
-	maxItems  = 16       // largest number of types, of authors, and of steps of a breadcrumb of a node
+	maxItems  = 16       // largest number of types of a node; also the largest number of authors, and of breadcrumb steps
 	maxName   = 256      // largest number of bytes of a name or an @id
 	maxURL    = 1 << 10
 	maxDate   = 64
 )
 
-// Data holds the statements of the scripts about the page, in page order. It keeps objects at the
-// top, in a list or in a @graph. It also keeps the subject of the page (mainEntity,
+// Data holds the statements of the scripts about the page, in page order. Data keeps the objects at
+// the top level, in a list or in a @graph. Data also keeps the subject of the page (mainEntity,
 // mainEntityOfPage) and the place of the page (breadcrumb). Objects within kept objects
 // (publishers, images, comments, items of lists) do not describe the page and are skipped.
 type Data struct {
@@ -33,7 +33,7 @@ type Data struct {
 	kept  int // number of bytes of the texts of nodes
 }
 
-// node holds the kept parts of a JSON-LD object.
+// node holds the parts of a JSON-LD object that the package keeps.
 type node struct {
 	nested             bool // whether the node is within another node; a nested node that has only a type says nothing
 	id                 string
@@ -46,7 +46,7 @@ type node struct {
 	crumbs             []crumb
 }
 
-// author is a person's name, or the @id of the node that has the name.
+// author is the name of a person, or the @id of another node with that name.
 type author struct{ name, id string }
 
 // crumb is a step of a breadcrumb.
@@ -81,7 +81,7 @@ func (l *Data) Read(script []byte) {
 	}
 }
 
-// value reads the nodes of a value.
+// The method value reads the nodes of a value.
 func (l *Data) value(z *scanner, depth int, nested bool) {
 	switch c := z.peek(); {
 	case depth >= maxDepth || len(l.nodes) >= maxNodes || c != '{' && c != '[':
@@ -93,8 +93,8 @@ func (l *Data) value(z *scanner, depth int, nested bool) {
 	}
 }
 
-// node reads the object at the scanner's position. Nested nodes are appended after the node that
-// contains them.
+// The method node reads the object at the scanner's position. Nested nodes are appended after the
+// node that contains them.
 func (l *Data) node(z *scanner, depth int, nested bool) {
 	at := len(l.nodes)
 	l.nodes = append(l.nodes, node{})
@@ -150,8 +150,8 @@ func localName(term []byte) []byte {
 	return term
 }
 
-// keep counts the bytes of a text and returns the text. It returns "" if the text exceeds the
-// bound.
+// The method keep counts the bytes of a text and returns the text. If the texts together exceed
+// maxKept, keep returns "".
 func (l *Data) keep(s string) string {
 	if l.kept+len(s) > maxKept {
 		return ""
@@ -160,7 +160,7 @@ func (l *Data) keep(s string) string {
 	return s
 }
 
-// first reads a text into s. If s is already set, the text is skipped.
+// The method first reads a text into s. If s is already set, first skips the text.
 func (l *Data) first(s *string, z *scanner, max int) {
 	if *s != "" {
 		z.skip()
@@ -169,7 +169,8 @@ func (l *Data) first(s *string, z *scanner, max int) {
 	*s = l.keep(z.text(max))
 }
 
-// date reads a date into s. If s is already set or the text is not a date, the text is skipped.
+// The method date reads a date into s. If s is already set or the text is not a date, the method
+// skips the text.
 func (l *Data) date(s *string, z *scanner) {
 	if *s != "" {
 		z.skip()
@@ -229,7 +230,7 @@ func (l *Data) addAuthor(z *scanner, authors *[]author) {
 }
 
 // addCrumb reads an item of a breadcrumb. The item is a name or a ListItem. A ListItem has a name
-// and url, or its item has them.
+// and a url, or an item with a name and a url.
 func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	var c crumb
 	switch b := z.peek(); {
@@ -247,7 +248,8 @@ func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	}
 }
 
-// crumbMember reads a member of a ListItem (outer), or of its item.
+// crumbMember reads a member of a breadcrumb step. The argument outer is true for a member of the
+// ListItem, and false for a member of the ListItem's item.
 func (l *Data) crumbMember(z *scanner, c *crumb, key []byte, outer bool) {
 	switch k := string(key); {
 	case k == "name":
@@ -265,7 +267,7 @@ func (l *Data) crumbMember(z *scanner, c *crumb, key []byte, outer bool) {
 	}
 }
 
-// position reads a small number, quoted or not.
+// The method position reads a small number, quoted or not.
 func position(z *scanner) (n int) {
 	z.peek()
 	start := z.pos

@@ -10,9 +10,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/lexer"
 )
 
-// scanner reads JSON (RFC 8259), including JSON with the errors that are usual in pages. It skips
-// comments and CDATA marks. Commas and colons may be missing or repeated. Strings may contain line
-// feeds and quotes. Keys may lack quotes, and the end may be missing.
+// scanner reads JSON (RFC 8259), including JSON with the errors that are usual in pages. The
+// scanner skips comments and CDATA marks. Commas and colons may be missing or repeated. Strings may
+// contain line feeds and quotes. Keys may lack quotes, and the end may be missing.
 //
 // Each method moves pos to the end of the text that it read. The time is linear in src, and no
 // method allocates memory.
@@ -27,7 +27,8 @@ var (
 	literals   = [...][]byte{[]byte("true"), []byte("false"), []byte("null")}
 )
 
-// blank returns the end of the white space at i, and whether it holds a line feed.
+// The method blank returns the end of the white space at i, and whether the white space holds a
+// line feed.
 func (z *scanner) blank(i int) (end int, lines bool) {
 	for ; i < len(z.src); i++ {
 		switch c := z.src[i]; {
@@ -45,7 +46,7 @@ func (z *scanner) blank(i int) (end int, lines bool) {
 	return i, lines
 }
 
-// gap skips all bytes between two tokens.
+// The method gap skips all bytes between two tokens.
 func (z *scanner) gap() {
 	for {
 		z.pos, _ = z.blank(z.pos)
@@ -76,7 +77,7 @@ func (z *scanner) gap() {
 	}
 }
 
-// mark skips the CDATA or comment mark at i, if there is one.
+// The method mark skips a CDATA or comment mark at i.
 func (z *scanner) mark(i int) bool {
 	for _, m := range lineMarks {
 		if bytes.HasPrefix(z.src[i:], m) {
@@ -87,7 +88,7 @@ func (z *scanner) mark(i int) bool {
 	return false
 }
 
-// peek skips a gap and returns the next byte, or 0 at the end.
+// The method peek skips a gap and returns the next byte, or 0 at the end.
 func (z *scanner) peek() byte {
 	if z.gap(); z.pos < len(z.src) {
 		return z.src[z.pos]
@@ -95,8 +96,8 @@ func (z *scanner) peek() byte {
 	return 0
 }
 
-// member moves to the value of the object's next member and returns the member's key. At the
-// object's end it skips the end and returns false.
+// The method member moves to the value of the object's next member and returns the member's key. If
+// the object ends, member skips the end and returns false.
 func (z *scanner) member() (key []byte, ok bool) {
 	for {
 		c := z.peek()
@@ -137,7 +138,8 @@ func isWordByte(c byte) bool {
 	return lexer.IsLetter(c) || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// element moves to the next element of the list. It returns false at the end of the list.
+// The method element moves to the next element of the list. If the list ends, element returns
+// false.
 func (z *scanner) element() bool {
 	for {
 		switch z.peek() {
@@ -159,8 +161,9 @@ func (z *scanner) element() bool {
 	}
 }
 
-// members calls the function read for every member of the object at pos, with the member's key
-// without the prefix of schema.org. The function read must read or skip the value.
+// The method members calls the function read for every member of the object at pos. The argument
+// key is the member's key without the prefix of schema.org. The function read must read or skip the
+// value.
 func (z *scanner) members(read func(key []byte)) {
 	z.pos++
 	for {
@@ -172,8 +175,8 @@ func (z *scanner) members(read func(key []byte)) {
 	}
 }
 
-// each calls the function read for every element of the list at pos. If the value is not a list,
-// each calls the function once.
+// The method each calls the function read for every element of the list at pos. If the value is not
+// a list, each calls the function once.
 func (z *scanner) each(read func()) {
 	if z.peek() != '[' {
 		read()
@@ -185,7 +188,7 @@ func (z *scanner) each(read func()) {
 	}
 }
 
-// quoted reports whether a string follows.
+// The method quoted reports whether a string follows.
 func (z *scanner) quoted() bool {
 	c := z.peek()
 	return c == '"' || c == '\''
@@ -213,9 +216,9 @@ func (z *scanner) str(colon bool) []byte {
 	}
 }
 
-// ends reports whether the token at i can follow a string. By this test, str distinguishes the
-// closing quote from unescaped quotes within the string. The argument colon tells that the string
-// may be a key.
+// The method ends reports whether the token at i can follow a string. With this method, str tells
+// the closing quote from unescaped quotes within the string. The argument colon is true if the
+// string may be a key.
 func (z *scanner) ends(i int, colon bool) bool {
 	i, lines := z.blank(i)
 	if i >= len(z.src) {
@@ -227,7 +230,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	case ':':
 		return colon
 	case '"', '\'':
-		return lines // a token on the next line may follow, because a comma is missing
+		return lines // if a comma is missing, the next token stands on the next line
 	case ',':
 		if i, _ = z.blank(i + 1); i >= len(z.src) {
 			return true
@@ -254,7 +257,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	return false
 }
 
-// skip skips a value of any kind. If there is no value, pos does not move.
+// The method skip skips a value of any kind. If there is no value, pos does not move.
 func (z *scanner) skip() {
 	depth := 0
 	for {
@@ -288,9 +291,9 @@ func (z *scanner) skip() {
 	}
 }
 
-// text reads a text of at most max bytes and folds its white space. The text is a string, the first
-// string of a list, or the @value or name of an object. If the value is not a text, text returns
-// "".
+// The method text reads a text of at most max bytes and folds its white space. The text is a
+// string, the first string of a list, or the @value or name of an object. If the value is not a
+// text, text returns "".
 func (z *scanner) text(max int) (s string) {
 	take := func() {
 		if z.quoted() && s == "" {
@@ -313,8 +316,8 @@ func (z *scanner) text(max int) (s string) {
 	return s
 }
 
-// foldJSON folds the raw content of a string and resolves its escapes. It also resolves character
-// references, because most authors who write such references in JSON mean the character.
+// foldJSON folds the raw content of a string and resolves its escapes. foldJSON also resolves
+// character references, because most authors who write such references in JSON mean the character.
 func foldJSON(raw []byte, max int) string {
 	raw = fold.Prefix(raw, 8*max)
 	if bytes.IndexByte(raw, '\\') >= 0 {
@@ -326,7 +329,7 @@ func foldJSON(raw []byte, max int) string {
 	return fold.Bytes(raw, max)
 }
 
-// unquote appends p to dst with its escapes resolved (RFC 8259, 7). For an unknown escape, it
+// unquote appends p to dst with its escapes resolved (RFC 8259, 7). For an unknown escape, unquote
 // appends the byte after the backslash.
 func unquote(dst, p []byte) []byte {
 	for {

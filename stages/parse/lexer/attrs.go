@@ -5,8 +5,8 @@ import "bytes"
 // Attr is an attribute that the lexer keeps.
 type Attr uint8
 
-// The attributes that the lexer keeps. AttrDataSrc and AttrDataSrcset each stand for all attributes
-// from which scripts load images later (see attrNames).
+// The attributes that the lexer keeps. AttrDataSrc stands for all attributes from which scripts
+// load images later, and AttrDataSrcset for all such lists of images (see attrNames).
 const (
 	AttrHref Attr = iota
 	AttrSrc
@@ -85,14 +85,14 @@ var attrNames = map[string]Attr{
 	"background":       AttrBackground,
 }
 
-// Attrs holds the attributes of a tag. If several have the same name, the first counts (HTML,
+// Attrs holds the attributes of a tag. If a name is repeated, the first attribute counts (HTML,
 // 13.2.5.33).
 type Attrs struct {
 	seen uint64
 	val  [attrCount][]byte
 }
 
-// put keeps an attribute with a known name and resolves the references in its value.
+// The method put keeps an attribute with a known name and resolves the references in its value.
 func (t *Attrs) put(key, value []byte) {
 	var low [16]byte
 	if len(key) < 2 || len(key) > len(low) {

@@ -25,13 +25,14 @@ type tokenizerTest struct {
 	DoubleEscaped bool
 }
 
-// contexts maps a start state of the tokenizer to an element whose text begins in that state.
+// contexts maps each start state of the tokenizer to an element. The element's text begins in that
+// state.
 var contexts = map[string]atom.Atom{"Data state": 0, "PLAINTEXT state": atom.Plaintext, "RCDATA state": atom.Title, "RAWTEXT state": atom.Style,
 	"Script data state": atom.Script}
 
 var escapes = regexp.MustCompile(`\\u[0-9a-fA-F]{4}`)
 
-// unescaped undoes the double escaping that some tests have.
+// unescaped reverses the double escaping that some tests have.
 func unescaped(s string) string {
 	return escapes.ReplaceAllStringFunc(s, func(m string) string {
 		n, _ := strconv.ParseUint(m[2:], 16, 16)
@@ -39,8 +40,8 @@ func unescaped(s string) string {
 	})
 }
 
-// expected returns the expected tokens of a test in the form of lexed, without comments, doctypes
-// and unused attributes.
+// The method expected returns the tokens that a test expects, in the form of the function lexed,
+// without comments, doctypes and unused attributes.
 func (test *tokenizerTest) expected(t *testing.T) (out []string) {
 	t.Helper()
 	for _, raw := range test.Output {

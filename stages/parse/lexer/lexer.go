@@ -1,5 +1,5 @@
 // Package lexer cuts an HTML document in memory into tokens, as the HTML Standard's tokenizer does
-// (13.2.5). It also resolves character references.
+// (13.2.5). The lexer also resolves character references.
 package lexer
 
 import (
@@ -25,8 +25,8 @@ const (
 type Lexer struct {
 	Src   []byte // the document in UTF-8
 	pos   int
-	Raw   atom.Atom // raw text element in which the lexer is, or 0; the caller sets 0 to read the element's content as markup
-	CDATA bool      // whether CDATA sections are text, as they are within svg and math
+	Raw   atom.Atom // current raw text element, or 0; the caller sets 0 to read the element's content as markup
+	CDATA bool      // whether CDATA sections are text, as within svg and math
 
 	// These fields describe the token.
 	Name  atom.Atom // name of a tag; 0 if the name is unknown
@@ -116,8 +116,8 @@ var (
 	cdataClose = []byte("]]>")
 )
 
-// declaration skips a comment or declaration, which begins with "<!". If it finds a CDATA section
-// that is text, it returns true.
+// declaration skips a comment or declaration, which begins with "<!". If the method finds a CDATA
+// section that is text, the result is true.
 func (z *Lexer) declaration() bool {
 	rest := z.Src[z.pos:]
 	switch {
@@ -297,8 +297,8 @@ var (
 	commentOpen = []byte("!--")
 )
 
-// scriptEnd returns the end of a script's text (13.2.5.15 to 31). Inside "<!--", a <script> hides
-// the next </script>.
+// scriptEnd returns the end of a script's text (13.2.5.15 to 31). Inside "<!--", a <script> makes
+// the next </script> part of the script.
 func (z *Lexer) scriptEnd() int {
 	hidden, dashes := false, 0
 	inside := false // whether i is between "<!--" and "-->"

@@ -13,13 +13,14 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// even removes differences that do not matter: x/net/html normalises line ends and some NULs.
+// The function even removes differences that do not matter: x/net/html normalises line ends and
+// some NULs.
 func even(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(s)
 }
 
-// lexed lists the lexer's tokens. theirs lists the tokens of x/net/html. Both functions join
-// adjacent texts and omit unused attributes.
+// The function lexed lists the lexer's tokens. The function theirs lists the tokens of x/net/html.
+// Both functions join adjacent texts and omit unused attributes.
 func lexed(doc []byte) (out []string) {
 	z := Lexer{Src: doc}
 	for {

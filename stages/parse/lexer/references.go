@@ -9,7 +9,7 @@ import (
 )
 
 // Unescape appends p to dst with its character references resolved (HTML, 13.2.5.72). In an
-// attribute, a reference without a semicolon is not resolved before "=" or inside a longer name.
+// attribute, a reference without a semicolon stays unresolved before "=" and inside a longer name.
 func Unescape(dst, p []byte, attribute bool) []byte {
 	for {
 		i := bytes.IndexByte(p, '&')
@@ -57,8 +57,8 @@ func isAlphanumeric(c byte) bool { return IsLetter(c) || c >= '0' && c <= '9' }
 // commonNames holds the few named references that nearly all pages use.
 var commonNames = map[string]rune{"&amp;": '&', "&lt;": '<', "&gt;": '>', "&quot;": '"', "&apos;": '\'', "&nbsp;": '\u00A0'}
 
-// commonReference resolves the most common references without allocation. For other references it
-// returns 0.
+// commonReference resolves the most common references without allocation. For other references,
+// commonReference returns 0.
 func commonReference(ref []byte, ended bool) rune {
 	switch {
 	case !ended:
@@ -80,8 +80,8 @@ func commonReference(ref []byte, ended bool) rune {
 	return 0
 }
 
-// partial reports whether only the beginning of a name was resolved, so that s still has the end of
-// the name.
+// The function partial reports whether only the beginning of a name was resolved. In that case, s
+// still ends with the rest of the name.
 func partial(s string, ended bool) bool {
 	last := s[len(s)-1]
 	if ended {

@@ -9,8 +9,8 @@ import (
 )
 
 // The folder phrases has one file for each list. Each line is a phrase in the normal form of
-// package text. A title or headline fits a list *_titles if it equals a phrase, and a list
-// *_prefixes if it begins with a phrase. A short text fits any other list if it contains a phrase.
+// package text. Lists *_titles hold whole titles or headlines. Lists *_prefixes hold the beginnings
+// of titles or headlines. The other lists hold parts of short texts.
 //
 //go:embed phrases
 var phrases embed.FS
@@ -73,8 +73,8 @@ func anyPart(title string, set map[string]bool) bool {
 	return false
 }
 
-// isNotFound reports whether a title says that the page was not found. It also recognises titles
-// with prefixes: "404 page not found", "error 404 (not found)", "oops! page not found".
+// isNotFound reports whether a title says that the page was not found. isNotFound also recognises
+// titles with prefixes: "404 page not found", "error 404 (not found)", "oops! page not found".
 func isNotFound(title string) bool {
 	if anyPart(title, notFoundTitles) {
 		return true
@@ -148,7 +148,7 @@ func isDomainOffer(title string) bool {
 }
 
 // isDomainName reports whether s, which is in lower case, looks like a domain name. A domain name
-// has labels between dots. Its last label has no digits unless it is in Punycode.
+// has labels between dots. The last label has no digits unless the label is in Punycode.
 func isDomainName(s string) bool {
 	i := strings.LastIndexByte(s, '.')
 	if i <= 0 || utf8.RuneCountInString(s[i+1:]) < 2 {
@@ -180,8 +180,8 @@ func isDefaultPage(title string) bool {
 
 func isWall(title string) bool { return wallTitles[strings.TrimRight(title, " .…")] }
 
-// isConstruction reports whether a title says that the page is under construction. It returns false
-// for a title with a colon, because the text after the colon names the thing that is being built.
+// isConstruction reports whether a title says that the page is under construction. A title with a
+// colon does not count, because the text after the colon names the thing that is being built.
 func isConstruction(title string) bool {
 	return !strings.ContainsAny(title, ":：") && anyPart(title, constructionTitles)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // dress surrounds an article with the typical parts of a real news page. On average a news page has
-// 186 kB, of which 38 scripts take 72 kB and text takes 15 kB. It has 1,370 tags of 44 bytes, 150
-// links and 23 images.
+// 186 kB, of which 38 scripts take 72 kB and text takes 15 kB. An average news page also has 1,370
+// tags of 44 bytes, 150 links and 23 images.
 func dress(page []byte, seed int) []byte {
 	var head, menu, foot strings.Builder
 	for i := range 34 {

@@ -98,7 +98,7 @@ func Corpus(tb testing.TB) (pages []Page) {
 	return pages
 }
 
-// Articles loads those of the repository's own pages whose main text is known, sorted by name.
+// Articles loads the repository's own pages with a known main text, sorted by name.
 func Articles(tb testing.TB) (pages []Page) {
 	tb.Helper()
 	files, err := filepath.Glob(Repository(tb, "testdata", "articles", "*.html"))
@@ -121,8 +121,8 @@ func Articles(tb testing.TB) (pages []Page) {
 	return pages
 }
 
-// Real loads the real pages with their main text, sorted by name. It returns nil if there are no
-// real pages.
+// Real loads the real pages with their main text, sorted by name. If there are no real pages, the
+// result is nil.
 func Real(tb testing.TB) (pages []Page) {
 	tb.Helper()
 	dir, ok := Shared(tb, "pages")
@@ -161,9 +161,9 @@ func Pages(tb testing.TB) (pages []Page, real bool) {
 	return append(Own(tb), pages...), pages != nil
 }
 
-// Documents returns the documents for measurements, in the form of fetched documents. The documents
-// are the real pages. If there are no real pages, the documents are the articles, surrounded by the
-// typical parts of a real page.
+// Documents returns the documents on which benchmarks measure the stage. The documents are the real
+// pages. If there are no real pages, the documents are the articles with the typical parts of a
+// real page around each article.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)
@@ -290,9 +290,9 @@ func (a *Accuracy) Count(right bool) {
 // Share returns the share of right guesses, from 0 to 1.
 func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.All) }
 
-// GuessCharsets decodes every page of the corpus as if the page declared nothing. It counts the
-// pages that decode correctly. It leaves out pages in UTF-8, because their bytes prove the
-// encoding.
+// GuessCharsets decodes every page of the corpus as if the page declared nothing. GuessCharsets
+// counts the pages that decode correctly. Pages in UTF-8 do not count, because their bytes prove
+// the encoding.
 func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) ([]byte, string)) (guesses Accuracy) {
 	for _, c := range Corpus(tb) {
 		if c.Charset == "UTF-8" {
@@ -308,7 +308,8 @@ func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) (
 	return guesses
 }
 
-// Markup lists beginnings and ends of tags, comments and references that are easy to misread.
+// Markup lists pieces of markup that are easy to misread: beginnings and ends of tags, comments and
+// references.
 var Markup = []string{
 	"a<b>c</b >d</>e< f<3 </3>g<", "a</", "<a", "<a href", "<a href=", "<a href='x", "<p/><br / >", "<A HREF=X hReF=y>", "<a =b href = c>", "<a href=/x/>",
 	"<a href=\"a&amp;b&copy=1&copy;&copyx&notit;&#65;&#x42&lt&fjlig;&semi;&nbsp\">", "&amp;&copy=1&copyx&notit;&#65;&#x42z&#0;&#x80;&unknown;&", "<!-->a<!--->b<!-- c --!>d<!-- e -- > f -->g<!--!>h-->i",

@@ -17,8 +17,8 @@ type signature struct {
 
 // signatures lists the signatures of WHATWG MIME Sniffing in the order of section 7.1: 6.1
 // (images), 6.2 (audio and video), 6.3 (fonts), 6.4 (archives) and 7.1 (documents). Signatures of
-// other formats follow. The signature of RAR is the one in RAR's own documentation, because no file
-// has the signature in the standard.
+// other formats follow. The signature of RAR comes from RAR's own documentation, because no file
+// has the standard's signature.
 var signatures = []signature{
 	{"%PDF-", 0, "", "application/pdf"},
 	{"%!PS-Adobe-", 0, "", "application/postscript"},
@@ -67,9 +67,9 @@ var signatures = []signature{
 	{"SQLite format 3\x00", 0, "", "application/vnd.sqlite3"},
 }
 
-// signed returns the type of the format whose signature a document has, or "" if there is none. A
-// text may begin like an ASCII signature ("BMW …"). Therefore the document must also have a byte
-// that never occurs in text, unless the format itself is text.
+// The function signed returns the type of the format whose signature a document has, or "" if the
+// document has no signature. A text may begin like an ASCII signature ("BMW …"). Therefore the
+// document must also have a byte that never occurs in text, unless the format itself is text.
 func signed(p []byte) string {
 	for i := range signatures {
 		s := &signatures[i]
@@ -103,7 +103,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
-// baseMedia distinguishes the brands of ISO base media files (6.2.1, signature for MP4).
+// baseMedia tells apart the brands of ISO base media files (6.2.1, signature for MP4).
 func baseMedia(p []byte) string {
 	size := binary.BigEndian.Uint32(p)
 	if uint64(size) > uint64(len(p)) || size%4 != 0 {
@@ -129,8 +129,8 @@ func baseMedia(p []byte) string {
 	return ""
 }
 
-// matroska distinguishes WebM from other Matroska files by the document type in the header (6.2.2,
-// signature for WebM).
+// The function matroska tells WebM from other Matroska files by the document type in the header
+// (6.2.2, signature for WebM).
 func matroska(p []byte) string {
 	for i := 4; i+1 < len(p) && i < 38; i++ {
 		if p[i] != 0x42 || p[i+1] != 0x82 {

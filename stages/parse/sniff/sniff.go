@@ -21,8 +21,8 @@ import (
 // formats than the standard. Type treats application/octet-stream as unknown.
 //
 // Type ignores the field X-Content-Type-Options: nosniff. The field nosniff protects browsers
-// against running scripts, but crawlbatch runs no scripts. The declared type is stored as well, and
-// many servers send the field with every response.
+// against running scripts, but crawlbatch runs no scripts. The declared type is stored as well.
+// Also, many servers send the field nosniff with every response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
 		prefix = prefix[:document.SniffLen]
@@ -75,7 +75,7 @@ func isMedia(essence string) bool {
 	return strings.HasPrefix(essence, "image/") || strings.HasPrefix(essence, "audio/") || strings.HasPrefix(essence, "video/")
 }
 
-// Sniffed reports whether Type reads the bytes of a document with this declared type.
+// Sniffed reports whether Type looks at the bytes of a document with this declared type.
 func Sniffed(essence string) bool {
 	switch essence {
 	case "text/plain", "text/html", "text/xml", "application/xml", "application/json", "text/json":
@@ -108,7 +108,7 @@ func plainOrNot(contentType string, prefix []byte) string {
 
 var pdfMark = []byte("%PDF-")
 
-// unknown returns the type of a document that declares no type (7.1).
+// The function unknown returns the type of a document that declares no type (7.1).
 func unknown(prefix []byte) string {
 	if t := rootType(prefix); t != "" {
 		return t
@@ -128,7 +128,8 @@ func unknown(prefix []byte) string {
 	return "text/plain"
 }
 
-// magic returns the type of the format whose signature the document has, or "" if there is none.
+// The function magic returns the type of the format whose signature the document has, or "" if the
+// document has no signature.
 func magic(prefix []byte) string {
 	if hasBOM(prefix) {
 		return ""
@@ -172,8 +173,8 @@ func looksLikeHTML(p []byte) bool {
 	return false
 }
 
-// rootType returns the type that follows from a document's root element, or "" if none does. In a
-// sitemap, a warning of the program that makes the sitemap may precede the root.
+// rootType returns the type that a document's root element implies, or "" if the root element
+// implies no type. A sitemap may begin with a warning of the program that makes the sitemap.
 func rootType(p []byte) string {
 	if t := firstRoot(p); t != "" {
 		return t

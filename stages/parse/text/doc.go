@@ -1,6 +1,6 @@
 // Package text collects the text of a document as an outline of blocks and elements, and chooses
-// the main content. For the main content, it computes the normal form, digest, words, terms,
-// language and signals of quality.
+// the main content. For the main content, the package computes the normal form, digest, words,
+// terms, language and signals of quality.
 //
 // The input is text and element names in document order. The output is lines of text, counts and a
 // language. Equal input gives equal output. Time and memory are linear in the text. Package text

@@ -14,7 +14,7 @@ const (
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
-	Imprint // set with Clutter; the class or id names a page's header or footer, which is never content
+	Imprint // set together with Clutter; the class or id names a page's header or footer, which is never content
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
@@ -53,7 +53,7 @@ func OfName(name []byte) Hint {
 	var h Hint
 	var word [24]byte
 	n, prev := 0, byte(0)
-	bare := true // whether the word follows a separator, as in "post-ad", but not in "zPostAd"
+	bare := true // whether the word follows a separator, as "ad" does in "post-ad", but not in "zPostAd"
 	for i := 0; i <= len(name); i++ {
 		c := byte(' ')
 		if i < len(name) {
@@ -80,15 +80,15 @@ func OfName(name []byte) Hint {
 		prev = c
 	}
 	if h&embedded != 0 {
-		h &^= Clutter | embedded // the name is that of something that an article quotes, such as social-embed
+		h &^= Clutter | embedded // an article quotes things with such a name, for example social-embed
 	}
 	return h
 }
 
-// embedded is used only while a name is read.
+// OfName uses embedded only while reading a name.
 const embedded Hint = 1 << 15
 
-// ofWord returns the hint of a word, as authors of templates use it in names.
+// ofWord returns the hint of one word of a class or id.
 func ofWord(w []byte) Hint {
 	switch string(w) {
 	case "share", "sharing", "sharebar", "social", "socials", "addthis", "sharedaddy", "follow", "related", "recommended",

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/text/language"
 )
 
-// sample bounds the part of a text that Detect reads, in bytes.
+// The constant sample bounds the part of a text that Detect reads, in bytes.
 const sample = 1 << 10
 
-// leastText is the least length of a text whose language is guessed, in bytes.
+// leastText is the length, in bytes, from which the language of a text is guessed.
 const leastText = 24
 
-// Declared returns the ISO-639-3 code of the first BCP 47 tag in a list. It accepts common
-// misspellings ("en_US"). It returns "" if the tag is not a language.
+// Declared returns the ISO-639-3 code of the first BCP 47 tag in a list. Declared accepts common
+// misspellings ("en_US"). If the tag is not a language, the result is "".
 func Declared(tag string) string {
 	tag = strings.TrimSpace(tag)
 	if i := strings.IndexAny(tag, "-_,; "); i >= 0 {
@@ -40,13 +40,13 @@ func Declared(tag string) string {
 	}
 }
 
-// Detect guesses the language of a text. It returns "" if the text is too short or its language is
-// unclear. Equal texts give equal guesses.
+// Detect guesses the language of a text. If the text is too short or the language is unclear, the
+// result is "". Equal texts give equal guesses.
 //
 // If only one language uses the script, the script decides. If several languages use the script,
 // the words that occur in nearly every sentence decide (scorer). If the text has too few of these
-// words, or the scorer does not know the language, the frequencies of three-letter sequences decide
-// (package whatlanggo), although they confuse similar languages.
+// words, or the scorer does not know the language, three-letter sequences decide (package
+// whatlanggo). Three-letter sequences confuse similar languages.
 func Detect(s string) string {
 	s = middle(s)
 	if len(s) < leastText {
@@ -62,7 +62,7 @@ func Detect(s string) string {
 		return best
 	}
 	info := whatlanggo.Detect(s)
-	if info.Lang < 0 || info.Confidence <= 0 { // of languages with equal scores, whatlanggo returns any
+	if info.Lang < 0 || info.Confidence <= 0 { // if languages have equal scores, whatlanggo returns any of these languages
 		if points >= leastPoints {
 			return best
 		}
@@ -79,8 +79,8 @@ func Detect(s string) string {
 	return best
 }
 
-// If a language has surePoints, words and letters alone decide. If a language has leastPoints,
-// words and letters decide only if the other method does not contradict them.
+// A language with at least surePoints wins by its words and letters alone. A language with at least
+// leastPoints wins only if package whatlanggo does not contradict.
 const (
 	surePoints  = 3 * wordPoints
 	leastPoints = wordPoints
@@ -88,7 +88,8 @@ const (
 
 var languages = sync.OnceValue(newScorer)
 
-// middle returns a sample of a text after the first lines, because these are often names and dates.
+// The function middle returns a sample of a text. The sample leaves out the first lines, because
+// these are often names and dates.
 func middle(s string) string {
 	if len(s) <= sample {
 		return s
@@ -106,8 +107,8 @@ func middle(s string) string {
 	return s[:end]
 }
 
-// macrolanguages maps the codes of tags and detectors to the codes in content_languages. It maps
-// languages to their macrolanguages, and ISO-639-2/B codes to ISO-639-3 codes.
+// macrolanguages maps the codes of tags and detectors to the codes in content_languages. The table
+// maps languages to their macrolanguages, and ISO-639-2/B codes to ISO-639-3 codes.
 var macrolanguages = map[string]string{
 	"cmn": "zho", "yue": "zho", "arb": "ara", "azj": "aze", "pes": "fas", "prs": "fas", "nob": "nor", "ydd": "yid", "ekk": "est",
 	"lvs": "lav", "uzn": "uzb", "zlm": "msa", "khk": "mon",
@@ -120,8 +121,8 @@ var macrolanguages = map[string]string{
 func macro(code string) string { return cmp.Or(macrolanguages[code], code) }
 
 // Language chooses between the declared language (ISO-639-3, or "" if none) and the language of the
-// text s. The declared language wins unless it is not written in the script of the text. The
-// exception is needed because templates declare the language of their authors.
+// text s. The declared language wins unless the text has a script in which that language is not
+// written. Some templates declare the language of their authors.
 func Language(declared, s string) string {
 	if declared == "" {
 		return Detect(s)

@@ -6,8 +6,8 @@ import "strings"
 const MaxLanguageTag = 35
 
 // LanguageTag returns a BCP 47 tag in its usual letter case (RFC 5646, 2.1.1): de, pt-BR,
-// zh-Hant-TW. It also accepts x-default, and underscores in place of hyphens. If p is not a tag, it
-// returns "".
+// zh-Hant-TW. LanguageTag also accepts x-default, and underscores in place of hyphens. If p is not
+// a tag, the result is "".
 func LanguageTag(p []byte) string {
 	if len(p) == 0 {
 		return ""

@@ -27,7 +27,7 @@ func readLists(file string) map[string]string {
 	return lists
 }
 
-// stopLists are the lists of function words by language.
+// stopLists returns the list of function words of each language.
 var stopLists = sync.OnceValue(func() map[string]*stopList {
 	lists := map[string]*stopList{}
 	for code, words := range readLists("stopwords.txt") {
@@ -36,15 +36,15 @@ var stopLists = sync.OnceValue(func() map[string]*stopList {
 	return lists
 })
 
-// elisions are the letters that remain of articles and similar words before an apostrophe, such as
-// l in l'eau.
+// The table elisions holds, for each language, the letters that may stand before an apostrophe in
+// place of an article or similar word, such as l in l'eau.
 var elisions = map[string]string{
 	"cat": "l d m t s n",
 	"fra": "l d j m t s n c qu jusqu lorsqu puisqu quoiqu",
 	"ita": "l un d c s dell nell all dall sull quell quest dov com",
 }
 
-// unspacedLanguages are written without spaces. Words of unspaced languages are found only if zero
-// width spaces separate the words. (Chinese and Japanese are not in the list, because each code
-// point of Han and Hiragana is a word.)
+// unspacedLanguages are written without spaces. The parser finds words of these languages only if
+// zero width spaces separate the words. (Chinese and Japanese are not in the list, because each
+// code point of Han and Hiragana is a word.)
 var unspacedLanguages = map[string]bool{"khm": true, "tha": true, "lao": true, "mya": true}

@@ -2,14 +2,14 @@ package text
 
 import "golang.org/x/net/html/atom"
 
-// These are the parameters of the choice of main content, in percent. If a parameter changes by a
-// quarter, F1 on real pages changes by less than 0.01.
+// These are the parameters of the choice of main content, in percent. A change of one parameter by
+// a quarter changes F1 on real pages by less than 0.01.
 const (
-	clutterShare = 40 // an element named as clutter is content only if it has this share of the page's prose
+	clutterShare = 40 // share of the page's prose from which an element that is named as clutter counts as content
 	chromeShare  = 50 // the same share for nav, footer and aside elements
 	imprintShare = 75 // the same share for elements whose names mean a footer or a cookie notice
-	regionShare  = 40 // share of the prose that a main or article element needs
-	descendShare = 85 // a child with this share of its parent's value is chosen instead of the parent
+	regionShare  = 40 // share of the page's prose that a main or article element needs to be the content
+	descendShare = 85 // share of its parent's value from which a child is chosen instead of the parent
 )
 
 // notContent marks elements that are never main content.
@@ -39,7 +39,7 @@ func (o *Outline) Main() string {
 	if root < 0 {
 		root = max(o.region(InMain, 0), 0)
 	}
-	begun := false // whether prose came before; an h1 after prose is not the page's headline
+	begun := false // whether prose came before the current block; an h1 after prose is not the page's headline
 	return o.join(root, func(b *Block) bool {
 		if o.elems[b.Elem].dropped {
 			return false
@@ -52,12 +52,12 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of those blocks within root that keep accepts. It drops headings at the
-// end.
+// join returns the text of those blocks within root that keep accepts. The method join drops
+// headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
 	body := 0     // length of out after the last block that is not a heading
-	kept := false // whether out has the visible block before the current one
+	kept := false // whether out ends with the last visible block before the current block
 	for i := range o.blocks {
 		b := &o.blocks[i]
 		if !o.within(b.Elem, root) || !keep(b) {
@@ -76,14 +76,14 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	}
 	o.scratch = out
 	if body == 0 && len(out) > 0 {
-		body = len(out) - 1 // only headings come after the first body bytes
+		body = len(out) - 1 // all blocks after the first body bytes are headings
 	}
 	return string(out[:body])
 }
 
-// prose returns the number of bytes of running text in a block. It returns 0 for a heading, a
-// caption and a short block. It also returns 0 for a block with more than a third of its text in
-// links and fewer than 80 other bytes.
+// The method prose returns the number of bytes of running text in a block. For a heading, a caption
+// or a short block, the result is 0. For a block with more than a third of its text in links and
+// fewer than 80 other bytes, the result is also 0.
 func (b *Block) prose() int32 {
 	n := b.End - b.Start
 	if b.Link*3 > n && n-b.Link < 80 {
@@ -102,8 +102,8 @@ func (b *Block) prose() int32 {
 	return int32(n - b.Link)
 }
 
-// measure computes the prose of the elements (bottom up), decides which elements to drop (top
-// down), and computes the values of the other elements (bottom up). In the list of elements,
+// The method measure passes the tree three times: upwards for the prose of elements, downwards for
+// the elements to drop, and upwards for the values of the other elements. In the list of elements,
 // parents come before their children.
 func (o *Outline) measure() {
 	for i := range o.blocks {
@@ -159,10 +159,10 @@ func (o *Outline) measure() {
 	}
 }
 
-// within reports whether e is root or a descendant of root.
+// The method within reports whether e is root or a descendant of root.
 func (o *Outline) within(e, root int32) bool { return e >= root && e <= o.elems[root].last }
 
-// declared returns the element that step 1 of Main finds, or -1.
+// The method declared returns the element that step 1 of Main finds, or -1.
 func (o *Outline) declared() int32 {
 	r := o.only(InMain, atom.Main)
 	if r < 0 {
@@ -200,7 +200,8 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// only returns the outermost element with the hint, if the page has exactly one, or -1.
+// The method only looks for the outermost elements with the hint h. If there is exactly one, and
+// its name is a, the result is this element. Otherwise the result is -1.
 func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
@@ -216,7 +217,7 @@ func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	return found
 }
 
-// root returns the element with the main content, or -1 if the page has no prose.
+// The method root returns the element with the main content, or -1 if the page has no prose.
 func (o *Outline) root() int32 {
 	top := o.top(0)
 	if o.elems[top].value <= 0 {
@@ -237,8 +238,8 @@ func (o *Outline) root() int32 {
 	return top
 }
 
-// top returns the element with the greatest value within root. Of elements with equal values, it
-// returns the innermost.
+// The method top returns the element with the greatest value within root. If several elements have
+// the greatest value, the method returns the last of these elements.
 func (o *Outline) top(root int32) int32 {
 	best := root
 	for i := root; i <= o.elems[root].last; i++ {
@@ -249,8 +250,8 @@ func (o *Outline) top(root int32) int32 {
 	return best
 }
 
-// region returns the outermost element with the hint and the greatest value. If that element's
-// value is less than least, region returns -1.
+// The method region returns the outermost element with the hint and the greatest value. If that
+// element's value is less than least, region returns -1.
 func (o *Outline) region(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

@@ -59,8 +59,8 @@ func (n *Normal) Of(s string) {
 	n.Bytes = dst
 }
 
-// composed reports whether NFC keeps every code point of a text, whatever its neighbours are. For
-// most texts the answer is quick.
+// The function composed reports whether NFC leaves every code point of a text unchanged, whatever
+// the neighbouring code points are.
 func composed(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -76,8 +76,9 @@ func composed(s string) bool {
 	return true
 }
 
-// alone reports whether NFC keeps r and never combines r with another rune. It knows only large
-// blocks of code points, so it may return false for some runes that NFC keeps.
+// The function alone reports whether NFC keeps r and never combines r with another rune. The
+// function knows only large blocks of code points, so the result may be false for some runes that
+// NFC keeps.
 func alone(r rune) bool {
 	switch {
 	case r < 0x0300, r >= 0x0400 && r < 0x0483, r >= 0x4E00 && r < 0xA000, r >= 0xAC00 && r < 0xD7A4:
@@ -90,7 +91,7 @@ func alone(r rune) bool {
 	return r >= 0x3041 && r < 0x3097 || r >= 0x30A1 && r < 0x30FD || r >= 0xFF01 && r < 0xFF9E
 }
 
-// lower does the same as unicode.ToLower, but is faster for most texts.
+// The function lower does the same as unicode.ToLower, but is faster for most texts.
 func lower(r rune) rune {
 	switch {
 	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // the letters of these scripts have no case
@@ -116,7 +117,7 @@ func isSpace(r rune) bool {
 	return r == 0x3000
 }
 
-// invisible reports whether the normal form omits r.
+// The function invisible reports whether the normal form omits r.
 func invisible(r rune) bool {
 	switch {
 	case r < 0x061C:

@@ -27,8 +27,8 @@ const (
 	JoinSpace             // the block continues the line after a space
 )
 
-// Tag is the kind of the element around a block. It has only the kinds that the choice of the main
-// content needs.
+// Tag is the kind of the element around a block. Only kinds that matter for the choice of the main
+// content have a Tag.
 type Tag uint8
 
 // The tags of blocks.
@@ -57,8 +57,8 @@ type Elem struct {
 	dropped bool
 }
 
-// maxElems bounds the number of elements of an outline. The content of a further element belongs to
-// the element around it.
+// maxElems bounds the number of elements of an outline. If an outline has maxElems elements, the
+// content of a further element belongs to the element around it.
 const maxElems = 1 << 18
 
 // Outline is the text of a document as blocks in a small tree of elements. The caller builds the
@@ -75,10 +75,10 @@ type Outline struct {
 	space   bool // whether white space came after the last byte of the block
 	tag     Tag
 	joint   Join // Join of the open block
-	held    Join // Join of the block after hidden text
+	held    Join // Join that the block after the hidden text will have
 	maxText int
 	cut     bool
-	deep    int // number of open elements beyond maxElems
+	deep    int // number of open elements that the outline does not record, because of maxElems
 	scratch []byte
 }
 
@@ -132,8 +132,9 @@ func (o *Outline) Break(tag Tag) {
 	o.link, o.space, o.tag, o.joint = 0, false, tag, Joinless
 }
 
-// Suspend ends the open block, because hidden text interrupts its line. Resume begins the block
-// that continues the line after the hidden text. A second Suspend before Resume is not allowed.
+// Suspend ends the open block at the beginning of hidden text within a line. Resume begins the
+// block that continues the line after the hidden text. The caller calls Resume before the next
+// Suspend.
 func (o *Outline) Suspend() {
 	held := o.joint
 	if len(o.buf) > o.start {
@@ -186,7 +187,7 @@ var maySpace = func() (t [256]bool) {
 	return t
 }()
 
-// Text appends text to the open block. It writes every run of white space as one space.
+// Text appends text to the open block. Text writes every run of white space as one space.
 func (o *Outline) Text(p []byte) {
 	for len(p) > 0 && !o.cut {
 		if n := spaceAt(p); n > 0 {
@@ -203,10 +204,10 @@ func (o *Outline) Text(p []byte) {
 	}
 }
 
-// word appends bytes that have no white space.
+// The method word appends bytes that have no white space.
 func (o *Outline) word(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true // shorter words after this word are dropped too, so that the text is a prefix
+		o.cut = true // also drops all later words, even shorter words, so that the kept text is a prefix
 		return
 	}
 	n := len(p)
@@ -239,8 +240,8 @@ func (o *Outline) Lines(p []byte) {
 	}
 }
 
-// LinkDensity returns the share of the visible text that is within links. It returns false if there
-// is no visible text.
+// LinkDensity returns the share of the visible text that is within links. If there is no visible
+// text, LinkDensity returns false.
 func (o *Outline) LinkDensity() (float64, bool) {
 	var all, links int64
 	for i := range o.blocks {
@@ -258,8 +259,8 @@ func (o *Outline) LinkDensity() (float64, bool) {
 // maxHeading bounds the length of the result of Heading, in bytes.
 const maxHeading = 200
 
-// Heading returns the first visible headline. It returns "" if there is no headline or the headline
-// is too long.
+// Heading returns the first visible headline. If there is no headline or the headline is too long,
+// the result is "".
 func (o *Outline) Heading() string {
 	for i := range o.blocks {
 		if b := &o.blocks[i]; b.Tag == TagHeading1 && o.elems[b.Elem].Hint&Hidden == 0 {
@@ -279,7 +280,8 @@ func (o *Outline) Cut() bool { return o.cut }
 // that All returns.
 func (o *Outline) All() string { return string(o.buf) }
 
-// joined prepares out for the next block. out holds lines that end in line feeds.
+// The method joined prepares out for the next block. The argument out holds lines that end in line
+// feeds.
 func (b *Block) joined(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {
@@ -291,7 +293,7 @@ func (b *Block) joined(out []byte) []byte {
 	return out
 }
 
-// Full returns the visible text, with one block per line. The caller passes the result of All. If
+// Full returns the visible text, with one block per line. The argument all is the result of All. If
 // no text is hidden, Full and All share memory.
 func (o *Outline) Full(all string) string {
 	if !slices.ContainsFunc(o.blocks, func(b Block) bool { return o.elems[b.Elem].Hint&Hidden != 0 || b.Join != Joinless }) {

@@ -37,7 +37,7 @@ const (
 	cyrl scriptID = 4
 )
 
-// class says how a rune forms words.
+// The type class says how a rune forms words.
 type class uint8
 
 const (
@@ -115,7 +115,7 @@ type runes [256]struct {
 // bmp caches properties, which never change.
 var bmp runes
 
-// ascii holds the properties of ASCII.
+// The table ascii holds the properties of ASCII.
 var ascii = func() (t [utf8.RuneSelf]property) {
 	for c := range t {
 		t[c] = propertyOf(rune(c))
@@ -123,7 +123,7 @@ var ascii = func() (t [utf8.RuneSelf]property) {
 	return t
 }()
 
-// of returns the properties of a rune.
+// The method of returns the properties of a rune.
 func (t *runes) of(r rune) property {
 	if r > 0xFFFF {
 		return propertyOf(r)

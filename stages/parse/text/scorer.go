@@ -48,7 +48,7 @@ func newScorer() *scorer {
 	for w, votes := range t.words {
 		points := wordPoints / len(votes)
 		if utf8.RuneCountInString(w) == 1 {
-			points /= 2 // texts of other languages have single letters too, in lists and formulas
+			points /= 2 // lists and formulas have single letters in texts of every language
 		}
 		for i := range votes {
 			votes[i].points = points
@@ -62,8 +62,8 @@ func newScorer() *scorer {
 	return t
 }
 
-// score returns the points of each language for the words and letters of s. It also returns the
-// numbers of the languages with the most and the second most points.
+// The method score returns the points of each language for the words and letters of s. The results
+// first and second are the numbers of the languages with the most and the second most points.
 func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 	var word [64]byte
 	n := 0
@@ -92,13 +92,13 @@ func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
 			for _, l := range t.letters[r] {
 				score[l.language] += l.points
 			}
-		case unicode.IsMark(r), r == '\u200C': // the rune occurs within words of Devanagari and Persian
+		case unicode.IsMark(r), r == '\u200C': // a mark, or a zero width non-joiner, occurs within words of Devanagari and Persian
 		default:
 			end()
 			continue
 		}
 		if n+utf8.UTFMax > len(word) {
-			n = len(word) // a word that does not fit is longer than all words in the tables
+			n = len(word) // every word in the tables is shorter than a word that does not fit
 			continue
 		}
 		n += utf8.EncodeRune(word[n:], r)

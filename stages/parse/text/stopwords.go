@@ -9,17 +9,17 @@ import (
 )
 
 // stopList holds the words of a language that do not tell what a text is about. The set of words is
-// made when a text first needs it.
+// made at the first use of the list.
 type stopList struct {
 	words  string
-	byRun  bool   // whether the script has no spaces, so that some occurrences of words are not found
+	byRun  bool   // whether the language is written without spaces, so that a search misses some occurrences of words
 	elided string // elided articles of the language (see elisions)
 	once   sync.Once
 	set    map[string]struct{}
 }
 
-// everywhere holds English words that are frequent in pages of other languages (in commands,
-// notices and quotations) and do not exist in those languages.
+// The set everywhere holds English words that are frequent in pages of other languages (in
+// commands, notices and quotations). These words do not exist in the other languages.
 var everywhere = map[string]struct{}{"the": {}, "and": {}, "that": {}, "this": {}, "with": {}, "from": {}, "which": {}, "were": {}, "would": {},
 	"you": {}, "your": {}}
 
@@ -42,7 +42,7 @@ func stopWordsOf(language string) *stopList {
 	return l
 }
 
-// has reports whether a word of a normal form is in the list.
+// The method has reports whether a word of a normal form is in the list.
 func (l *stopList) has(word []byte) bool {
 	if l == nil {
 		return false
@@ -61,8 +61,8 @@ func (l *stopList) has(word []byte) bool {
 
 var curly = []byte("’")
 
-// elision returns the length of an elided article or similar word at the beginning of a word,
-// including the apostrophe.
+// The method elision returns the length of the elided article, or similar elided word, with which a
+// word begins. The length includes the apostrophe.
 func (l *stopList) elision(word []byte) int {
 	if l == nil || l.elided == "" {
 		return 0
@@ -90,6 +90,6 @@ var nearLanguages = map[string]string{"nno": "nor", "nob": "nor", "bos": "hrv", 
 // emptyHan reports whether a Han code point occurs in Chinese or Japanese texts of any subject.
 func emptyHan(p []byte) bool { return bytes.Contains(emptyHanAll(), p) }
 
-// emptyHanAll holds the code points with spaces between them, so that no search matches across two
-// of them.
+// Spaces separate the code points in emptyHanAll, so that no search matches parts of two code
+// points.
 var emptyHanAll = sync.OnceValue(func() []byte { return []byte(stopLists()["zho"].words + " 様 等 方 々 ") })

@@ -35,15 +35,15 @@ type Terms struct {
 	stop  *stopList
 	ids   []entry
 	pairs []pair
-	slots []int32 // hash table with open addressing; a slot has an index of ids plus 1
-	twos  []int32 // the same table for pairs
+	slots []int32 // hash table with open addressing; each slot holds 1 plus an index of ids, or 0
+	twos  []int32 // hash table of pairs, in the same form as slots
 	best  []candidate
 	last  int32 // id of the preceding word; -1 if that word cannot be in a pair
 	end   int   // offset at which the preceding word ends
 
 	words    int32
-	looked   int32 // number of words of letters and ideographs among the first maxWords
-	stopped  int32 // number of stop words among the words in looked
+	looked   int32 // number of words of class letter or ideograph among the first maxWords words
+	stopped  int32 // number of stop words among these words
 	byScript [len(scripts)]int32
 }
 
@@ -54,7 +54,7 @@ type entry struct {
 	class      class
 	stop       bool // whether the word is a stop word
 	pairs      bool // whether the word may be in a pair
-	alone      int8 // number of occurrences that make the word a term by itself; 0 means never
+	alone      int8 // number of occurrences from which the word is a term by itself; 0 means never
 }
 
 type pair struct {
@@ -65,7 +65,7 @@ type pair struct {
 
 type candidate struct {
 	count, at int32
-	id        int32 // id of the term; for a pair, its index plus len(ids)
+	id        int32 // id of the term; the id of a pair is the pair's index plus len(ids)
 }
 
 // Count reads a text in a language (ISO-639-3, or "" if unknown) and returns its number of words.
@@ -74,7 +74,7 @@ func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
 	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
 	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
-	size := min(len(t.text)/2, maxWords) + 16 // exceeds the number of words that are counted, so the tables never fill up
+	size := min(len(t.text)/2, maxWords) + 16 // more than the number of words that are counted, so the tables never fill up
 	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
 	words(t.text, t.add)
 	return t.words
@@ -113,8 +113,8 @@ func (t *Terms) add(w *word) {
 	t.last, t.end = id, w.end
 }
 
-// follows reports whether the word at start may form a pair with the preceding word. The word has
-// class c, and the preceding word has class b.
+// The method follows reports whether the word at start may form a pair with the preceding word. The
+// word has class c, and the preceding word has class b.
 func (t *Terms) follows(start int, c, b class) bool {
 	if c == ideograph || b == ideograph {
 		return c == b && start == t.end
@@ -162,7 +162,8 @@ func (t *Terms) id(w *word) int32 {
 	}
 }
 
-// judge decides whether a new word is a stop word, a term, or may be part of pairs.
+// The method judge decides three things about a new word: whether the word is a stop word, from how
+// many occurrences the word is a term, and whether the word may be part of pairs.
 func (t *Terms) judge(e *entry, w *word, p []byte) {
 	if e.stop = t.stop.has(p); !e.stop {
 		if _, english := everywhere[string(p)]; english {
@@ -230,8 +231,8 @@ func (t *Terms) Top(n int) []Term {
 	return t.named()
 }
 
-// offer adds a candidate to the sorted list of the n best candidates, if the candidate is good
-// enough.
+// The method offer adds a candidate to the sorted list of the n best candidates if the candidate is
+// among the best.
 func (t *Terms) offer(c candidate, n int) {
 	if len(t.best) == n && before(t.best[n-1], c) <= 0 {
 		return
@@ -253,8 +254,8 @@ func before(a, b candidate) int {
 	return int(a.id) - int(b.id)
 }
 
-// named returns the best candidates as terms. All strings of the terms share the memory of one
-// string.
+// The method named returns the best candidates as terms. All strings of the terms share the memory
+// of one string.
 func (t *Terms) named() []Term {
 	var buf []byte
 	ends := make([]int, 0, 64)

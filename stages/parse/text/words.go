@@ -5,7 +5,7 @@ import "unicode/utf8"
 // word is a word of a normal form.
 type word struct {
 	start, end int
-	runes      int32 // number of letters, or in scripts without spaces, of letters and marks
+	runes      int32 // number of letters; in scripts without spaces, number of letters and marks
 	class      class // class of the word: letter, digit (the word has only digits), ideograph, katakana or unspaced
 	last       class // class of the word's last rune that is not a mark
 	script     scriptID
@@ -15,8 +15,8 @@ type word struct {
 // unspacedWord is the mean length of a word in scripts without spaces, in letters and marks.
 const unspacedWord = 4
 
-// count returns how many words w adds to the number of words. A run without spaces adds the likely
-// number of words in the run.
+// The method count returns the number of words for which w counts. A run without spaces counts for
+// the likely number of words in the run.
 func (w *word) count() int32 {
 	if w.class != unspaced {
 		return 1
@@ -24,8 +24,8 @@ func (w *word) count() int32 {
 	return (w.runes + unspacedWord - 1) / unspacedWord
 }
 
-// words calls yield for each word of a normal form, in order. The package comment defines words.
-// The word is valid only during the call.
+// The function words calls yield for each word of a normal form, in order. The package comment
+// defines words. The word is valid until yield returns.
 func words(s []byte, yield func(*word)) {
 	w := word{start: -1}
 	for i := 0; i < len(s); {
@@ -60,7 +60,7 @@ func words(s []byte, yield func(*word)) {
 	}
 }
 
-// begins reports whether a rune of the class begins a word.
+// The function begins reports whether a rune of the class begins a word.
 func begins(c class) bool {
 	switch c {
 	case letter, digit, ideograph, katakana, unspaced:
@@ -92,7 +92,7 @@ func (w *word) goesOn(s []byte, i, n int, c class) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// take adds a rune to the open word.
+// The method take adds a rune to the open word.
 func (w *word) take(p property) {
 	switch p.class {
 	case joiner, point:

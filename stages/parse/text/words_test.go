@@ -96,11 +96,11 @@ func kindByTheBook(r rune) string {
 	return "letter"
 }
 
-// wordsByTheBook is a second, slow implementation of words. It marks the places between code points
-// at which no word ends.
+// wordsByTheBook is a second, slow implementation of the function words. wordsByTheBook looks for
+// the places between code points at which no word ends.
 func wordsByTheBook(normal string) (out []string) {
 	runes := []rune(normal)
-	kinds := make([]string, len(runes)) // kind of each character; a mark within a word has the kind of the character before the mark
+	kinds := make([]string, len(runes)) // kind of each character; a mark within a word gets the kind of the character before
 	for i, r := range runes {
 		kinds[i] = kindByTheBook(r)
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // writings lists the scripts in which texts are written. Several languages use each of the first
-// four. Every other script has the name of the language that it implies. Of scripts with equal
-// counts, the one that is earlier in this list wins.
+// four scripts. Every other script implies one language and has the code of that language. If
+// scripts have equal counts, the earlier script in this list wins.
 var writings = [...]string{"Latn", "Cyrl", "Arab", "Deva", "zho", "jpn", "bod", "ell", "hye", "heb", "ben", "pan", "guj", "ori", "tam", "tel",
 	"kan", "mal", "sin", "tha", "lao", "mya", "kat", "kor", "amh", "khm"}
 
@@ -30,8 +30,8 @@ var writingRanges = [...]writingRange{
 	{0x1F00, 0x1FFF, "ell"}, {0x3041, 0x30FF, "jpn"}, {0x3400, 0x9FFF, "zho"}, {0xAC00, 0xD7A3, "kor"}, {0xFB50, 0xFEFC, "Arab"},
 }
 
-// writtenIn returns the language that the script of a text implies, or "" if no language follows
-// from it. Foreign parts of a text are mostly Latin (names, commands, addresses), so letters of
+// writtenIn returns the language that the script of a text implies, or "" if the script implies no
+// language. Foreign parts of a text are mostly Latin (names, commands, addresses), so letters of
 // other scripts count twice. Ideographs count four times, because two of them make about one word.
 func writtenIn(s string) (language string) {
 	count := countLetters(s)

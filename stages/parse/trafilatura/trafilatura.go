@@ -3,10 +3,10 @@
 // takes about twenty times as long as package text.
 //
 // The input is an HTML document in UTF-8. The output is the blocks of its main content as lines, or
-// an error. After an error the caller uses package text. The time is bounded for any document:
-// documents are refused if their tree would be large or deep, or if their formatting elements would
-// be cloned often. Panics become errors. The bounds depend only on the document, not on time, so
-// equal documents give equal texts. Package trafilatura imports only package text.
+// an error. After an error the caller uses package text. The time is bounded for any document. The
+// package refuses a document with a large or deep tree, or with formatting elements that the tree
+// builder would clone often. Panics become errors. The bounds depend only on the document, not on
+// time, so equal documents give equal texts. Package trafilatura imports only package text.
 package trafilatura
 
 import (
@@ -26,9 +26,9 @@ import (
 const (
 	maxBytes  = 2 << 20
 	maxTokens = 60_000
-	maxDepth  = 100     // number of open elements, not counting those that need no end tag
-	maxWeight = 8 << 20 // sum over the text of bytes times open elements; this is the work of reading the text of each element
-	maxClones = 60_000  // number of formatting elements that the tree builder may open again
+	maxDepth  = 100     // number of open elements, without elements that need no end tag
+	maxWeight = 8 << 20 // bytes of each text times the number of elements open around the text, added up; equals the work of reading the text of each element
+	maxClones = 60_000  // number of times that the tree builder may open a formatting element again
 	maxText   = 1 << 20 // number of bytes of the result
 )
 
@@ -65,8 +65,8 @@ func Main(doc []byte) (lines string, err error) {
 	return lines, nil
 }
 
-// check reads the tokens of a document and returns an error if it would take long to read the
-// document as a tree. If end tags are missing, check overestimates the depth.
+// The function check reads the tokens of a document and returns an error if a tree of the document
+// would take long to read. If end tags are missing, check overestimates the depth.
 func check(doc []byte) error {
 	if len(doc) > maxBytes {
 		return ErrTooLarge
@@ -107,7 +107,7 @@ func check(doc []byte) error {
 	}
 }
 
-// leftOpen reports whether an element has no end tag or may omit it.
+// leftOpen reports whether an element needs no end tag.
 func leftOpen(a atom.Atom) bool {
 	switch a {
 	case atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Source,
@@ -118,8 +118,8 @@ func leftOpen(a atom.Atom) bool {
 	return false
 }
 
-// isFormatting reports whether the tree builder opens an element of this kind again in each block
-// (HTML, 13.2.4.3).
+// isFormatting reports whether the tree builder opens an element of this kind again in each
+// following block (HTML, 13.2.4.3).
 func isFormatting(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.B, atom.Big, atom.Code, atom.Em, atom.Font, atom.I, atom.Nobr, atom.S, atom.Small, atom.Strike,
@@ -162,7 +162,7 @@ func linesOf(root *html.Node) string {
 	return out.Full(out.All())
 }
 
-// inline reports whether an element of the result does not end a line.
+// The function inline reports whether a line continues after an element of the result.
 func inline(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.Abbr, atom.B, atom.Cite, atom.Code, atom.Del, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Mark, atom.Q,

@@ -59,7 +59,7 @@ func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	}
 }
 
-// odd returns documents near the bounds that are slow to read as trees.
+// The function odd returns documents near the bounds that are slow to read as trees.
 func odd() map[string]string {
 	prose := "The lighthouse stands at the end of the cape, and its light can be seen far out at sea. "
 	return map[string]string{
