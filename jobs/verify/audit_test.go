@@ -97,8 +97,8 @@ type noColumn struct {
 	None string `parquet:"none,optional"`
 }
 
-// settle changes all documents of round 0 to agree with an object's present bytes. After settle,
-// checks can only find faults in the object's content.
+// settle rewrites all documents of round 0 so that the documents match the present bytes of an
+// object. After settle, checks can only find faults in the object's content.
 func (d *damaged) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
@@ -142,7 +142,7 @@ func (d *damaged) settle(key string) {
 	d.freeze(p)
 }
 
-// record writes the digests of the present documents into the ledger.
+// The method record writes the digests of the present documents into the ledger.
 func (d *damaged) record() {
 	d.t.Helper()
 	ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
@@ -155,7 +155,7 @@ func (d *damaged) record() {
 	})
 }
 
-// freeze writes the present results into inputs.json, and all documents into the ledger.
+// The method freeze writes the present results into inputs.json, and all documents into the ledger.
 func (d *damaged) freeze(p *manifest.Plan) {
 	d.t.Helper()
 	for _, stage := range stages.Order {
@@ -182,7 +182,7 @@ func (d *damaged) editIf(key string, doc manifest.Document, change func(manifest
 	}
 }
 
-// forget drops the entries of the ledger that show that round 1 got further than its fetch stage.
+// After forget, the ledger no longer shows that round 1 finished its fetch stage.
 func (d *damaged) forget() {
 	d.t.Helper()
 	ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
@@ -202,7 +202,7 @@ func change[T any](d *damaged, key string, f func([]T) []T) {
 	d.settle(key)
 }
 
-// first returns the index of the first row for which the function fits returns true.
+// The function first returns the index of the first row that the function fits accepts.
 func first[T any](d *damaged, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {
@@ -323,7 +323,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 	for _, c := range d.audit(func(o *Options) { o.Sample = 0.2 }).Checked {
 		t.Logf("%s: %d of %d", c.Check, c.Looked, all[c.Check])
-		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // cheap checks read everything
+		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // checks that are cheap always read everything
 		if everything != (c.Looked == all[c.Check]) {
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}
@@ -337,7 +337,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 }
 
-// away is a store that answers only reads of documents.
+// The type away is a store that answers only reads of documents.
 type away struct{ store.Bucket }
 
 func (b away) Open(ctx context.Context, key string) (store.Object, error) {

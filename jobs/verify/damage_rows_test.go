@@ -230,8 +230,8 @@ func isPart(dataset string) func(manifest.File) bool {
 	return func(f manifest.File) bool { return f.Key == part(dataset) }
 }
 
-// second returns the index of the later of two consecutive requests to one host for which the
-// function fits returns true.
+// second looks for two consecutive requests to one host that the function fits accepts. second
+// returns the index of the later request.
 func second(d *damaged, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
 	d.t.Helper()
 	return first(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })

@@ -15,7 +15,8 @@ import (
 
 // damages maps names to functions that damage a crawl. Each function returns the checks that must
 // find the damage, and for each check the object that the check must name. An empty key allows any
-// object. The check "*" names an object that any other check may report.
+// object. The check "*" stands for any check, and its object is an object that any check may
+// report.
 type damages map[string]func(d *damaged) map[string]string
 
 func one(check, object string) map[string]string { return map[string]string{check: object} }
@@ -157,7 +158,7 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 		"a byte that no reader looks at": func(d *damaged) map[string]string {
 			key := warcOf(d)
 			body := bytes.Clone(d.body(key))
-			body[9]++ // the operating system in the first gzip header
+			body[9]++ // this byte names the operating system in the first gzip header
 			d.replace(key, body)
 			return one(fileDigests, key)
 		},

@@ -15,8 +15,8 @@ import (
 
 const strayCheck = "nothing stray is read"
 
-// put creates an object with the bytes of the object whose key is in the parameter like. If the
-// parameter is empty, put makes up a few bytes.
+// The method put creates an object. The parameter like is the key of the object whose bytes put
+// copies. If like is empty, put makes up a few bytes.
 func (d *damaged) put(key, like string) {
 	d.t.Helper()
 	body := []byte("stray")
@@ -28,9 +28,9 @@ func (d *damaged) put(key, like string) {
 	}
 }
 
-// strays lists strays that query engines read because the engines read whole folders. The map's
-// keys are descriptions. Each entry has the key of the stray, and the key of the object whose bytes
-// the stray gets.
+// The function strays lists strays in folders that query engines read as a whole. The map's keys
+// are descriptions. Each entry has the key of the stray, and the key of the object whose bytes the
+// stray gets.
 func strays(d *damaged) map[string][2]string {
 	text, warc := part(stages.FileText), warcOf(d)
 	return map[string][2]string{

@@ -160,7 +160,7 @@ func TestAnUnfinishedRoundIsReadAsDeeplyAsASealedOne(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	for _, c := range r.Checked {
-		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // no page of the round is published yet, so the check in the variable pointers reads fewer rows
+		if c.Invariant > 0 && c.Check != pointers && c.Looked != all[c.Check] { // no page of the round is published yet, so the check of pointers reads fewer rows
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}
 	}

@@ -34,8 +34,8 @@ import (
 
 const testCrawl = "2026-11"
 
-// crawled makes a store with two sealed rounds of a synthetic web, once for all tests. Tests only
-// read the store. A test that damages the store takes a copy.
+// The function crawled makes a store with two sealed rounds of a synthetic web, once for all tests.
+// Tests only read the store. A test that damages the store takes a copy.
 var crawled = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "verify-test-")
 	if err != nil {
@@ -45,8 +45,8 @@ var crawled = sync.OnceValues(func() (string, error) {
 	return dir, crawlTo(dir)
 })
 
-// crawledDir is the directory of the store that the function crawled made. Before the first call,
-// crawledDir is empty.
+// crawledDir is the directory of the store that the function crawled has made. Before the first
+// call, crawledDir is empty.
 var crawledDir string
 
 func TestMain(m *testing.M) {
@@ -95,7 +95,7 @@ func crawlTo(dir string) error {
 	}
 	seeds, scratch := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "scratch")
 	urls := slices.Collect(web.Seeds())
-	for _, u := range urls { // u is the same URL in another spelling
+	for _, u := range urls { // this loop adds the first suitable URL again, in another spelling
 		if i := strings.LastIndexByte(u, '/') + 1; i < len(u) && u[i] >= 'a' && u[i] <= 'z' {
 			urls = append(urls, fmt.Sprintf("%s%%%02x%s", u[:i], u[i], u[i+1:]))
 			break
@@ -156,7 +156,7 @@ func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from s
 	return err
 }
 
-// damaged is a copy of the crawl and an audit of the copy.
+// The type damaged is a copy of the crawl and an audit of the copy.
 type damaged struct {
 	t      *testing.T
 	dir    string // directory of the store
@@ -223,7 +223,7 @@ func (d *damaged) replace(key string, body []byte) {
 	}
 }
 
-// clean fails the test for each violation and for each check that read nothing.
+// The method clean fails the test for each violation and for each check that read nothing.
 func (d *damaged) clean(invariant int) {
 	d.t.Helper()
 	for _, v := range d.a.Report().Violations {
@@ -242,7 +242,7 @@ func (d *damaged) clean(invariant int) {
 	}
 }
 
-// looked returns the number of items that a check has read.
+// The method looked returns the number of items that a check has read.
 func (d *damaged) looked(check string) int64 {
 	d.t.Helper()
 	for _, c := range d.a.Report().Checked {
@@ -254,7 +254,7 @@ func (d *damaged) looked(check string) int64 {
 	return 0
 }
 
-// finds fails the test unless the row has a violation whose text contains the problem.
+// The method finds fails the test unless the row has a violation whose text contains the problem.
 func (d *damaged) finds(row, problem string) {
 	d.t.Helper()
 	all := d.a.Report().Violations

@@ -46,8 +46,8 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 	}
 }
 
-// damageRow changes the first row of a dataset of round 0 for which the function fits returns true,
-// and returns the URL of the row.
+// damageRow changes a row of a dataset of round 0, and returns the URL of the row. The row is the
+// first row that the function fits accepts.
 func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
 	for bucket := range d.load(0).Plan.Buckets {

@@ -58,7 +58,8 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 		t.Fatal("no planned URL fits")
 		return ""
 	}
-	// know adds spellings to a row of urls of round 0 whose URL round 1 planned.
+	// The function know adds spellings to a row of urls in round 0. Round 1 planned the URL of this
+	// row.
 	know := func(d *damaged, spellings ...string) string {
 		again := map[string]bool{}
 		for _, f := range rowsOf[schema.Fetch](d, stages.FileFetches, 1) {

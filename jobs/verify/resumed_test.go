@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestACrawlThatWasInterruptedIsAsPromised stops a crawl again and again. Every later attempt must
+// TestACrawlThatWasInterruptedIsAsPromised stops a crawl several times. Every later attempt must
 // take over the rules of robots.txt, the pace and the outcomes from the previous attempt.
 func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	if testing.Short() {

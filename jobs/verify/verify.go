@@ -2,7 +2,7 @@
 // stored data alone.
 //
 // An audit reads a crawl in a store. The report has a violation for each broken invariant, with the
-// object and the row, and the number of items that each check read.
+// object and the row. The report also has the number of items that each check read.
 //
 // First, package audit reads the documents (crawl, plans, inputs, results, seals) and looks for
 // every file that the documents list. Package audit reports each unreadable file once, and the
@@ -35,7 +35,8 @@ type (
 	Checked = audit.Checked
 	// Violation is a stored object, row or record that breaks an invariant.
 	Violation = audit.Violation
-	// Stray is an object that no seal, result, checkpoint or live attempt accounts for.
+	// Stray is an object that nothing in the crawl needs. No seal, result or checkpoint lists the
+	// object, and no live attempt may have made the object.
 	Stray = audit.Stray
 )
 
@@ -45,9 +46,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return audit.Run(ctx, o, slices.Concat(fetchcheck.Steps(), reducecheck.Steps()))
 }
 
-// Strays calls the function do for each object of a crawl that no seal, result, checkpoint or live
-// attempt accounts for. If documents are damaged, Strays does not call the function, and the report
-// describes the damage.
+// Strays calls the function do for each stray of a crawl. If documents are damaged, Strays does not
+// call the function, and the report describes the damage.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	return audit.Strays(ctx, o, do)
 }

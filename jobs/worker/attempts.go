@@ -24,9 +24,8 @@ const (
 	recordStopping = 5 * time.Second
 )
 
-// createWithin limits one write while the store does not answer, in addition to the time for the
-// transfer of its bytes. After createWithin, the attempt either waits or leaves the write to a
-// later attempt.
+// createWithin limits one write while the store does not answer. The transfer of the bytes has
+// additional time. After createWithin, the attempt either waits or lets a later attempt write.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -36,7 +35,7 @@ type meter struct {
 	began   time.Time
 }
 
-// metered returns a Runner for one attempt. The Runner counts its calls to the store.
+// The method metered returns a Runner for one attempt. The Runner counts its calls to the store.
 func (r Runner) metered() (Runner, *meter) {
 	m := &meter{counter: store.Count(store.WithLimit(r.Bucket, createWithin)), clock: r.Clock, began: r.Clock.Now()}
 	r.Bucket = m.counter
@@ -67,7 +66,8 @@ func classOf(err error) string {
 		return manifest.ClassDone
 	case is(stages.ErrTaken):
 		return manifest.ClassTaken
-	// A full disk or a silent store decides the class, even of an interrupted attempt.
+	// If the disk is full or the store is silent, this fault decides the class, even if the attempt
+	// was interrupted.
 	case is(store.ErrFull, syscall.ENOSPC, syscall.EDQUOT):
 		return manifest.ClassDiskFull
 	case is(store.ErrUnavailable):
@@ -86,8 +86,8 @@ func classOf(err error) string {
 	return manifest.ClassFailed
 }
 
-// record creates the next attempts/part-…-eN.json. record ignores an attempt that only waited for
-// the previous stage, or that found the task done.
+// The method record creates the next attempts/part-…-eN.json. An attempt gets no record if the
+// attempt only waited for the previous stage, or found the task done.
 func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
 	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
 		return nil

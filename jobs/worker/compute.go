@@ -16,9 +16,10 @@ import (
 
 // Compute computes a reduce task from its frozen inputs and returns the result that an attempt
 // would commit. Compute also computes a task that already has a result. Compute creates parts in
-// r.Bucket, and start.json and inputs.json if they are missing, so recomputing needs an overlay.
-// Fetched data cannot be computed, so Compute returns stages.ErrPermanent for a fetch task, unless
-// the task belongs to a reparse.
+// r.Bucket. Compute also creates start.json and inputs.json if these documents are missing. To
+// recompute a task, the caller therefore passes an overlay as r.Bucket. Nobody can compute fetched
+// data again. For a fetch task, Compute therefore returns stages.ErrPermanent, unless the task
+// belongs to a reparse.
 func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
 		return nil, fmt.Errorf("%s: fetched data cannot be computed: %w", t, stages.ErrPermanent)
@@ -44,7 +45,8 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 		return nil, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	// A panic in a stage fails only its task, not the process, which may run other tasks.
+	// A panic in a stage fails only the task of the stage. The process continues, because it may
+	// run other tasks.
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%w: %v: %s", errFault, fault, debug.Stack())
@@ -61,9 +63,9 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 	return result, nil
 }
 
-// Reproduce recomputes a task, but writes no parts, and so takes a fraction of the time of
-// Recompute. Reproduce compares the rows of the task's tables with the stored parts. The returned
-// result describes the stored parts. Reproduce fails if a part is missing or has other rows.
+// Reproduce recomputes a task without writing parts, so Reproduce is much faster than Recompute.
+// Reproduce compares the rows of the task's tables with the stored parts. The returned result
+// describes the stored parts. Reproduce fails if a part is missing or has other rows.
 func (r Runner) Reproduce(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	r.compare = true
 	result, _, release, err := r.Recompute(ctx, t)
@@ -74,8 +76,8 @@ func (r Runner) Reproduce(ctx context.Context, t stages.Task) (*manifest.Result,
 	return result, nil
 }
 
-// Recompute runs Compute on an overlay, so the store does not change. The caller can read the new
-// parts from the overlay until the caller calls release.
+// Recompute runs Compute on an overlay, so the store does not change. Until the caller calls the
+// function release, the caller can read the new parts from the overlay.
 func (r Runner) Recompute(ctx context.Context, t stages.Task) (_ *manifest.Result, made *overlay.Bucket, release func(), err error) {
 	dir, err := os.MkdirTemp(r.Scratch, "again-")
 	if err != nil {

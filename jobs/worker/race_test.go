@@ -10,7 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// overtaken is a bucket on which another process acts once, right after the first Get of a key.
+// The type overtaken is a bucket on which another process acts once. The process acts right after
+// the first Get of a key.
 type overtaken struct {
 	store.Bucket
 	key string

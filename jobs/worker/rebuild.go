@@ -25,10 +25,10 @@ import (
 // Rebuild recreates the lost and damaged parts that a task's result lists, and returns their keys.
 // Rebuild recomputes the task from its frozen inputs. All inputs must exist, so tasks are rebuilt
 // in the order of their stages. Rebuild writes nothing unless every recomputed part has the digest
-// in the result. If all digests agree, Rebuild moves damaged parts to quarantine/ and creates each
-// part anew. If a recomputed part has another digest, or if fetched data is lost or damaged, the
-// error names the object and wraps stages.ErrPermanent. Rebuild also recreates a lost result. A
-// task that never had a result has nothing to rebuild.
+// in the result. If all digests agree, Rebuild moves damaged parts to quarantine/ and creates the
+// lost and damaged parts. If a recomputed part has another digest, or if fetched data is lost or
+// damaged, the error names the object and wraps stages.ErrPermanent. Rebuild also recreates a lost
+// result. A task that never had a result has nothing to rebuild.
 func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, err error) {
 	committed, _, err := roundstate.LoadResult(ctx, r.Bucket, t)
 	if err != nil && !errors.Is(err, manifest.ErrCorrupt) {
@@ -64,9 +64,10 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	return rebuilt, nil
 }
 
-// remake recreates a lost result and its missing parts. A task had a result if a later stage froze
-// the result's digest, or if the round is sealed. A task that never had a result has nothing to
-// rebuild. If the result is damaged, remake moves the damaged result to quarantine/ first.
+// The method remake recreates a lost result and its missing parts. A task had a result if a later
+// stage froze the result's digest, or if the round is sealed. A task that never had a result has
+// nothing to rebuild. If the result is damaged, remake moves the damaged result to quarantine/
+// first.
 func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuilt []string, err error) {
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {
@@ -123,8 +124,8 @@ func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuil
 	return append(rebuilt, key), nil
 }
 
-// absent returns an error if one of the files exists. If a file exists, nothing tells whether the
-// existing or the recreated file is right.
+// absent returns an error if one of the files exists. If a file exists, nobody can tell whether the
+// existing file or the recreated file is right.
 func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 	for _, f := range files {
 		o, err := r.Bucket.Open(ctx, f.Key)
@@ -139,8 +140,8 @@ func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 	return nil
 }
 
-// encodedAs encodes a result in the format that gives the wanted digest. An older version of
-// crawlbatch may have written the result in an older format.
+// encodedAs tries the formats of a result, and returns the encoding that has the wanted digest. An
+// older version of crawlbatch may have written the result in an older format.
 func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 	for format := schema.FormatVersion; format > 0; format-- {
 		body, err := manifest.EncodeAs(result, format)
@@ -165,8 +166,8 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// missing returns the files of a result that are lost or damaged in the store. missing compares the
-// digest of each file that can be recreated, but only the size of each fetched file. missing opens
+// The method missing returns the files of a result that are lost or damaged in the store. Files
+// that can be recreated must have the right digest, and fetched files the right size. missing opens
 // every file, because a listing may omit a file.
 func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
@@ -189,8 +190,8 @@ func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.
 // digestBuffer is the number of bytes that the method whole reads at a time.
 const digestBuffer = 4 << 20
 
-// whole reports whether the store has a file with the right size. If the parameter read is true,
-// whole also compares the digest.
+// The method whole reports whether the store has a file with the right size. If the parameter read
+// is true, whole also compares the digest.
 func (r Runner) whole(ctx context.Context, f manifest.File, read bool) (bool, error) {
 	o, err := r.Bucket.Open(ctx, f.Key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -230,7 +231,8 @@ func sameFiles(committed, again *manifest.Result) error {
 	return nil
 }
 
-// restore creates one part. restore first moves a damaged part with the same key to quarantine/.
+// The method restore creates one part. If the store has a damaged part with the same key, restore
+// first moves this part to quarantine/.
 func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.File) error {
 	o, err := made.OpenWritten(ctx, f.Key)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// reparsed makes a store with a crawl whose fetch tasks are complete, and a reparse of this crawl.
+// The function reparsed makes a store with a crawl whose fetch tasks are complete, and a reparse of
+// this crawl.
 func reparsed(t *testing.T, of manifest.Reparse) (Runner, stages.Task) {
 	t.Helper()
 	r, p := started(t)

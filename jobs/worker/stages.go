@@ -41,7 +41,7 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	if revision > 0 {
 		cfg.Politeness = Politeness(&config.Config{Politeness: newest})
 	}
-	if r.GiveUp { // giving up sends no requests, but a result without the fetched records would hide their loss
+	if r.GiveUp { // a task that gives up sends no requests, but its result must not hide the loss of fetched records
 		err = l.CheckFetchedOf(ctx, r.Bucket, p)
 	} else {
 		err = roundstate.Claim(ctx, r.Bucket, l, p, r.ledgers())
@@ -67,9 +67,9 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore returns the results of fetch tasks of the previous round. The host states and robots
-// files in these results may cover hosts of the task's partition. If both rounds have the same
-// number of buckets, roundBefore returns only the results of the partition's bucket.
+// roundBefore returns results of the previous round's fetch tasks. The host states and robots files
+// in these results may cover hosts of the task's partition. If both rounds have the same number of
+// buckets, roundBefore returns only the results of the partition's bucket.
 func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
 		return nil, nil
@@ -96,7 +96,7 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 	return results, nil
 }
 
-// reduce runs a task of any other stage.
+// The method reduce runs a task of any stage except fetch.
 func (r Runner) reduce(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	followed := r.Config.FollowedKinds()
 	switch in.Task.Stage {
@@ -148,8 +148,8 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	return f
 }
 
-// UserAgent returns the user agent of requests. Without a configured user agent, UserAgent returns
-// the program's own agent, which only crawls without public hosts may use.
+// UserAgent returns the user agent of requests. If the config has no user agent, UserAgent returns
+// the program's own agent. Only a crawl without public hosts may use this agent.
 func UserAgent(c *config.Config, version string) string {
 	if c.UserAgent != "" {
 		return c.UserAgent
@@ -241,7 +241,7 @@ func NewParser(c *config.Config) (*Parser, error) {
 	return &Parser{p}, nil
 }
 
-// Parser makes the parse stage a document.Parser.
+// Parser lets the parse stage implement document.Parser.
 type Parser struct{ *parse.Parser }
 
 // Parse implements document.Parser. The error is always nil.

@@ -17,8 +17,8 @@ func zip(s string) string {
 	return b.String()
 }
 
-// The config decides first. If the config does not mention a type, the type is stored if the
-// registry has a handler for the type, or if the type is text.
+// The config decides first whether a type is stored. If the config does not mention a type, a text
+// type is stored, and so is a type for which the registry has a handler.
 func TestTypesThatAreStored(t *testing.T) {
 	body := map[string]string{
 		"sitemap.gz": zip("<?xml version='1.0'?><urlset><url><loc>/a</loc></url>"),
@@ -30,7 +30,7 @@ func TestTypesThatAreStored(t *testing.T) {
 	for _, tt := range []struct {
 		name, contentType, body string
 		store, skip             []string
-		refused, wanted         bool // expected decisions: refused after the head; wanted after the first bytes
+		refused, wanted         bool // expected decisions: refused is the decision after the head, wanted is the decision after the first bytes
 	}{
 		{"HTML", "text/html; charset=utf-8", "<p>", nil, nil, false, true},
 		{"HTML of no type", "", "<html>", nil, nil, false, true},

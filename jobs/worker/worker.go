@@ -58,7 +58,7 @@ func (r Runner) Run(ctx context.Context, t stages.Task) error {
 	return err
 }
 
-// ended adds the error class and the task's name to the error of an attempt.
+// The function ended adds the error class and the task's name to the error of an attempt.
 func ended(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil

@@ -19,7 +19,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// started is a store with a plan of two partitions without URLs, and their fetch results.
+// The function started makes a store with a plan of two partitions without URLs, and the fetch
+// results of these partitions.
 func started(t *testing.T) (Runner, *manifest.Plan) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
@@ -46,7 +47,7 @@ func create(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 	}
 }
 
-// done commits a result of a task.
+// The function done commits a result of a task.
 func done(t *testing.T, b store.Bucket, of stages.Task, files ...manifest.File) {
 	t.Helper()
 	create(t, b, roundstate.ResultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p", Files: files})

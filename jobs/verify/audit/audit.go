@@ -82,10 +82,10 @@ func (r *Report) Found() int64 {
 	return n
 }
 
-// Check is an invariant, or a part of an invariant, with the name that reports use.
+// Check is an invariant, or a part of an invariant. A check has the name that reports use.
 type Check struct {
 	Invariant int    // number of the invariant; 0 means the store's structure
-	Name      string // the statement that must hold
+	Name      string // the statement that the check verifies
 	Of        string // noun for the items that the check counts, such as "rows"
 }
 
@@ -152,8 +152,8 @@ func New(o Options) *Audit {
 	}
 }
 
-// Count adds to the number of items that a check has read. A call with 0 makes the report list a
-// check that may find nothing to read.
+// Count adds to the number of items that a check has read. If a check finds nothing to read, the
+// report still lists the check after a call with 0.
 func (a *Audit) Count(c Check, read int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,8 +167,8 @@ func (a *Audit) Note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-// CountNote counts a note that the report lists once. In the note's text, {n} becomes the number of
-// calls and {example} the smallest example of all calls.
+// CountNote counts a note that the report lists once. In the text, {n} stands for the number of
+// calls, and {example} for the smallest example of all calls.
 func (a *Audit) CountNote(text, example string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -205,7 +205,8 @@ func (a *Audit) entry(c Check) *Checked {
 	return e
 }
 
-// setBroken marks an object as unreadable and reported, so that no check reports it again.
+// setBroken marks an object as unreadable and reported. After setBroken, no check reports the
+// object.
 func (a *Audit) setBroken(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -214,8 +215,8 @@ func (a *Audit) setBroken(key string) {
 	}
 }
 
-// freezeBroken ends the search for unreadable objects. After freezeBroken, steps mark no objects as
-// broken, so that the order of steps does not change the report.
+// freezeBroken ends the search for unreadable objects. After freezeBroken, steps mark no more
+// objects as broken. The report therefore does not depend on the order of steps.
 func (a *Audit) freezeBroken() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -291,7 +292,7 @@ func (a *Audit) Report() *Report {
 	return r
 }
 
-// compareViolations orders violations independently of the order of finding.
+// compareViolations orders violations by their content, because the order of finding varies.
 func compareViolations(a, b Violation) int {
 	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check),
 		cmp.Compare(a.Object, b.Object), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Problem, b.Problem))

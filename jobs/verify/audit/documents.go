@@ -37,7 +37,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 			switch {
 			case a.Broken(result):
 			case r.Results[from][n] == nil:
-				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process created the result after the audit looked for it
+				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process created the result after the audit had looked for the result
 					return err
 				}
 				a.misplaced(r.Number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
@@ -80,7 +80,7 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 }
 
 // inputs reads inputs.json of a stage. The document must exist if a task of the stage has a result.
-// inputs returns nil if the document is missing or belongs to another stage or plan.
+// The method inputs returns nil if the document is missing or belongs to another stage or plan.
 func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*manifest.Inputs, error) {
 	begun := slices.ContainsFunc(r.Results[stage], func(res *manifest.Result) bool { return res != nil })
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
@@ -157,8 +157,8 @@ func (a *Audit) checkSealed(r *Round) error {
 	return nil
 }
 
-// resultOf returns the key of the result that lists a part of a reduce task, or "" if no result
-// lists the part.
+// resultOf returns the key of the result that lists a part of a reduce task. If no result lists the
+// part, resultOf returns "".
 func (r *Round) resultOf(f manifest.File) string {
 	stage := makerOf[f.Dataset]
 	if rest, ok := strings.CutPrefix(f.Key, layout.RoundDir(r.Crawl, r.Number)); ok {
@@ -177,8 +177,8 @@ func feedsSome(stage stages.Stage) bool {
 	return slices.ContainsFunc(stages.Order, func(s stages.Stage) bool { return slices.Contains(roundstate.Feeds(s), stage) })
 }
 
-// FileText describes a file that a document lists. If the document does not list the file, FileText
-// says so.
+// FileText describes a file that a document lists. FileText describes a missing file as "no such
+// file".
 func FileText(f manifest.File) string {
 	if f.Key == "" {
 		return "no such file"
@@ -186,7 +186,7 @@ func FileText(f manifest.File) string {
 	return fmt.Sprintf("%d rows of %s in %d bytes with SHA-256 %s", f.Rows, strings.TrimSpace(f.Dataset+" "+f.Subset), f.Bytes, f.SHA256)
 }
 
-// Difference is an entry in which two lists differ.
+// Difference is an entry that differs between two lists.
 type Difference[T any] struct {
 	Name, How string // Name of the entry; How is "lacks", "should not list" or "differs in"
 	Want, Got T

@@ -161,7 +161,7 @@ func (a *Audit) compareDigest(ctx context.Context, r *Round, f listedFile) error
 	return nil
 }
 
-// footer has a column that no file has, so that reading a footer value reads only the file's
+// footer has a column that no file has, so that a read of a footer value reads only the file's
 // footer.
 type footer struct {
 	None string `parquet:"none,optional"`

@@ -9,8 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// checkLosses reports objects that the crawl's ledger or the store's head names, and that are gone
-// or have other contents. For a round that is gone as a whole, checkLosses reports only the folder.
+// checkLosses reports the lost objects of the crawl's ledger and of the store's head. A lost object
+// is gone, or has other contents than its entry says. For a round that is gone as a whole,
+// checkLosses reports only the folder.
 func (a *Audit) checkLosses(ctx context.Context) error {
 	if a.Ledger == nil {
 		return a.checkHead(ctx)
@@ -45,7 +46,7 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 	return a.checkHead(ctx)
 }
 
-// wasRound describes the last state of a round that the ledger names.
+// wasRound describes a lost round by the newest state that the ledger names.
 func (a *Audit) wasRound(round int) string {
 	switch {
 	case a.Ledger.Newest(manifest.EntrySealed, round) != nil:
@@ -56,8 +57,8 @@ func (a *Audit) wasRound(round int) string {
 	return "a round that is planned"
 }
 
-// losses lists the objects that the ledger names and that are gone or changed. losses omits
-// unreadable documents, because other checks report them.
+// The method losses lists the objects that the ledger names and that are gone or changed. The list
+// omits unreadable documents, because other checks report unreadable documents.
 func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
 	for lost, err := range a.Ledger.Losses(ctx, a.Bucket) {
 		if lost != nil {
@@ -69,8 +70,8 @@ func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
 	return all, nil
 }
 
-// checkHead reports a lost head or active.json, and other objects of the crawl that the head shows
-// as lost. Losses of other crawls are notes.
+// checkHead reports a lost head or a lost active.json. checkHead also reports other objects of the
+// crawl whose loss the head shows. Losses of other crawls are notes.
 func (a *Audit) checkHead(ctx context.Context) error {
 	a.Count(documents, 1)
 	for lost, err := range ledger.HeadLosses(ctx, a.Bucket, a.Crawl) {
@@ -93,8 +94,8 @@ func ofOther(key, crawl string) bool {
 	return strings.HasPrefix(key, "crawl=") && !strings.HasPrefix(key, layout.CrawlDir(crawl))
 }
 
-// missed reports a loss, once for each object. After missed, the checks of documents do not report
-// the object again.
+// The method missed reports a loss, once for each object. After missed has reported an object, the
+// checks of documents do not report the object.
 func (a *Audit) missed(l *ledger.Lost) {
 	if a.lost[l.Object] {
 		return

@@ -144,7 +144,7 @@ func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 		return nil
 	}
 	key := layout.Sealed(a.Crawl, last.Number)
-	sealed, err := manifest.Exists(ctx, a.Bucket, key) // the round may have been sealed after the audit read it
+	sealed, err := manifest.Exists(ctx, a.Bucket, key) // the round may have been sealed after the audit had read the seal
 	if err == nil && !sealed {
 		a.misplaced(last.Number, key, "the round is not sealed, though round %d was planned after it", n)
 	}
@@ -152,12 +152,13 @@ func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 }
 
 // loadPoliteness reads the newest revision of politeness, if a revision exists. Rows do not record
-// which limit of requests in flight and which lifetime of a robots.txt applied. The checks
-// therefore use the larger value of the revision and the config.
+// which limit of requests in flight and which lifetime of a robots.txt applied. Each check
+// therefore uses the larger of two values: the value in the newest revision and the value in the
+// config.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
 	key := layout.Politeness(a.FetchedIn())
 	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
-	if err != nil || a.Config == nil { // an unreadable revision leaves no config, and is reported all the same
+	if err != nil || a.Config == nil { // an unreadable revision leaves the audit without a config, and the report has the error
 		return err
 	}
 	a.InFlight, a.RobotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
@@ -173,8 +174,8 @@ func (a *Audit) loadPoliteness(ctx context.Context) error {
 	return nil
 }
 
-// mostInFlight returns the largest number of requests in flight to a host that any domain allows.
-// Rows do not record which domain's setting applied.
+// Each domain may allow another number of requests in flight to a host. mostInFlight returns the
+// largest of these numbers. Rows do not record which domain's setting applied.
 func mostInFlight(p config.Politeness) int {
 	most := p.InFlightPerHost
 	for _, d := range p.Domains {
@@ -194,7 +195,7 @@ func (a *Audit) hasRound(ctx context.Context, n int) (bool, error) {
 	return false, nil
 }
 
-// continued returns the sealed rounds of the crawls that this crawl continues.
+// The method continued returns the sealed rounds of the crawls that this crawl continues.
 func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed, error) {
 	if crawl == "" {
 		return nil, nil
@@ -211,8 +212,8 @@ func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed
 	return all, err
 }
 
-// document reads a document and reports whether it exists and is readable. If the parameter must is
-// true, a missing document is a violation.
+// The method document reads a document and reports whether the document exists and is readable. If
+// the parameter must is true, a missing document is a violation.
 func (a *Audit) document(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
 	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
 	if errors.Is(err, store.ErrNotFound) && !must {
@@ -244,8 +245,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}
-	// The crawl may continue during the audit. loadRound reads each document before the documents
-	// from which it was made, so that all documents exist.
+	// The crawl may continue during the audit. loadRound therefore reads a document before the
+	// documents that are its sources. These sources exist when the document exists.
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}
@@ -278,9 +279,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	return r, a.checkSealed(r)
 }
 
-// checkStarted reports a round that has results or fetched objects, although the ledger has no
-// entry for the round's start. checkStarted reads the ledger again, because the round may have
-// started meanwhile.
+// checkStarted reports a round that has results or fetched objects although the ledger has no entry
+// `started`. checkStarted reads the ledger again, because the round may have started meanwhile.
 func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	l, err := ledger.Load(ctx, a.Bucket, a.Crawl)
 	if err != nil {
@@ -297,8 +297,9 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	return err
 }
 
-// readingOf returns the reading of robots.txt that the round used. The format in which the fetching
-// round started decides the reading.
+// readingOf returns the robots.Reading that the round used. A Reading says how a URL is compared
+// with the rules of a robots.txt. The Reading depends on the format in which the fetching round
+// started.
 func (a *Audit) readingOf(ctx context.Context, r *Round) (robots.Reading, error) {
 	if of := a.FetchedIn(); of != r.Crawl {
 		l, err := ledger.Load(ctx, a.Bucket, of)

@@ -42,10 +42,10 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	return nil
 }
 
-// Files lists the keys of the files with a partition's rows of a dataset. For captures, subset
+// Files lists the keys of the files that hold a partition's rows of a dataset. For captures, subset
 // selects one subset, and an empty subset selects all. The files come from the last stage that has
-// a result: published files, otherwise segments. The result sorted reports whether the rows are in
-// the dataset's order.
+// a result. Publish and merge write published files, and fetch writes segments. The result sorted
+// reports whether the rows are in the dataset's order.
 func (r *Round) Files(dataset, subset string, n int) (keys []string, sorted bool) {
 	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
 		result := r.Results[stage][n]
@@ -116,7 +116,7 @@ func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key strin
 }
 
 // Skip turns an error of Concat into a violation of the check if the data is at fault. After Skip,
-// the check leaves out everything that depends on the object.
+// the check ignores everything that depends on the object.
 func (a *Audit) Skip(err error, c Check, r *Round) error {
 	u, ok := errors.AsType[unreadable](err)
 	if !ok {
@@ -143,8 +143,8 @@ func SortRows[T any](ctx context.Context, a *Audit, keys []string, compare func(
 	return s, nil
 }
 
-// InOrder yields a partition's rows of a dataset in the dataset's order. InOrder sorts segments,
-// which are not in order.
+// InOrder yields the rows of a dataset in a partition, in the order of the dataset. InOrder sorts
+// segments, which are not in order.
 func InOrder[T any](ctx context.Context, a *Audit, keys []string, sorted bool, compare func(x, y *T) int) iter.Seq2[T, error] {
 	if sorted {
 		return Concat[T](ctx, a, keys)

@@ -16,7 +16,7 @@ type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
 	Checks    []Check // the checks that the step counts and reports; the first check gets errors of Concat
-	Alone     bool    // the step runs after the others, round by round, because it uses all CPUs and much memory
+	Alone     bool    // the step runs alone after all other steps, one round after the other, because the step uses all CPUs and much memory
 }
 
 // Run audits a crawl with steps. An error means that the audit is impossible, because the store
@@ -28,7 +28,7 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	damaged := len(a.found) > 0 // only documents were read by now
+	damaged := len(a.found) > 0 // until now, only documents were read
 	// The search for unreadable files comes first, so that each unreadable file is reported only
 	// once.
 	for _, r := range rounds {

@@ -18,16 +18,17 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// noStray is the check of folders that query engines and readers of WARC files read as a whole.
+// noStray checks folders that query engines and readers of WARC files read completely.
 var noStray = Check{0, "nothing stray is read", "objects"}
 
-// Stray is an object that no seal, result, checkpoint or live attempt accounts for.
+// Stray is an object that nothing in the crawl needs. No seal, result or checkpoint lists the
+// object, and no live attempt may have made the object.
 type Stray struct {
 	store.Info
 	Round int    // number of the round; negative if the object belongs to no round
-	Why   string // why nothing accounts for the object
-	// Read is true if SQL engines or readers of WARC files read the object with its folder. A stray
-	// that nothing reads only takes room.
+	Why   string // the reason why the object is a stray
+	// Read is true if SQL engines or readers of WARC files read the object because they read the
+	// whole folder. Other strays only take room.
 	Read bool
 }
 
@@ -56,8 +57,8 @@ func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, erro
 	return r, nil
 }
 
-// checkStrays reports strays that engines read as violations, and counts all other strays in a
-// note.
+// checkStrays reports a stray as a violation if query engines read the stray. checkStrays counts
+// all other strays in a note.
 func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	a.Count(noStray, 0)
 	first := ""
@@ -77,8 +78,8 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	return nil
 }
 
-// strays lists the crawl's objects in the store, prefix by prefix, and yields the objects that
-// nothing accounts for. strays needs 8 bytes of memory for each file that documents list.
+// The method strays lists the crawl's objects in the store, prefix by prefix, and yields the
+// strays. The listing needs 8 bytes of memory for each file that documents list.
 func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
 	l := newLister(a, rounds)
 	return func(yield func(Stray, error) bool) {
@@ -98,12 +99,12 @@ func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, er
 	}
 }
 
-// lister decides whether a document or task accounts for an object.
+// lister decides whether an object is a stray.
 type lister struct {
 	*Audit
 	rounds map[int]*Round
 	listed map[uint64]struct{} // hashes of the keys that documents list
-	begun  bool                // true: the round after the last audited round has objects by now
+	begun  bool                // true: the listing has seen objects of the round after the last audited round
 }
 
 // makerOf names the stage that makes the parts of each dataset.
@@ -136,8 +137,7 @@ func (l *lister) prefixes() []string {
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
 
-// judge describes an object as a Stray. The field Why is empty if something accounts for the
-// object.
+// judge describes an object as a Stray. The field Why is empty if the object is no stray.
 func (l *lister) judge(o store.Info) Stray {
 	s := Stray{Info: o, Round: -1}
 	if _, ok := l.listed[xxh3.HashString(o.Key)]; ok {
@@ -184,8 +184,8 @@ func (l *lister) ofCrawl(key string) string {
 }
 
 // ofNoRound judges an object of a round that has no readable plan. Another process may plan the
-// round after the last one right now. A round that is being planned has a folder, which is listed
-// first, and no tables.
+// round after the last one right now. The planned round has a folder and no tables. The listing
+// reaches the folder before the tables.
 func (l *lister) ofNoRound(number int, read bool) string {
 	l.begun = l.begun || number == l.last && !read
 	if number < l.last || number == l.last && l.begun {
@@ -194,8 +194,8 @@ func (l *lister) ofNoRound(number int, read bool) string {
 	return fmt.Sprintf("the crawl has no round %d", number)
 }
 
-// ofTable judges an unlisted part of a dataset. Only a task without a result may have made an
-// unlisted part.
+// ofTable judges an unlisted part of a dataset. A task without a result may have made the unlisted
+// part. Any other unlisted part is a stray.
 func (l *lister) ofTable(r *Round, key string) string {
 	parts := strings.Split(key, "/")
 	dataset, name := parts[1], parts[len(parts)-1]
@@ -217,8 +217,8 @@ func (r *Round) unfinished(stage stages.Stage, n int) bool {
 	return n < len(results) && results[n] == nil
 }
 
-// ofArchive judges an unlisted WARC file or index. A file with a name of the partition's own files
-// is left from an attempt that died or came too late.
+// ofArchive judges an unlisted WARC file or index. An attempt that died or came too late may leave
+// a file whose name begins like the names of the partition's files.
 func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRead bool) {
 	warc := key
 	if base, ok := strings.CutSuffix(key, ".cdxj"); ok {

@@ -19,8 +19,8 @@ type Checkpoint struct {
 }
 
 // loadUnfinished reads the checkpoints of fetch tasks that have no result. loadUnfinished leaves
-// out checkpoints that are unreadable or belong elsewhere. The check of checkpoints reports such
-// checkpoints.
+// out checkpoints that are unreadable or belong to another task. The check of checkpoints reports
+// such checkpoints.
 func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 	if a.Reparse != nil {
 		return nil
@@ -48,7 +48,8 @@ func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 }
 
 // Fetched returns the result of a fetch task. For a task without a result, Fetched returns the
-// files and counts of the checkpoint. Fetched returns nil if the task has neither.
+// files and counts of the checkpoint. Fetched returns nil if the task has neither a result nor a
+// checkpoint.
 func (r *Round) Fetched(n int) *manifest.Result {
 	if n >= len(r.Results[stages.Fetch]) {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// located holds the place and the description of a record, taken from a row.
+// The type located holds the place and the description of a record, as a row gives them.
 type located struct {
 	File    string         `parquet:"warc_filename"`
 	Offset  int32          `parquet:"warc_record_offset"`
@@ -42,7 +42,7 @@ func (l *located) noArchive() bool {
 	return slices.ContainsFunc(strings.Split(l.Robots, ","), func(d string) bool { return d == "noarchive" || d == "nocache" })
 }
 
-// payloadAt is the place of a revisit's payload, taken from the revisit's row.
+// payloadAt is the place of the payload of a revisit, as the revisit's row gives the place.
 type payloadAt struct {
 	PayloadFile   string `parquet:"payload_warc_filename,optional"`
 	PayloadOffset int32  `parquet:"payload_warc_record_offset,optional"`
@@ -55,8 +55,8 @@ type capturedAt struct {
 	payloadAt
 }
 
-// mention is a row of some table that names the place of a record. Captures sort before the rows
-// that point to captures.
+// mention is a row of some table that names the place of a record. In the sort order, captures come
+// before the rows that point to captures.
 type mention struct {
 	located
 	Kind  int32
@@ -148,7 +148,7 @@ func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32,
 type archive struct {
 	*audit.Audit
 	round  *audit.Round
-	warcs  map[string]int64 // the WARC files that the fetch task lists, with their sizes
+	warcs  map[string]int64 // the WARC files in the list of the fetch task, with their sizes
 	reader *warc.Reader
 
 	key    string       // key of the open file
@@ -198,8 +198,8 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 			return err
 		}
 	}
-	// walk also reads files that no row names, because a crash may have lost the rows of responses
-	// in them.
+	// walk also reads files that no row names. Such a file may have responses whose rows were lost
+	// in a crash.
 	for _, key := range slices.Sorted(maps.Keys(c.warcs)) {
 		if err := c.enter(ctx, key); err != nil {
 			return err
@@ -216,7 +216,7 @@ type atPlace struct {
 	revisit map[uint64]struct{} // hashes of the URLs of all revisits whose payload is in the record
 }
 
-// enter opens the WARC file of the next mentions, and its index.
+// The method enter opens the WARC file of the next mentions, and the file's index.
 func (c *archive) enter(ctx context.Context, key string) error {
 	if err := c.leaveFile(ctx); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (c *archive) enter(ctx context.Context, key string) error {
 	}
 	size, ok := c.warcs[key]
 	if !ok {
-		c.other = true // the file of another task is opened only for a revisit; other mentions are reported
+		c.other = true // the check opens the file of another task only for a revisit, and reports all other mentions
 		return nil
 	}
 	delete(c.warcs, key)
@@ -274,8 +274,8 @@ func (c *archive) leave() {
 	c.object, c.index, c.other, c.tried = nil, nil, false, false
 }
 
-// point compares a row that points to a record with the record's capture. The row of a page points
-// to the page's payload. For a revisit, the payload belongs to another capture.
+// The method point compares a row with the capture of the record to which the row points. The row
+// of a page points to the page's payload. For a revisit, the payload belongs to another capture.
 func (c *archive) point(m *mention, p *atPlace) {
 	what := "fetches"
 	if m.Kind == ofPage {
@@ -342,8 +342,8 @@ func (c *archive) capture(m *mention) error {
 	return c.examine(m, "", func(m *mention) (string, error) { return c.record(m, describes) })
 }
 
-// examine reads the record of a mention, if the record is in the sample, and reports the record's
-// problem.
+// examine reads the record of a mention if the record is in the sample. examine reports a problem
+// of the record.
 func (c *archive) examine(m *mention, what string, problemOf func(*mention) (string, error)) error {
 	if !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
 		return nil

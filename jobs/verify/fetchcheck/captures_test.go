@@ -18,7 +18,7 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	w := warc.NewWriter(&file)
 	cases := []struct {
 		name, block string
-		reason      warc.Truncation // the record's reason for leaving out content
+		reason      warc.Truncation // the reason that the record gives for missing content
 		row         located
 		want        string // part of the expected problem; "" if no problem is expected
 	}{

@@ -113,8 +113,8 @@ func (x *index) compare(c *archive, m *mention) {
 	}
 }
 
-// finish reads the records of lines that no capture names. Such lines come from responses whose
-// rows were lost in a crash, but a record must still begin at the line's offset.
+// The method finish checks the index lines that no capture names. Such a line comes from a response
+// whose row was lost in a crash. A record must still begin at the line's offset.
 func (x *index) finish(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]

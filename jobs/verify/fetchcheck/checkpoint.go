@@ -14,12 +14,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. A new start
-// of the plan would request URLs a second time.
+// remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. If the plan
+// started again without the checkpoint, the task would request URLs a second time.
 const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
 // restoreLast is the advice for a finished task whose checkpoint is lost or old. A finished task
-// requests nothing again, because it has a result.
+// has a result, so the task sends no more requests.
 const restoreLast = "restore the task's last checkpoint from a copy"
 
 // resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
@@ -77,7 +77,8 @@ func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	return err
 }
 
-// isLast reports a checkpoint if an object of its partition proves that a later checkpoint existed.
+// isLast reports an old checkpoint. A checkpoint is old if an object of its partition proves that a
+// later checkpoint existed.
 func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, version store.Version) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	evidence, err := segments.PutBack(ctx, a.Bucket, taskOf(r, n), c)
@@ -98,8 +99,9 @@ func taskOf(r *audit.Round, n int) stages.Task {
 	return stages.Task{Stage: stages.Fetch, Crawl: r.Crawl, Round: r.Number, Partition: n}
 }
 
-// recordedRows counts the planned rows that a checkpoint records, and returns the problem of a
-// checkpoint that is wrong. The count is negative if the checkpoint belongs to another partition.
+// recordedRows counts the planned rows that a checkpoint records. If the checkpoint is wrong,
+// recordedRows also returns the problem. The count is negative if the checkpoint belongs to another
+// partition.
 func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// ended holds the columns of fetches that invariant 1 needs.
+// The type ended holds the columns of fetches that invariant 1 needs.
 type ended struct {
 	Row     int32  `parquet:"planned_row"`
 	URL     string `parquet:"url"`
@@ -33,9 +33,9 @@ type planned struct {
 	Domain string `parquet:"domain"`
 }
 
-// everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches,
-// first by the number of the plan's row and then by URL. In an unfinished partition, exactly the
-// URLs that the checkpoint records must have an outcome.
+// everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches.
+// The check first matches rows by the number of the planned row, and then compares the URLs. In an
+// unfinished partition, a URL must have an outcome if and only if the checkpoint records the URL.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	result := r.Fetched(n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)
@@ -68,7 +68,7 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
-	object  string // key of the file with the rows, of the first such file, or of the plan
+	object  string // key of the file with the rows; of the first file if there are several; of the plan if there is none
 	plan    string // key of the plan's file
 	planned int64
 	counts  map[string]int64 // number of rows, by outcome

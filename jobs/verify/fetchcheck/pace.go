@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rounding is the largest error of the gap between two times, in milliseconds, if both times are
+// rounding is the largest error of the difference of two times, in milliseconds. Both times are
 // rounded down to milliseconds.
 const rounding = 1
 
@@ -34,7 +34,7 @@ func comparePaced(a, b *paced) int {
 }
 
 // delaysAreKept reads the requests to each host of a partition in the order of their start times.
-// The later row of two consecutive requests records the delay that applied.
+// For two consecutive requests, the row of the second request records the delay that applied.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	keys, sorted := r.Files(stages.FileRequests, "", n)
 	if len(keys) == 0 || a.Broken(keys...) {
@@ -112,8 +112,8 @@ func (p *pacing) gap(before, q *paced) {
 	}
 }
 
-// flight compares the limit with the number of requests in flight at the start of the request q,
-// including q.
+// flight counts the requests in flight at the start of the request q, including q, and compares the
+// number with the limit.
 func (p *pacing) flight(e *epochPace, q *paced) {
 	e.ends = slices.DeleteFunc(e.ends, func(end int64) bool { return end <= q.Start })
 	e.ends = append(e.ends, q.Start+q.TotalMS)
@@ -136,9 +136,10 @@ func compareEdges(a, b *edgeRequest) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), audit.FalseFirst(a.Later, b.Later), comparePaced(&a.paced, &b.paced))
 }
 
-// delaysAreKeptBetweenRounds compares, for each host, the last request of the previous round with
-// the first request of this round, because host clocks carry over. The check compares times of two
-// rounds only if all tasks ran on one clock. With a sample, the check covers only some hosts.
+// delaysAreKeptBetweenRounds checks the delay between the last request of the previous round and
+// the first request of this round, for each host. The delay applies because host clocks carry over.
+// The check compares times of two rounds only if all tasks ran on one clock. With a sample, the
+// check covers only some hosts.
 func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if !a.OneClock || r.Before == nil {
 		return nil
@@ -152,7 +153,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		for n := range of.Plan.Partitions {
 			keys, _ := of.Files(stages.FileRequests, "", n)
 			if a.Broken(keys...) {
-				return nil // the last request of the previous round is unknown
+				return nil // without the previous round, its last request is unknown
 			}
 			if err := addEdges(ctx, a, keys, of == r, edges); err != nil {
 				return a.Skip(err, delayKept, of)
@@ -182,9 +183,9 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to the sorter out: the first request if
-// later is true, otherwise the last request. addEdges needs a few hundred bytes of memory for each
-// host.
+// addEdges adds one request for each host of a partition to the sorter out. If the parameter later
+// is true, this is the host's first request, otherwise the last request. addEdges needs a few
+// hundred bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
 	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {

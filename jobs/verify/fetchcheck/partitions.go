@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// placed is a planned URL with its partition.
+// The type placed is a planned URL with its partition.
 type placed struct {
 	Domain    string
 	URL       string

@@ -14,14 +14,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// whole is a record that was completely read.
+// The type whole is a record that was completely read.
 type whole struct {
 	*warc.Entry
 	warc.Summary
 }
 
-// record reads the record that a mention names. The result problem describes a fault of the record.
-// If the record has no fault, record returns the problem that the function check finds.
+// The method record reads the record that a mention names. The result problem describes a fault of
+// the record. If the record has no fault, the result is the problem that the function check finds.
 func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
 	if problem := c.beyond(m); problem != "" {
 		return problem, nil
@@ -49,7 +49,7 @@ func (c *archive) record(m *mention, check func(whole, *mention) string) (proble
 	return check(whole{e, s}, m), nil
 }
 
-// beyond returns a problem if a mention names bytes beyond the file's end, otherwise "".
+// The method beyond returns a problem if a mention names bytes beyond the file's end, otherwise "".
 func (c *archive) beyond(m *mention) string {
 	if m.Offset < 0 || m.Length <= 0 || int64(m.Offset)+int64(m.Length) > c.window.size {
 		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", m.Length, m.Offset, c.window.size)
@@ -63,8 +63,8 @@ var profiles = map[schema.Revisit]string{
 	schema.RevisitNotModified: warc.ProfileNotModified,
 }
 
-// describes says how a record differs from the description in a capture's row. describes returns ""
-// if the record agrees with the row.
+// The function describes compares a record with the description in a capture's row. The result says
+// how the record differs, or is "" if the record agrees with the row.
 func describes(r whole, m *mention) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
@@ -84,8 +84,8 @@ func describes(r whole, m *mention) string {
 	return digestOf(r, m.Digest)
 }
 
-// holds says why a record does not contain the payload with this digest, or returns "" if the
-// record contains the payload.
+// The function holds checks that a record contains the payload with this digest. The result says
+// why not, or is "" if the record contains the payload.
 func holds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -96,9 +96,9 @@ func holds(r whole, digest string) string {
 	return digestOf(r, digest)
 }
 
-// withholds says why a record does not mark its content as withheld (noarchive). withholds returns
-// "" if the record marks its content as withheld. Only records of format 1 have a digest, the
-// digest of the sent payload.
+// The function withholds checks that a record marks its content as withheld (noarchive). The result
+// says why not, or is "" if the record has this mark. Only records of format 1 have a digest. This
+// is the digest of the payload that the server sent.
 func withholds(r whole, digest string) string {
 	switch {
 	case r.Type != warc.Response:
@@ -118,8 +118,8 @@ func digestOf(r whole, digest string) string {
 	return ""
 }
 
-// window reads large ranges of an object, because records are read in file order. The field ahead
-// is the smallest size of a range. Only one goroutine may use a window.
+// Records are read in file order, so a window reads large ranges of an object. The field ahead is
+// the smallest size of a range. Only one goroutine may use a window.
 type window struct {
 	r     io.ReaderAt
 	size  int64
@@ -154,9 +154,10 @@ func (w *window) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// describesExternal says how an external record differs from the response in a capture's row.
-// describesExternal returns "" if the record agrees with the row. External records may lack
-// digests, so describesExternal computes the payload's digest in the same way as the reparse did.
+// describesExternal compares an external record with the response in a capture's row. The result
+// says how the record differs, or is "" if the record agrees with the row. External records may
+// lack digests, so describesExternal computes the payload's digest in the same way as the reparse
+// did.
 func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // without a config, the size limit of bodies is unknown

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// asked holds the columns of requests that invariant 2 needs.
+// The type asked holds the columns of requests that invariant 2 needs.
 type asked struct {
 	Host    string `parquet:"host"`
 	Start   int64  `parquet:"start"`
@@ -31,7 +31,8 @@ type asked struct {
 
 	PlannedURL string `parquet:"planned_url"`
 
-	// File and Offset are the place of the response with the robots.txt that applied.
+	// File and Offset are the place of a response. The robots.txt in this response applied to the
+	// request.
 	File   string `parquet:"robots_warc_filename"`
 	Offset int32  `parquet:"robots_warc_record_offset"`
 }
@@ -40,7 +41,7 @@ func compareAsked(a, b *asked) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
 }
 
-// judged holds the columns of fetches that invariant 2 needs.
+// The type judged holds the columns of fetches that invariant 2 needs.
 type judged struct {
 	URL     string `parquet:"url"`
 	Outcome string `parquet:"outcome"`
@@ -176,8 +177,8 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	return limited, nil
 }
 
-// deniedNow adds a note about a request. The round's reading of robots.txt allowed the request, but
-// this program's reading denies the request.
+// deniedNow adds a note about a request. The robots.Reading of the round allowed the request, but
+// the newest Reading denies the request.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
 		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
@@ -187,8 +188,8 @@ func (j *judge) deniedNow(url, rule string) {
 // staleSlack is the largest accepted difference between the clocks of two machines.
 const staleSlack = 2 * time.Minute
 
-// robotsFor finds the robots.txt that applied to a request. robotsFor reports a request without a
-// robots.txt, and a row that names a different robots.txt.
+// robotsFor finds the robots.txt that applied to a request. robotsFor reports a request that has no
+// robots.txt. robotsFor also reports a row that names another robots.txt.
 func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robotsResponse, bool, error) {
 	responses, err := j.files.before(ctx, origin, q.Epoch, q.Start)
 	if err != nil {
@@ -200,8 +201,8 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 		}
 		return nil, false, nil
 	}
-	// If robots.txt was fetched again while a request was about to be sent, the previous file may
-	// have decided about that request.
+	// The crawler may fetch robots.txt again just before it sends a request. Then the previous file
+	// may have decided about the request.
 	grace := j.Config.Fetch.Timeout.Total.Std() / time.Millisecond
 	newest := responses[0]
 	for i, f := range responses {
@@ -213,7 +214,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robots
 		}
 		switch {
 		case !f.liesAt(q.File, q.Offset):
-			continue // the row may mean another response with the same bytes
+			continue // the row may name another response with the same bytes
 		case j.RobotsTTL > 0 && q.Start-f.Start > (j.RobotsTTL+staleSlack).Milliseconds()+int64(2*grace):
 			j.wrong(robotsObeyed, q.URL, "it was requested %v after %s, robots.txt holds for %v", time.Duration(q.Start-f.Start)*time.Millisecond, f, j.RobotsTTL)
 			return nil, false, nil
@@ -298,9 +299,9 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 	return nil
 }
 
-// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule.
-// deniedRedirect reads target and rule from error_detail, or for rows of format 1 from error.
-// deniedRedirect ignores text that was shortened when the row was written.
+// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule. Target and
+// rule come from error_detail, or for rows of format 1 from error. deniedRedirect ignores text that
+// was shortened in the row.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
@@ -313,8 +314,9 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// verdict looks for a robots.txt of the URL's origin that gives the verdict of the row. The
-// parameter spelling is the URL's spelling in a redirect, or "" if the spelling equals url.
+// The method verdict looks for a robots.txt of the URL's origin that gives the same verdict as the
+// row. The parameter spelling is the URL's spelling in a redirect, or "" if the spelling equals
+// url.
 func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &spellings{}}
 }
 
-// names writes the place of a robots.txt into a request. The place is that of the last record
-// before the request with the digest in the request.
+// The method names writes the place of a robots.txt into a request. This robots.txt has the digest
+// in the request, and its record is the last such record before the request.
 func (j *judge) names(q *asked) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {

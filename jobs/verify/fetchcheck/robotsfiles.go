@@ -61,8 +61,8 @@ func (f *robotsResponse) place() string {
 	return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset)
 }
 
-// liesAt reports whether the response's record is at the given place. The parameter file is empty
-// for a response that is not stored.
+// liesAt reports whether a file and an offset are the place of the response's record. If file is
+// empty, liesAt reports whether the response is not stored.
 func (f *robotsResponse) liesAt(file string, offset int32) bool {
 	if f.capture == nil {
 		return file == ""
@@ -84,9 +84,9 @@ type robotsFiles struct {
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
-	// carried has, for each origin, the responses that this round took over from earlier rounds.
-	// lost has the origins whose carried response is unreadable. The check reports each unreadable
-	// response once, and does not judge requests to origins in lost.
+	// For each origin, carried lists the responses that this round took over from earlier rounds.
+	// The map lost has the origins for which such a response is unreadable. The check reports each
+	// unreadable response once, and does not judge requests to the origins in the map lost.
 	carried map[string][]*robotsResponse
 	lost    map[string]bool
 
@@ -162,10 +162,10 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// before lists the conclusive responses to an origin's robots.txt that came before a request,
-// newest first. The parameters epoch and start belong to this request. Responses of a higher epoch
-// are later, even if the machines' clocks disagree. Responses carried over from an earlier round
-// are older than all epochs.
+// The method before lists the responses to an origin's robots.txt that came before a request,
+// newest first. The list has only conclusive responses. The parameters epoch and start belong to
+// this request. Responses of a higher epoch are later, even if the machines' clocks disagree.
+// Responses carried over from an earlier round are older than all epochs.
 func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -183,14 +183,14 @@ func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, st
 	return append(out, s.carried[origin]...), nil
 }
 
-// all lists all conclusive responses to an origin's robots.txt.
+// The method all lists all conclusive responses to an origin's robots.txt.
 func (s *robotsFiles) all(ctx context.Context, origin string) ([]*robotsResponse, error) {
 	const end = 1<<63 - 1
 	return s.before(ctx, origin, 1<<31-1, end)
 }
 
-// follow returns the conclusive response at the end of a response's redirects, or nil if the
-// redirects end without a conclusive response.
+// The method follow returns the conclusive response at the end of a response's redirects. If the
+// redirects end without a conclusive response, the result is nil.
 func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
 		target, err := s.target(ctx, f)
@@ -200,8 +200,8 @@ func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsRes
 		if target == "" {
 			break // a redirect without a target leads to no file
 		}
-		// The first conclusive response of the target after the redirect counts. A resumed task may
-		// have fetched the target in a later epoch.
+		// Among the target's conclusive responses, the first response after the redirect counts. A
+		// resumed task may have fetched the target in a later epoch.
 		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
 			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
 		})
@@ -292,8 +292,8 @@ type carriedRow struct {
 type fetchTask struct{ round, partition int }
 
 // loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
-// working file only tells the places of carried responses. A response counts only if the earlier
-// round records it as a response to the origin's robots.txt, possibly after redirects.
+// working file gives only the places of these responses. A response counts only if the earlier
+// round fetched the response for the origin's robots.txt, possibly after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, audit.Keys(s.round.Fetched(n).FilesOf(stages.FileRobots))) {
@@ -313,7 +313,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	order := slices.SortedFunc(maps.Keys(from), func(a, b fetchTask) int {
 		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.partition, b.partition))
 	})
-	for _, t := range slices.Backward(order) { // the newest task first
+	for _, t := range slices.Backward(order) { // newer tasks come first
 		if err := s.carry(ctx, t, from[t]); err != nil {
 			return err
 		}
@@ -321,7 +321,7 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	return nil
 }
 
-// carry looks for the rows among the responses of a task of an earlier round.
+// The method carry looks for the rows among the responses of a task of an earlier round.
 func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRow]bool) error {
 	r := s.round
 	for r != nil && r.Number > t.round {

@@ -17,10 +17,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// spellings holds the spellings of a partition's URLs that are not canonical. robots.txt must have
-// allowed each spelling. The plan lists the spellings of planned URLs and of other known URLs. The
-// spellings in redirects come from the stored responses. In memory, the type holds the spellings of
-// planned URLs and of redirect targets, and about 150 bytes for each followed redirect.
+// The type spellings holds the spellings of a partition's URLs that are not canonical. robots.txt
+// must have allowed each spelling. The plan lists the spellings of planned URLs and of other known
+// URLs. The spellings in redirects come from the stored responses. In memory, the type holds the
+// spellings of planned URLs and of redirect targets, and about 150 bytes for each followed
+// redirect.
 type spellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
@@ -35,7 +36,7 @@ type hop struct {
 	spelling string // spelling of the target in the redirect; empty if the spelling equals target
 }
 
-// before reports whether the redirect came before the request q.
+// The method before reports whether the redirect came before the request q.
 func (h *hop) before(q *asked) bool {
 	if h.epoch != q.Epoch {
 		return h.epoch < q.Epoch
@@ -43,7 +44,7 @@ func (h *hop) before(q *asked) bool {
 	return h.start < q.Start || h.start == q.Start && h.url != q.URL
 }
 
-// of returns the spellings of a request's URL.
+// The method of returns the spellings of a request's URL.
 func (s *spellings) of(q *asked) []string {
 	all := s.planned[q.URL]
 	for _, h := range slices.Backward(s.chains[q.PlannedURL]) {
@@ -81,7 +82,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 			s.planned[strings.Clone(row.URL)] = row.Spellings
 		}
 	}
-	targets := map[string]bool{} // URLs that are not planned, but were requested or denied after redirects
+	targets := map[string]bool{} // these URLs were not planned, but were requested or denied after redirects
 	for q, err := range audit.Concat[asked](ctx, a, requests) {
 		if err != nil {
 			return nil, err
@@ -167,8 +168,8 @@ type redirectRecord struct {
 	as string // spelling of the redirect's target
 }
 
-// followed reads the targets of redirects from the stored responses. An unreadable response has no
-// target. recordsAreWhereRowsSay reports the response.
+// The method followed reads the targets of redirects from the stored responses. An unreadable
+// response has no target. The check recordsAreWhereRowsSay reports the response.
 func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[sent]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
 	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
 	defer archive.Close()

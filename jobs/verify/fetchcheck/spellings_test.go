@@ -45,7 +45,7 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		at                 int64
 		epoch              int32
 		want               string // the expected problem under every reading; "" if no problem is expected
-		noted              bool   // true: a reading like Google's only notes the problem
+		noted              bool   // true: under a reading like Google's, the check only notes the problem
 	}{
 		{"no spelling", "/a", "/a", 9, 1, "", false},
 		{"an escaped rule", "/~joe/a", "/~joe/a", 9, 1, `denied it: "Disallow: /%7Ejoe/" in line 2`, true},
@@ -109,7 +109,7 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 	}
 }
 
-// TestSpellingsOfRedirectsTargetsAreReadFromThePlan has a plan that lists known URLs besides the
+// In TestSpellingsOfRedirectsTargetsAreReadFromThePlan, the plan lists known URLs besides the
 // planned URLs. Known URLs count if they are targets of redirects that were requested or denied.
 func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})

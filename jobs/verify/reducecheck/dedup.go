@@ -44,14 +44,15 @@ func comparePageFacts(a, b *pageFact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// ClustersAreTheComponents groups the pages by the definition in package dedup, without the code of
-// dedup. ClustersAreTheComponents compares the groups with every row of duplicates, with the
-// columns that publish fills, and with the representatives that later rounds will read.
+// ClustersAreTheComponents groups the pages by the definition in package dedup, but does not call
+// the code of dedup. The check compares the groups with every row of duplicates, with the columns
+// that publish fills, and with the representatives that later rounds will read.
 //
 // The check reads pages twice in the same order. The first pass reads fingerprints and digests and
-// computes the components. The components stay in memory, with about 80 bytes for each page and
-// sealed representative. The second pass reads the members of clusters with their rows, sorts the
-// members by component, and judges each cluster as a whole.
+// computes the components. The components stay in memory. The components take about 80 bytes for
+// each page of the round and for each representative of an earlier round. The second pass reads the
+// members of clusters with their rows, sorts the members by component, and judges each cluster as a
+// whole.
 func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(clustersMatch, 0)
 	a.Count(sealedUnchanged, 0)
@@ -65,8 +66,8 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 	return a.Skip(d.run(ctx), clustersMatch, r)
 }
 
-// checkSealed compares the files of representatives of this round and of earlier rounds with the
-// rounds' seals. checkSealed skips rounds that the audit checks on their own.
+// checkSealed compares the files of representatives with the seals of this round and of earlier
+// rounds. checkSealed skips rounds that the audit checks separately.
 func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	first := !slices.ContainsFunc(r.Earlier, func(s *manifest.Sealed) bool { return s.Crawl == r.Crawl })
 	var sealed []*manifest.Sealed
@@ -125,8 +126,8 @@ func (d *dedupCheck) run(ctx context.Context) error {
 	return d.judge(ctx)
 }
 
-// read numbers the pages that have a text. Sealed representatives come first, from oldest to
-// newest. The round's pages follow, ordered by bucket.
+// The method read numbers the pages that have a text. Representatives of earlier rounds come first,
+// from oldest to newest. The round's pages follow, ordered by bucket.
 func (d *dedupCheck) read(ctx context.Context) error {
 	for p, err := range d.sealedTexts(ctx) {
 		if err != nil {
@@ -155,7 +156,7 @@ func (d *dedupCheck) read(ctx context.Context) error {
 	return nil
 }
 
-// sealedText is a representative of an earlier round that has a text.
+// sealedText is a representative of an earlier round. The representative has a text.
 type sealedText struct {
 	schema.Representative
 	age    int // number of the representative's round, counted from the oldest
@@ -176,7 +177,7 @@ func (d *dedupCheck) sealedTexts(ctx context.Context) iter.Seq2[sealedText, erro
 	}
 }
 
-// factsOf yields the tables' rows about a bucket's pages, ordered by SURT and URL.
+// factsOf yields the rows of all tables about a bucket's pages, ordered by SURT and URL.
 func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact, error] {
 	stage := stages.Merge
 	if d.published {

@@ -12,10 +12,10 @@ import (
 )
 
 // likeness holds the fingerprints and digests of all pages that have a text, and the connected
-// components of similar pages. Pages are numbered in the order of reading, and sealed
-// representatives come first.
+// components of similar pages. Pages are numbered in the order of reading, and representatives of
+// earlier rounds come first.
 type likeness struct {
-	sealed      int // the number of sealed representatives
+	sealed      int // the number of representatives of earlier rounds
 	fingerprint []uint64
 	digest      [][sha1.Size]byte
 	long        []bool  // true: the page has enough words to be compared by fingerprint
@@ -56,11 +56,11 @@ func (l *likeness) union(a, b int32) {
 	l.parent[max(ra, rb)] = min(ra, rb)
 }
 
-// connect joins pages with equal digests and long pages with equal fingerprints. connect also joins
-// two long pages whose fingerprints differ in at most k bits, if at least one page is of this
-// round. connect does not compare two sealed representatives by distance. Joining two equal
-// representatives changes no cluster, because a page that resembles one of the representatives also
-// resembles the other.
+// connect joins pages with equal digests, and long pages with equal fingerprints. connect also
+// joins two long pages whose fingerprints differ in at most k bits, if at least one page is of this
+// round. Two representatives of earlier rounds are not joined because of such a distance. Joining
+// two equal representatives changes no cluster, because a page that resembles one of the
+// representatives also resembles the other.
 func (l *likeness) connect(k int) error {
 	order := make([]int32, l.count())
 	for i := range order {
@@ -74,7 +74,7 @@ func (l *likeness) connect(k int) error {
 	}
 	order = slices.DeleteFunc(order, func(i int32) bool { return !l.long[i] })
 	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round come before sealed representatives
+		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round come before representatives of earlier rounds
 	})
 	// One page represents all pages with the same fingerprint. The representing page is a page of
 	// this round, if possible.
@@ -112,15 +112,15 @@ func (l *likeness) connect(k int) error {
 	return nil
 }
 
-// clustered reports whether a page's component has a page of this round and at least one other
-// page.
+// The method clustered reports whether a page's component has a page of this round and at least one
+// other page.
 func (l *likeness) clustered(page int) bool {
 	root := l.find(int32(page))
 	return l.current[root] > 0 && l.total[root] > 1
 }
 
-// alike reports whether the fingerprints of two pages differ in at most k bits, or the digests are
-// equal.
+// The method alike reports whether two pages are similar. Similar pages have equal digests, or
+// fingerprints that differ in at most k bits.
 func (l *likeness) alike(a, b int32, k int) bool {
 	return l.digest[a] == l.digest[b] || l.long[a] && l.long[b] && l.distance(a, b) <= k
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestComponentsAreThoseOfAllPairs compares the components with the definition, pair by pair.
+// TestComponentsAreThoseOfAllPairs compares the components with the definition, for each pair of
+// pages.
 func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
@@ -30,7 +31,8 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 			}
 			l.add(digest, int64(fingerprint), long)
 		}
-		// By definition, a component grows from a page by adding similar pages.
+		// By definition, a component starts with one page, and grows by the pages that are similar
+		// to one of its pages.
 		want := make([]int, l.count())
 		for i := range want {
 			want[i] = -1

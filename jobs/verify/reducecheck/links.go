@@ -15,13 +15,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkTarget is a URL that the round found. Targets sort in the order of lookups.
+// linkTarget is a URL that the round found. Targets are sorted in the order in which the check
+// looks up targets.
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
 	Source    string // URL of the page that has the link or redirect
 	Kind      string // kind of the link; empty if the link is not followed and only the spelling counts
-	Spelling  string // spelling of the target in a page of the target's own domain; other spellings do not count
+	Spelling  string // spelling of the target in a page of the target's own domain; empty for a page of another domain
 }
 
 func compareTargets(a, b *linkTarget) int {
@@ -66,8 +67,8 @@ type urlRow struct {
 	Spellings []string `parquet:"spellings,list"`
 }
 
-// fact is one table's row about one URL. In a fact, exactly one of the fields below the field key
-// has a value.
+// fact is one table's row about one URL. A fact has exactly one value in the fields below the field
+// key.
 type fact struct {
 	surt, url string
 	key       string // key of the file with the outcome
@@ -85,8 +86,8 @@ func compareFacts(a, b *fact) int {
 
 // NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target.
 // NoLinkTargetIsLost compares the states in urls with the outcomes of the round. The check merges
-// the sorted tables of one bucket at a time, so it only needs memory for a sort and for the open
-// parts.
+// the sorted tables of one bucket at a time. The check therefore needs memory only for a sort and
+// for the open parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
 		a.Count(c, 0)
@@ -112,7 +113,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 			return err
 		}
 		for at.ok && at.err == nil && int(at.row.Bucket) == bucket {
-			at.advance() // an unreadable object ended the check of the bucket before its last target
+			at.advance() // the check of the bucket ended at an unreadable object, before the bucket's last target
 		}
 	}
 	return at.err
@@ -127,8 +128,8 @@ type linkRow struct {
 	Spelling string `parquet:"target_spelling,optional"`
 }
 
-// collectTargets reads the targets of links of followed kinds, of other links with a spelling that
-// counts, and of redirects that were passed to the frontier. collectTargets skips unreadable parts.
+// collectTargets reads the targets of followed links, of redirects that were passed to the
+// frontier, and of other links with a spelling that counts. collectTargets skips unreadable parts.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
 	add := func(target, source, kind, spelling string) error {
 		k, err := urlkey.KeyOf(target)
@@ -177,7 +178,7 @@ type targetsAt struct {
 
 func (t *targetsAt) advance() { t.row, t.err, t.ok = t.next() }
 
-// of yields the targets of a bucket.
+// The method of yields the targets of a bucket.
 func (t *targetsAt) of(bucket int) iter.Seq2[fact, error] {
 	return func(yield func(fact, error) bool) {
 		for t.ok && (t.err != nil || int(t.row.Bucket) == bucket) {
@@ -190,7 +191,7 @@ func (t *targetsAt) of(bucket int) iter.Seq2[fact, error] {
 	}
 }
 
-// checkBucketURLs merges the tables' rows about a bucket's URLs and judges each URL.
+// checkBucketURLs merges the rows of all tables about a bucket's URLs, and judges each URL.
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
@@ -241,7 +242,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 }
 
 // filterOf opens the URL filter of a bucket. filterOf returns nil if an older frontier stage wrote
-// no filter. For an unreadable filter, filterOf reports the filter and returns nil.
+// no filter. filterOf reports an unreadable filter and returns nil.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	for _, result := range r.Results[stages.Frontier] {
@@ -262,7 +263,7 @@ func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (
 	return nil, nil
 }
 
-// urlChecker gathers the facts about one URL after another, and judges each URL.
+// urlChecker gathers the facts about one URL at a time, and judges the URL.
 type urlChecker struct {
 	a       *audit.Audit
 	r       *audit.Round
@@ -276,7 +277,7 @@ type urlChecker struct {
 	gathered
 }
 
-// gathered holds the facts about one URL.
+// The type gathered holds the facts about one URL.
 type gathered struct {
 	surt, url string
 	earlier   *earlierRow // the newest row of the URL in an earlier round
@@ -322,7 +323,7 @@ func (c *urlChecker) add(f *fact) {
 	c.rows++
 }
 
-// finish judges the URL by the gathered facts.
+// The method finish judges the URL by the gathered facts.
 func (c *urlChecker) finish() {
 	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
 		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is neither in urls of this round or one before nor in skips of this one", c.target.Source, c.target.Kind)

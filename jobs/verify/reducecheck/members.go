@@ -31,8 +31,8 @@ type member struct {
 }
 
 // compareMembers puts the representative of each component first. The representative is the oldest
-// sealed page. Among pages of the same age, pages that name no other page as canonical come first,
-// then pages with a shorter URL, then pages whose URL sorts first.
+// sealed page. Among pages of the same age, a page comes first if the page names no other page as
+// canonical. The next criteria are a shorter URL, and then the order of the URLs.
 func compareMembers(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), audit.FalseFirst(a.Elsewhere, b.Elsewhere),
 		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
@@ -100,7 +100,7 @@ func (a *pageFacts) add(m *pageFact) {
 }
 
 // judgeURL judges a URL by its own rows. judgeURL adds the URL's pages that are in clusters to the
-// members. The parameter page holds the number of the next page.
+// members. The parameter page points to the number of the next page.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {
@@ -172,7 +172,7 @@ func (d *dedupCheck) memberOf(bucket int, page int32, p *pageRow, row *schema.Du
 	return m
 }
 
-// checkPublished compares the columns of pages about a cluster with the row of duplicates.
+// checkPublished compares the columns that describe a page's cluster with the row of duplicates.
 func (d *dedupCheck) checkPublished(key string, p *pageRow, row *schema.Duplicate) {
 	var of, kind string
 	size := int32(1)
@@ -229,8 +229,8 @@ func (d *dedupCheck) judge(ctx context.Context) (err error) {
 	return d.judgeChains(ctx, chains)
 }
 
-// judgeMember compares a member's row with the expected row. If the member's Via must be looked up
-// among the other members, judgeMember returns a claim about the page in Via.
+// judgeMember compares a member's row with the expected row. If the page in the member's Via must
+// be looked up among the other members, judgeMember returns a claim about this page.
 func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	key := d.duplicatesKey(int(m.Bucket))
 	if stands := m.Page == representative.Page; m.Standing != stands {
@@ -288,8 +288,9 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	return chain
 }
 
-// claim is a member of a cluster, or a question that another member asks. If Asks is true, the
-// claim asks whether the member in Page and Member resembles the member with the given URL.
+// claim is either a member of a cluster, or a question of one member about another member. If Asks
+// is true, the claim is a question: does the member in Page and Member resemble the member with the
+// given URL?
 type claim struct {
 	Component int32
 	URL       string
@@ -299,12 +300,12 @@ type claim struct {
 	Member    string // URL of the member that asks
 }
 
-// compareClaims puts the members with a URL before the claims about the URL.
+// In the order of compareClaims, the members with a URL come before the questions about the URL.
 func compareClaims(a, b *claim) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }
 
-// judgeChains looks up the members that other members name as Via.
+// judgeChains looks up the members that other members name in Via.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
 	var members []int32 // members with the URL: the page and its earlier versions
 	var component int32

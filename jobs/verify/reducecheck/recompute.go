@@ -21,11 +21,11 @@ import (
 
 // SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. The
 // check compares every row of every part, the parts' digests and the result with the committed
-// rows, digests and result. If a task differs, the check recomputes the task's parts once more and
-// compares their bytes. Other checks report missing results, and stored bytes that do not match the
-// result. Different bytes are a violation. Different bytes give only a note if another version of
-// crawlbatch made the result, or if the source of a reparse was damaged during the reparse and is
-// whole now.
+// rows, digests and result. If a task's result differs, the check computes the task's parts a
+// second time and compares their bytes. Other checks report missing results, and stored bytes that
+// do not match the result. Different bytes are a violation. In two cases, different bytes give only
+// a note: another version of crawlbatch made the result, or the source of a reparse was damaged
+// during the reparse and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -58,7 +58,7 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 // Recomputing a task with unreadable inputs proves nothing.
 func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	var files []manifest.File
-	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // foreign reports whether the crawl that fetched wrote an unreadable file
+	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // The function foreign reports whether a file is unreadable and comes from the crawl that fetched
 	if t.Stage == stages.Fetch && slices.ContainsFunc(r.Results[t.Stage][t.Partition].Files, foreign) {
 		return true
 	}
@@ -97,7 +97,7 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 			return nil
 		}
 	}
-	// Only the bytes tell what differs.
+	// Only the bytes show which objects differ.
 	result, _, release, err := again.Recompute(ctx, t)
 	if err != nil {
 		if !audit.IsFault(err) && !errors.Is(err, stages.ErrPermanent) {
@@ -137,8 +137,8 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 	return nil
 }
 
-// withoutFilter removes the URL filter from a recomputed result if an older version made the
-// committed result without one.
+// withoutFilter removes the URL filter from a recomputed result if the committed result has no
+// filter. An older version made such a result.
 func withoutFilter(t stages.Task, result, committed *manifest.Result) {
 	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileURLFilter)) == 0 {
 		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileURLFilter })
@@ -166,7 +166,7 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 	return p.Version, nil
 }
 
-// differing names an object that differs from its recomputed version.
+// The type differing names an object that differs from its recomputed version.
 type differing struct{ key, problem string }
 
 // differences compares a recomputed result with the committed result. The parameter key is the key

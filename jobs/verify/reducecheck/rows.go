@@ -46,7 +46,7 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 	}
 }
 
-// convert yields, for each row, the result of the function conv.
+// The function convert yields the result of the function conv for each row.
 func convert[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for row, err := range rows {
@@ -61,7 +61,7 @@ func convert[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, e
 	}
 }
 
-// converted yields, for each row of the objects, the result of the function conv.
+// The function converted yields the result of the function conv for each row of the objects.
 func converted[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(key string, row *T) U) []iter.Seq2[U, error] {
 	var in []iter.Seq2[U, error]
 	for _, key := range keys {

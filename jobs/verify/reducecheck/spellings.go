@@ -14,10 +14,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// said holds the spellings of one URL, by source. Tables of format 1 have no spellings.
+// The type said holds the spellings of one URL, by source. Tables of format 1 have no spellings.
 type said struct {
 	known   schema.Spellings // spellings in urls of earlier rounds
-	own     schema.Spellings // spellings in known from rounds of the same crawl, which the plan must list
+	own     schema.Spellings // the part of the spellings in known that comes from rounds of the same crawl; the plan must list these spellings
 	planned schema.Spellings
 	linked  schema.Spellings // spellings in this round's links from the URL's own domain
 }
@@ -86,8 +86,8 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missing returns a spelling that the parameter all has and the parameter now lacks, or "" if no
-// spelling is missing.
+// The function missing returns a spelling that the parameter all has and the parameter now lacks.
+// If no spelling is missing, the result is "".
 func missing(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {
