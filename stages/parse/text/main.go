@@ -200,7 +200,7 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// The method only looks for the outermost elements with the hint h. If there is exactly one, and
+// This method looks for the outermost elements with the hint h. If there is exactly one, and
 // its name is a, the result is this element. Otherwise the result is -1.
 func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
