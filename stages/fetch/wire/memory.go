@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// While other exchanges wait, the client stops reading a body that has held memory for the time
-	// slowAfter and is slower than slowest bytes per second. The speed is measured since the body
-	// first took memory.
+	// A body is slow if it has held memory for the time slowAfter and arrives at less than slowest
+	// bytes per second. While other exchanges wait, the client stops reading slow bodies. The speed
+	// is measured since the body first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before the client stops reading a slow body.
@@ -63,8 +63,8 @@ type claim struct {
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// grow raises the share s to the given number of bytes in total. It waits for the memory until the
-// deadline.
+// The method grow raises the share s to the given number of bytes in total. The method waits for
+// the memory until the deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {
@@ -101,7 +101,7 @@ func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.
 	}
 }
 
-// serve grants claims from the head of the queue as long as the memory suffices. The
+// The method serve grants claims from the head of the queue as long as the memory suffices. The
 // caller holds the mutex.
 func (m *memory) serve() {
 	for len(m.queue) > 0 {
@@ -126,7 +126,8 @@ func (m *memory) serve() {
 	}
 }
 
-// leave removes the claim w from the queue and returns err, or nil if w was just granted.
+// The method leave removes the claim w from the queue and returns err. If w was just granted, leave
+// returns nil.
 func (m *memory) leave(w *claim, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -180,8 +181,8 @@ func (s *share) state() (wasCut bool, waited time.Duration) {
 	return s.wasCut, s.waited
 }
 
-// reads sets the function that ends the reading of s's body. The caller sets nil after the reading
-// has ended.
+// The method reads sets the function that ends the reading of s's body. After the reading has
+// ended, the caller sets nil.
 func (s *share) reads(cut func()) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

@@ -16,9 +16,9 @@ type Limits struct {
 	Allow   Allowance // raises the limit; if nil, MaxBody bounds every body
 }
 
-// Replay reads the response to a GET again from its stored bytes: those that RawParts returns and a
-// WARC record holds. It accepts the malformed responses that Do accepts. With the same limits,
-// Status, Header, Payload, PayloadDigest and Body equal the fields of the stored exchange.
+// Replay reads the response to a GET again from stored bytes. A WARC record holds these bytes, and
+// RawParts returned them. Replay accepts the malformed responses that Do accepts. With the same
+// limits, Status, Header, Payload, PayloadDigest and Body equal the fields of the stored exchange.
 // Truncated may differ, because the bytes do not show how the connection ended. The exchange is
 // never nil, and the caller releases it. The error says why the bytes are not a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
@@ -31,7 +31,8 @@ func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 }
 
 // ReplayPayload replays a response whose head and payload were stored separately. A revisit record
-// has the head, and the record that it refers to has the payload. ReplayPayload copies the payload.
+// has the head. The record to which the revisit refers has the payload. ReplayPayload copies the
+// payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
 	// If the head has no end, the first tag of the document shows where it ends.
 	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)

@@ -32,7 +32,8 @@ type Response struct {
 	StatusText string
 	Header     Header
 
-	// Payload is the body without chunk framing. Its content codings are not undone.
+	// Payload is the body without chunk framing. The client does not undo content codings in
+	// Payload.
 	Payload []byte
 	// Truncated tells why bytes of Payload are missing.
 	Truncated Truncation
@@ -62,7 +63,7 @@ type span struct{ framing, payload uint32 }
 // one byte of data has five bytes of framing.
 const maxFraming = 1 << 20
 
-// mark ends a span at the current lengths of framing and payload.
+// The method mark ends a span at the current lengths of framing and payload.
 func (r *Response) mark() {
 	r.framing.spans = append(r.framing.spans, span{uint32(len(r.framing.bytes)), uint32(len(r.Payload))})
 }

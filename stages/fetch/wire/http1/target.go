@@ -46,8 +46,8 @@ func (t Target) Origin() string {
 	return t.scheme() + "://" + net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// ParseTarget parses an absolute http or https URL. It is strict in host and port. It is lenient in
-// path and query, which only the server interprets.
+// ParseTarget parses an absolute http or https URL. ParseTarget is strict in host and port.
+// ParseTarget is lenient in path and query, because only the server interprets them.
 func ParseTarget(raw string) (t Target, err error) {
 	if len(raw) > maxURL {
 		return t, fmt.Errorf("URL of %d bytes, at most %d are sent", len(raw), maxURL)
