@@ -69,7 +69,7 @@ func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load()
 type latencies struct {
 	ring  [128]time.Duration
 	n     int           // number of measured reads
-	p95   time.Duration // 95th percentile of the durations in ring, when last computed
+	p95   time.Duration // 95th percentile of the durations in ring at its last computation
 	known bool
 }
 
@@ -93,7 +93,7 @@ func (h *Hedged) begin(class int) (time.Duration, bool) {
 	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more than p95, because a read that takes about p95 is not slow
 }
 
-// take takes the budget for a second request, or returns false if the budget is used up.
+// The method take takes the budget for a second request, or returns false if the budget is used up.
 func (h *Hedged) take() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls the function ask, and calls it a second time if the first call takes long. The
+// hedged calls the function ask, and calls ask a second time if the first call takes long. The
 // function ask must not touch data of the caller. The function drop receives the value of the
 // losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
@@ -200,7 +200,7 @@ type hedgedObject struct {
 	closed bool
 }
 
-// The pool buffers holds the buffers of hedged reads. The losing request may write to its buffer
+// buffers is the pool of the buffers of hedged reads. The losing request may write to its buffer
 // after ReadAt has returned, so ReadAt cannot lend the caller's buffer.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
 

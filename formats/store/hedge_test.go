@@ -82,8 +82,8 @@ const (
 	late  = 110 * time.Millisecond // time at which the second request is sent
 )
 
-// warm returns the given delays after enough usual delays to measure the p95 and to save budget for
-// a few hedges.
+// warm returns a list of delays: enough usual delays to measure the p95 and to save budget for a
+// few hedges, then the given delays.
 func warm(then ...time.Duration) []time.Duration {
 	var d []time.Duration
 	for range 100 {

@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// stuck blocks each write until its context ends.
+// stuck is a store whose writes hang until their context ends.
 type stuck struct {
 	store.Bucket
 	after error // error of a write when its context ends; nil means the context's error

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxSkew is the largest accepted difference between this machine's clock and the store's. Clocks
-// matter because one table holds times of several machines.
+// MaxSkew is the largest accepted difference between this machine's clock and the store's clock.
+// Clocks matter because one table holds times of several machines.
 const MaxSkew = time.Minute
 
 const (

@@ -49,10 +49,10 @@ func Sleep(ctx context.Context, d time.Duration) error {
 type Retry struct {
 	Tries   int // number of tries, including the first; zero means 8 tries, about a minute with the zero Backoff
 	Backoff Backoff
-	// Burst and Share bound the number of retries after a short pause. At first Burst such retries
-	// are allowed, and each call adds Share of a retry. Retries beyond this budget wait for the
-	// longest pause of Backoff, so that retries do not flood a failing store. A zero Burst means
-	// 64, and a zero Share means 0.2.
+	// Burst and Share set the budget for retries after a short pause. The budget begins with Burst
+	// retries, and each call adds Share of a retry. Retries beyond the budget wait for the longest
+	// pause of Backoff, so that retries do not flood a failing store. A zero Burst means 64, and a
+	// zero Share means 0.2.
 	Burst int
 	Share float64
 	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means the function Sleep
@@ -103,7 +103,7 @@ func (b *retrying) delay(try int) time.Duration {
 	return b.retry.Backoff.Delay(try)
 }
 
-// longest is a number of tries that is so large that every Backoff returns a pause of Max.
+// With longest as the number of the try, every Backoff returns a pause of Max.
 const longest = 1 << 10
 
 // wait sleeps after a failed try. wait returns nil if the caller must try again, or the final

@@ -22,7 +22,7 @@ var (
 	ErrNotFound = errors.New("object not found")
 	// ErrExists means that Create found an object with the same key and other content.
 	ErrExists = errors.New("object exists already")
-	// ErrConflict means that Swap found an object with another version than old.
+	// ErrConflict means that Swap found an object whose version is not old.
 	ErrConflict = errors.New("object was changed by another writer")
 	// ErrUnavailable means that the store did not answer or is overloaded. The same call may
 	// succeed later.
@@ -45,9 +45,9 @@ var (
 	ErrClock = errors.New("clock differs from the store's")
 )
 
-// Version names one state of one object, such as an ETag or a digest of the content. The zero
-// Version means "no object". A body that is swapped must differ from all earlier bodies, by its
-// attempt, epoch or counter, so that a Version never recurs.
+// Version identifies one state of one object, such as an ETag or a digest of the content. The zero
+// Version means "no object". Each body that Swap writes must differ from all earlier bodies, for
+// example by an attempt, epoch or counter, so that a Version never recurs.
 type Version string
 
 // Info describes an object in a listing.
@@ -64,8 +64,8 @@ type Object interface {
 	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy returns an object like o, whose ReadAt calls the function readAt. That function can hold a
-// context, which io.ReaderAt cannot take.
+// ReadBy wraps o in an object whose ReadAt calls the function readAt. The function readAt can hold
+// a context, which io.ReaderAt cannot take.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }
@@ -79,8 +79,8 @@ type readObject struct {
 func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(p, off) }
 
 // Bucket is an object store, or the part of an object store under a prefix. Several goroutines and
-// processes may call all methods at the same time. Keys obey CheckKey, and no key is also the
-// folder of another key.
+// processes may call all methods at the same time. Keys obey CheckKey. No key names both an object
+// and a folder.
 type Bucket interface {
 	// Create stores size bytes of body under key if key has no object. If key has an object with
 	// the same bytes, Create succeeds, so repeating a Create is harmless. If the object has other
@@ -89,12 +89,12 @@ type Bucket interface {
 
 	// Swap replaces the object of version old by body and returns the new version. If old is zero,
 	// no object may exist. Swap returns ErrConflict if the object has another version. If the
-	// object already has the bytes of body, Swap succeeds, because bodies are unique and this
-	// caller must have swapped them before. After a lost response Swap reads back the object until
-	// the outcome is known. ErrConflict then means that the object has other bytes. Either the swap
-	// had no effect, or another writer has replaced body since. To distinguish the two cases, a
-	// caller puts a mark into body, and other writers keep the mark. Swap returns ErrUnavailable
-	// with ctx's error only if ctx ends before the outcome is known.
+	// object already has the bytes of body, Swap succeeds: bodies are unique, so an earlier call of
+	// this caller must have swapped the body. After a lost response Swap reads back the object
+	// until the outcome is known. ErrConflict then means that the object has other bytes. Either
+	// the swap had no effect, or another writer has replaced body since. To distinguish the two
+	// cases, a caller puts a mark into body, and other writers keep the mark. If ctx ends before
+	// the outcome is known, Swap returns ErrUnavailable with ctx's error.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
 	// Get reads a small object whole. An object of more than limit bytes gives ErrTooLarge.
@@ -104,8 +104,8 @@ type Bucket interface {
 	// must live until Close.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// List yields the objects whose key starts with prefix, in byte order of keys. List does not
-	// hold them all in memory. The prefix need not end in a slash. An error ends the sequence.
+	// List yields the objects whose key starts with prefix, in byte order of keys. List never holds
+	// all objects in memory. The prefix need not end in a slash. An error ends the sequence.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
 	// Delete removes an object. If the object is missing, Delete succeeds.

@@ -50,7 +50,8 @@ func (c *Codec[T]) Decode(data string, row *T) error {
 
 // rowLayout lists the fields of a row struct in order, with embedded structs flattened. The methods
 // of rowLayout measure, encode and decode rows. The methods find a field by its offset, which is
-// several times faster than reflection. The field's shape and kind tell the type at the offset.
+// several times faster than reflection. A field's shape and kind tell the type of the value at the
+// offset.
 type rowLayout struct {
 	fields []rowField
 	size   int // size of the struct itself, in bytes
@@ -63,7 +64,7 @@ type rowField struct {
 	shape    shape
 	kind     reflect.Kind // kind of the value, or of each element of a list
 	elem     reflect.Type // Go type of kind
-	size     uintptr      // of elem; a call of its method costs more than the comparison of a value
+	size     uintptr      // size of elem; a call of elem's method Size costs more than the comparison of a value
 }
 
 type shape uint8
@@ -169,7 +170,7 @@ func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
 	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
 }
 
-// at returns a pointer to element i of the list that begins at first.
+// The method at returns a pointer to element i of the list that begins at first.
 func (f *rowField) at(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }

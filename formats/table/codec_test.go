@@ -125,7 +125,7 @@ func keepsEveryColumn[T any](t *testing.T) {
 	}
 }
 
-// give sets a column to a value that is not zero.
+// give sets a column to a value other than zero.
 func give(v reflect.Value, name string, n int) {
 	switch v.Kind() {
 	case reflect.String:

@@ -138,7 +138,7 @@ type column struct {
 
 	page        parquet.Page
 	levels      int // number of the page's levels that were read so far
-	count       int // of the page's levels
+	count       int // number of the page's levels
 	value       int // number of the page's values that were read so far
 	repetitions []byte
 	definitions []byte
@@ -146,8 +146,8 @@ type column struct {
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // of the dictionary
 	texts       []string // texts of the dictionary that rows share
-	words       []string // of the list that is read
-	numbers     []int32  // of the list that is read
+	words       []string // texts of the list that is read
+	numbers     []int32  // numbers of the list that is read
 }
 
 // typed holds values of one physical type.
@@ -184,7 +184,7 @@ func (c *column) release() {
 	}
 }
 
-// turn moves on to the next page that has values.
+// The method turn moves on to the next page that has values.
 func (c *column) turn() error {
 	c.release()
 	for {
@@ -232,7 +232,7 @@ func (c *column) end() error {
 	return err
 }
 
-// set reads the value or the list of the next row into the field at p.
+// The method set reads the value or the list of the next row into the field at p.
 func (c *column) set(p unsafe.Pointer) error {
 	if c.field.shape == list {
 		return c.setList(p)

@@ -82,7 +82,7 @@ func readsAsTheLibrary[T any](t *testing.T) {
 	}
 }
 
-// lacksList reports whether the file's format has fewer lists than the row type.
+// lacksList reports whether the row type has a list that the file's format lacks.
 func lacksList[T any](r *Reader[T]) bool {
 	for i, name := range columnNames(reflect.TypeFor[T]()) {
 		if r.layout.fields[i].shape == list && r.file.Root().Column(name) == nil {
@@ -167,7 +167,7 @@ func TestAFooterThatCountsTooFewRowsIsDamage(t *testing.T) {
 	}
 }
 
-// compared is a row with every shape of column.
+// The type compared is a row with every shape of column.
 type compared struct {
 	URL    string   `parquet:"url"`
 	Status int16    `parquet:"status,optional"`
@@ -191,7 +191,7 @@ func TestAComparerFindsEveryDifference(t *testing.T) {
 	for name, c := range map[string]struct {
 		same   bool
 		opts   []WriterOption
-		end    int // a row group ends after so many rows
+		end    int // number of rows after which a row group ends
 		change func([]compared) []compared
 	}{
 		"none":               {same: true},

@@ -17,11 +17,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// NewComparer returns a writer that writes nothing. Such a comparer compares its rows, in order,
-// with the rows of the object key, which is much cheaper than encoding them. Commit then describes
-// the stored object. A comparer returns ErrDiffers at the first difference: in a row, in the
-// schema, or in the codec, sort order or row groups that a writer with these options chooses. The
-// encoding of pages, and their boundaries, are not compared.
+// NewComparer returns a writer that writes nothing. The comparer compares its rows, in order, with
+// the rows of the object key. A comparison is much cheaper than encoding the rows. Commit then
+// describes the stored object. A comparer returns ErrDiffers at the first difference: in a row, in
+// the schema, or in the codec, sort order or row groups that a writer with these options chooses.
+// The encoding of pages, and their boundaries, are not compared.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ...WriterOption) (*Writer[T], error) {
 	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
@@ -75,7 +75,8 @@ type stored[T any] struct {
 	ends   map[int64]bool // numbers of rows at which a row group ends
 }
 
-// framed compares the object's footer with the footer of a file that has the same options.
+// framed compares the object's footer with the footer want, which belongs to a file with the same
+// options.
 func (s *stored[T]) framed(want *format.FileMetaData) error {
 	m := s.file.Metadata()
 	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&
@@ -126,7 +127,7 @@ func (s *stored[T]) finish(rows int64) (l Local, err error) {
 	return LocalOf("", rows, sum), nil
 }
 
-// since returns the fields whose columns exist in a format.
+// The method since returns the fields whose columns exist in a format.
 func (l *rowLayout) since(t reflect.Type, format int) (fields []rowField) {
 	newer := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {

@@ -16,7 +16,7 @@ type Cursor[T any] struct {
 	err  error // error that ended the sequence, or io.EOF at the end
 }
 
-// Pull returns a cursor that stands before the first of rows.
+// Pull returns a cursor that stands before the first row of rows.
 func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
 
 // Peek returns the row that Next will return, or nil at the end. The row is valid until the cursor
@@ -48,9 +48,9 @@ func (c *Cursor[T]) Next() (*T, error) {
 	return row, err
 }
 
-// Find moves to the first row for which the function compare does not return a negative number. If
-// the number is 0, Find returns the row, otherwise nil. Next still returns the found row. Look-ups
-// of keys in ascending order thus need one pass.
+// Find moves to the first row for which compare returns 0 or more. If compare returned 0, Find
+// returns the row, otherwise nil. Next still returns the found row. Look-ups of keys in ascending
+// order thus need one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()

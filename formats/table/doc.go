@@ -5,10 +5,9 @@
 // DuckDB, Athena, Spark and pandas open. A file is first written to local scratch space and then
 // committed as a whole.
 //
-// The bytes of a file depend only on the rows, the options and the program's version. Memory does
-// not grow beyond a row group and a page per column, for any number of rows. A column that a file
-// lacks reads as null. Errors name the object. Reading a damaged file gives an error, never a
-// panic.
+// The bytes of a file depend only on the rows, the options and the program's version. Memory is
+// bounded by a row group and a page per column, for any number of rows. A column that a file lacks
+// reads as null. Errors name the object. Reading a damaged file gives an error, never a panic.
 //
 //   - Writer writes a file, Commit creates the object.
 //   - Reader streams the rows of an object, or only the rows of the row groups in a range.

@@ -1,6 +1,6 @@
 package table
 
-// RowGroups ends a row group at the given number of rows or of bytes in the writer's memory. Zero
+// RowGroups bounds a row group by its number of rows and by its bytes in the writer's memory. Zero
 // means the default.
 func RowGroups(rows, bytes int64) WriterOption {
 	return func(o *writerOptions) {

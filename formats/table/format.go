@@ -9,8 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Format selects the columns and encodings of a format version (schema.FormatVersion), so that tasks
-// with inputs of an older version write the same bytes again. Zero means the newest version.
+// Format selects the columns and encodings of a format version (schema.FormatVersion). A task with
+// inputs of an older version then writes the same bytes as an older program. Zero means the newest
+// version.
 //
 //	1: Text columns with the tag dict use RLE_DICTIONARY, with delta DELTA_BYTE_ARRAY, all others
 //	   DELTA_LENGTH_BYTE_ARRAY. Data pages have version 2.

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// file describes a file of one row type. The digest format1 is that of the file that the last
-// crawlbatch of format 1 wrote for the rows of filled.
+// file describes a file of one row type. format1 is the digest of the file that the last crawlbatch
+// of format 1 wrote for the rows of filled.
 type file struct {
 	name    string
 	write   func(t *testing.T, opts ...table.WriterOption) ([]byte, table.Local)

@@ -1,7 +1,7 @@
-// Package overlay lays a local directory over a store.Bucket. Writes go to the directory. Reads of
-// objects that were not written go to the bucket below, which the overlay never changes. If a task
-// runs again on an overlay, the store stays unchanged. The caller compares the task's result with
-// the committed result, or rebuilds lost parts.
+// Package overlay puts a layer in a local directory over a store.Bucket. Writes go to the
+// directory. Objects that were not written are read from the bucket below, which the overlay never
+// changes. If a task runs again on an overlay, the store stays unchanged. The caller compares the
+// task's result with the committed result, or rebuilds lost parts.
 //
 // The input is a bucket and an empty local directory, which the caller removes. The output is a
 // bucket that keeps the contract of package store with two exceptions. First, Create succeeds even
@@ -53,7 +53,7 @@ type written struct {
 
 var _ store.Bucket = (*Bucket)(nil)
 
-// New returns a bucket that lays the empty directory dir over base.
+// New returns a bucket that stores its layer in the empty directory dir, over base.
 func New(base store.Bucket, dir string) *Bucket {
 	return &Bucket{base: base, dir: dir, written: map[string]written{}}
 }
@@ -189,7 +189,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 		}
 		b.mu.Unlock()
 		slices.SortFunc(above, func(a, b store.Info) int { return strings.Compare(a.Key, b.Key) })
-		// aboveUntil yields the layer's objects that sort before the key.
+		// aboveUntil yields the layer's objects that come before the key in key order.
 		aboveUntil := func(key string, all bool) bool {
 			for len(above) > 0 && (all || above[0].Key < key) {
 				i := above[0]
@@ -279,7 +279,7 @@ func full(err error) error {
 	return err
 }
 
-// check returns the error of a call with an ended context or an invalid key, or nil.
+// check returns an error if the context has ended or the key is invalid.
 func check(ctx context.Context, key string) error {
 	if err := store.CheckKey(key); err != nil {
 		return err

@@ -21,13 +21,13 @@ import (
 type fault struct {
 	kind error // sentinel of package store, or nil if no sentinel fits
 	// unsettled marks a conditional write whose outcome is unknown. The write may have taken
-	// effect, or another writer may have won. Only reading back the object can tell.
+	// effect, or another writer may have won. A caller must read back the object to know.
 	unsettled bool
 	says      string // cause and advice, free of secrets
 }
 
-// The map faults classifies the error codes that say more than the HTTP status. The messages in
-// this map do not quote the server's text, which may contain signatures and key names.
+// These error codes say more than the HTTP status. The messages do not quote the server's text,
+// which may contain signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
 	"NotFound":     {kind: store.ErrNotFound}, // code of a HEAD, whose response has no body
@@ -128,7 +128,7 @@ func plain(err error) string {
 	}
 }
 
-// The function line shortens a text of the server to one short line.
+// The function line shortens a text of the server to one short line of text.
 func line(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 200 {

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// These constants are the time limits of Reach: for all tries together, for one try, for a pause
-// between tries, and for the silence after which Reach calls OnSilence.
+// These time limits of Reach are for all tries together, for one try, for a pause between tries,
+// and for the silence before Reach calls OnSilence.
 const (
 	reachWithin = 12 * time.Second
 	reachTry    = 4 * time.Second

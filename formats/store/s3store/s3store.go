@@ -42,8 +42,9 @@ type Options struct {
 	// OnRetry, if set, is called before a conditional write is sent again. The arguments of OnRetry
 	// are the key, the number of tries, and the reason why the outcome is still unknown.
 	OnRetry func(key string, sent int, err error)
-	// OnSilence, if set, is called once by Reach when the store has not answered for three seconds.
-	// The arguments of OnSilence are the endpoint's host and the time until which Reach tries.
+	// When the store has not answered for three seconds, Reach calls OnSilence once. OnSilence may
+	// be nil. The arguments of OnSilence are the endpoint's host and the time until which Reach
+	// tries.
 	OnSilence func(host string, until time.Time)
 }
 
@@ -78,8 +79,8 @@ func Open(ctx context.Context, address string, options Options) (*Store, error) 
 	return s, nil
 }
 
-// bucketName matches the names of buckets, including names that only old buckets, or buckets on
-// other servers, may have.
+// bucketName matches the names of buckets. Old buckets, and buckets on other servers, may have
+// names that S3 refuses today.
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$`)
 
 func parse(address string) (bucket, prefix string, err error) {
@@ -151,8 +152,8 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// once returns the context for one try at a conditional write of size bytes. The context's time
-// limit covers all requests of the try.
+// The function once returns the context for one try at a conditional write of size bytes. The
+// context's time limit covers all requests of the try.
 func once(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, silence+transfer(size))
 }

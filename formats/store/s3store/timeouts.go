@@ -81,7 +81,8 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// because returns the error of the time limit if a time limit ended the request, otherwise err.
+// The function because returns the error of the time limit if a time limit ended the request,
+// otherwise err.
 func because(ctx context.Context, err error) error {
 	if slow, ok := errors.AsType[tooSlow](context.Cause(ctx)); ok {
 		return slow
@@ -94,5 +95,5 @@ type tooSlow time.Duration
 
 func (t tooSlow) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(t)) }
 
-// Timeout returns true so that the SDK repeats the request if the request is repeatable.
+// Timeout returns true, so that the SDK repeats a repeatable request.
 func (tooSlow) Timeout() bool { return true }

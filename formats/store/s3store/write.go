@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// lookFirst is the size of body, in bytes, from which Create looks for an existing object
-	// before the upload. A large upload that loses the race wastes its bytes and may end with a
-	// reset connection.
+	// If a body has at least lookFirst bytes, Create looks for an existing object before the
+	// upload. A large upload that loses the race wastes its bytes and may end with a reset
+	// connection.
 	lookFirst = 1 << 20
 	// inParts is the size above which a body is uploaded in parts, in bytes.
 	inParts = 64 << 20
@@ -124,7 +124,8 @@ type conditional struct {
 // its condition cannot become true again. Otherwise settle sends the same bytes again, never other
 // bytes.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
-	// final returns the error that ends the write, or nil if the outcome is still unknown.
+	// The function final returns the error that ends the write, or nil if the outcome is still
+	// unknown.
 	final := func(call string, err error, sent int) error {
 		switch {
 		case w.src.failed() != nil:

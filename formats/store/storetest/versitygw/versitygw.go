@@ -40,8 +40,8 @@ func Start(t testing.TB) *Server {
 	return StartOn(t, "127.0.0.1")
 }
 
-// StartOn is like Start, but the server listens on the given address of this machine, for example
-// so that pods of a test cluster reach the server.
+// StartOn is like Start, but the server listens on the given address of this machine. Pods of a
+// test cluster can reach such a server.
 func StartOn(t testing.TB, ip string) *Server {
 	t.Helper()
 	binary := os.Getenv(Binary)
@@ -112,7 +112,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	return s, nil
 }
 
-// answers waits until url answers, the server has ended, or 30 seconds have passed.
+// answers waits until url responds, the server has ended, or 30 seconds have passed.
 func answers(url string, ended <-chan struct{}) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -146,8 +146,8 @@ func (s *Server) NewBucket(t testing.TB) string {
 }
 
 // Env returns the environment of a test process. In this environment, the AWS default chain uses
-// the given endpoint, which is that of s or of a proxy before s. The settings of the user who runs
-// the test have no effect.
+// the given endpoint: the server s, or a proxy before s. The settings of the user who runs the test
+// have no effect.
 func (s *Server) Env(endpoint string) []string {
 	return []string{
 		"AWS_ACCESS_KEY_ID=" + AccessKey, "AWS_SECRET_ACCESS_KEY=" + SecretKey, "AWS_SESSION_TOKEN=",
