@@ -8,9 +8,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// TestAFetchTaskCostsTheStoreFewRequests counts the store requests of a task with default
-// settings in virtual time: at most 2,000 PUT per million pages for data, and 150 PUT per
-// hour for checkpoints and leases.
+// TestAFetchTaskCostsTheStoreFewRequests counts the store requests of a task with default settings
+// in virtual time. The limits are 2,000 PUT per million pages for data, and 150 PUT per hour for
+// checkpoints and leases.
 func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// get uses a grant for the next request of a URL task.
+// get uses the grant g to send the next request of a URL task.
 func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
 	u.tries++
 	a := request.Ask{
@@ -84,9 +84,9 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 }
 
-// afterAbort returns the earliest time at which an aborted request is repeated. The zero time means
-// as soon as its host is due. If there was no memory for the response, the time is later than now,
-// because memory may still be short.
+// afterAbort returns the earliest time at which an aborted request may be repeated. The zero time
+// means as soon as the host is due. If there was no memory for the response, the time is later than
+// now, because memory may still be short.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}
@@ -94,8 +94,8 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// If there was no memory for a document, the document is requested again after noRoomPause or
-// later. The longest pause is twice as long.
+// If there was no memory for a document, the document is requested again after a pause between
+// noRoomPause and twice noRoomPause.
 const noRoomPause = 30 * time.Second
 
 // conditions returns the header fields that ask for a document only if it has changed.
@@ -234,9 +234,8 @@ func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.captureInSlot(u, s, subset)
 }
 
-// captureInSlot archives a response that is not a document, for a caller that already holds a slot
-// of f.cpu. captureInSlot takes no second slot. If all callers waited for a second slot, no slot
-// would ever become free.
+// captureInSlot does the work of capture for a caller that already holds a slot of f.cpu. It takes
+// no second slot. If all callers waited for a second slot, no slot would ever become free.
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)

@@ -93,8 +93,8 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 // previous round or from earlier attempts. Rows in ended are not tried again.
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
-	// If earlier attempts ended before they fetched, the hosts' state of the previous round still
-	// applies.
+	// If no earlier attempt of this round fetched, the hosts' state at the end of the previous
+	// round still applies.
 	first := doc.ElapsedMS == 0 && len(doc.Files) == 0 && len(doc.Hosts) == 0
 	if first && len(a.in.Before) > 0 {
 		planned := map[string]bool{}
@@ -114,8 +114,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	}
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
-		// The previous attempt may have sent requests after its last checkpoint, and the previous
-		// round may have sent requests to these hosts a moment ago.
+		// Hosts may have got requests a moment ago: from the previous attempt after its last
+		// checkpoint, or from the previous round.
 		f.sched.HoldAll()
 	case before.Exists:
 		f.sched.HoldAddresses()
@@ -124,8 +124,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 }
 
 // takeCheckpoint restores the state in the checkpoint and in the files that the checkpoint lists.
-// Waits in the checkpoint are counted from the time seen, at which this attempt first saw the
-// checkpoint.
+// This attempt first saw the checkpoint at the time seen. Waits in the checkpoint are counted from
+// this time.
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)
@@ -147,7 +147,7 @@ func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, 
 	return a.claims(ctx, doc)
 }
 
-// hop holds the columns that say where a response redirects to.
+// hop holds two columns: the URL of a response and its redirect target.
 type hop struct {
 	URL    string `parquet:"url"`
 	Target string `parquet:"fetch_redirect,optional"`
@@ -185,7 +185,7 @@ func sameDomain(a, b string) bool {
 	return err == nil && k.Domain == l.Domain
 }
 
-// handBack releases the lease of an attempt that has sent no requests, so that the next attempt can
+// handBack releases the lease of an attempt that has sent no requests. The next attempt can then
 // begin at once. It returns the reason why the attempt ends.
 func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
@@ -203,8 +203,9 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	var paused atomic.Pointer[stages.Wait] // nobody reads the activity any more
 	err := patiently(ctx, env, &paused, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
-			// If the previous attempt did not release the partition, nobody knows when it sent its
-			// last requests. The next attempt has to wait for them as well.
+			// If the previous attempt did not release the partition, the time of its last requests
+			// is unknown. Then this attempt does not release the partition either, so that the next
+			// attempt waits too.
 			d.Released = !before.Exists || before.Released
 			if excused && d.Stalled > 0 {
 				d.Stalled--

@@ -73,7 +73,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 		failed := func(origin string) schema.RobotsFile {
 			return schema.RobotsFile{Origin: origin, Outcome: schema.InternalError, Failure: "robots.txt: died"}
 		}
-		// The order of the list decides which segment is newer. The order of the keys does not.
+		// A segment is newer if it stands later in this list. The order of the keys does not
+		// matter.
 		d := &manifest.Checkpoint{Files: []manifest.File{
 			l.robotsSegment(9, 99999, known("http://a.com"), failed("http://c.net")),
 			l.robotsSegment(10, 0, failed("http://a.com"), known("http://b.org")),
@@ -101,8 +102,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failing is a bucket that cannot open objects whose keys contain a given text. Ahead of each
-// failure, the bucket calls a function (the field before).
+// failing is a bucket that cannot open objects whose keys contain a given text. Before each
+// failure, the bucket calls the function in the field before.
 type failing struct {
 	store.Bucket
 	at     string
@@ -122,8 +123,8 @@ func (f failing) Open(ctx context.Context, key string) (store.Object, error) {
 
 func (f failing) Unwrap() store.Bucket { return f.Bucket }
 
-// toldAt makes an attempt that is told to stop while it reads a file whose key contains a given
-// text.
+// toldAt makes an attempt that is told to stop when it reads a file. The key of this file contains
+// the text at.
 func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
 	ctx, stop := context.WithCancel(l.t.Context())
 	defer stop()

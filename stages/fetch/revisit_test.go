@@ -33,8 +33,8 @@ func (l *lab) recordAt(file string, offset, length int32) (h *warc.Entry, block 
 	return e, string(b)
 }
 
-// A plan says where the previous month's content is stored. If a page's content has not changed, by
-// status 304 or by digest, the response becomes a revisit of that record.
+// A plan says where the previous month's content is stored. If the status is 304 or the digest is
+// equal, the content has not changed. The response then becomes a revisit of the stored record.
 func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 	long := strings.Repeat("<p>always the same", 100)
 	var conditions []string
@@ -156,7 +156,7 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			if r.URL.Path == "/p03" {
-				w.WriteHeader(http.StatusNotFound) // the status does not decide whether a payload is stored once
+				w.WriteHeader(http.StatusNotFound) // a payload is stored once, even if the statuses differ
 			}
 			if strings.HasPrefix(r.URL.Path, "/p0") {
 				fmt.Fprint(w, long)

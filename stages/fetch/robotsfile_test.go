@@ -128,7 +128,7 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 // delay and a gap, and name the record and the digest of the robots.txt.
 func (l *lab) checkEvidence(r *manifest.Result) {
 	l.t.Helper()
-	met := map[string]bool{} // keys are host and epoch, because an attempt does not know the last request of the attempt before
+	met := map[string]bool{} // keys are host and epoch, because an attempt does not know the last request of the previous attempt
 	for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
 		if met[fmt.Sprint(q.Host, q.Epoch)] && q.GapMS == nil {
 			l.t.Errorf("%s %s: no gap", q.Purpose, q.URL)
@@ -190,7 +190,7 @@ func TestManyHostsAreFetchedWithFewRulesInMemory(t *testing.T) {
 			}
 			page(w, r)
 		}, urls...)
-		l.hooks.rules = 20_000 // room for the rules of the hosts of two domains
+		l.hooks.rules = 20_000 // memory for the rules of two domains, in bytes
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -98,8 +98,8 @@ func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
 	}
 }
 
-// passOn ends a grant whose response was a redirect, and puts the next request (item) into the
-// queue of the host.
+// passOn ends a grant whose response was a redirect. It puts the next request (item) into the queue
+// of the host.
 func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
 	if host == g.Host {
@@ -133,7 +133,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 		case s.Err != nil:
 			v = response.OfError(s.Err)
 			if v.Outcome == schema.ConnectError {
-				v.Retry = response.AfterTimeout // all URLs of the origin depend on this request
+				v.Retry = response.AfterTimeout // tried again, because all URLs of the origin depend on this request
 			}
 		case err == nil:
 			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)
@@ -177,8 +177,8 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.
 	g.Done(r)
 }
 
-// recordRobots ends a robots task and records its requests. The parameter row is the current state
-// of the robots.txt, or nil if other attempts must not know it.
+// recordRobots ends a robots task and records its requests. The parameter row is the state of the
+// robots.txt for other attempts, or nil if they must not know this state.
 func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row
@@ -213,7 +213,7 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 }
 
 // unreachable returns the outcome of URLs whose robots.txt could not be fetched. The parameter own
-// says that the connection to the URLs' own host failed. Then the outcome is the class of that
+// is true if the connection to the URLs' own host failed. The outcome is then the class of this
 // failure.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {

@@ -46,7 +46,7 @@ type Ask struct {
 	Robots     *robotscache.Rules // robots rules in force; nil in a request for robots.txt
 	Attempt    int32              // number of the request for this URL, from 1
 	Header     http1.Header
-	Known      *segments.Payload // payload that the URL had; with Known, the fields in Header may ask for a newer payload only
+	Known      *segments.Payload // known payload of the URL; if set, Header may ask for a newer payload only
 	OnHead     func(x *wire.Exchange) bool
 	OnPrefix   func(x *wire.Exchange, prefix []byte) bool
 	Allow      func(x *wire.Exchange, prefix []byte) int64
@@ -58,15 +58,15 @@ type Sender struct {
 	Clock         stages.Clock
 	Log           *slog.Logger
 	Progress      stages.Progress
-	MayWrite      func(now time.Time) bool // called before each request is written
+	MayWrite      func(now time.Time) bool // reports whether a request may be written now; called before each write
 	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means the limit of other requests
 	PaceConnectTo bool                     // whether targets of connect_to are paced by address, too
 	Epoch         int                      // epoch of the attempt, for rows
 
-	noTunnel sync.Once // ensures that the log says only once that the proxy refuses CONNECT for plain http
+	noTunnel sync.Once // logs only once that the proxy refuses CONNECT for plain http
 }
 
-// Sent is a request that was made or tried. The caller releases its exchange.
+// Sent is a request that was made or tried. The caller releases the field Exchange.
 type Sent struct {
 	Exchange   *wire.Exchange // never nil
 	Err        error
@@ -76,16 +76,16 @@ type Sent struct {
 	RetryMS    *int64            // RetryAfter in milliseconds, for the row; nil if there is none
 	Redirect   string            // canonical target of a redirect; the caller sets this field
 	Known      *segments.Payload // payload that the URL had; nil if no revisit may refer to it
-	condition  bool              // whether the request asked only for a newer payload
+	condition  bool              // whether the request was conditional, so that only a newer payload is sent back
 }
 
-// NotModified reports whether the server says that the URL still has the known payload.
+// NotModified reports whether the server answered that the known payload is still current.
 func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
 }
 
-// Recorded reports whether the request has a row of requests. It has a row if it was written or its
-// connection failed.
+// Recorded reports whether the request has a row of requests. A request has a row if it was written
+// or its connection failed.
 func (s *Sent) Recorded() bool {
 	if !s.At.IsZero() {
 		return true
@@ -97,7 +97,7 @@ func (s *Sent) Recorded() bool {
 	return false
 }
 
-// Aborted reports whether the task itself ended the request, so that it is made again.
+// Aborted reports whether the task itself ended the request. Such a request is made again.
 func (s *Sent) Aborted() bool { return errors.Is(s.Err, wire.ErrAborted) }
 
 // Send makes one request with a grant.
@@ -109,7 +109,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // these values stay in the row if the request is never written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // the row keeps these values if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -121,7 +121,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	}
 	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
 	if a.Purpose == schema.ForRobots {
-		// The limit is one byte more than is parsed, because this byte shows that a file is longer.
+		// The limit is one byte above the parsed length. This byte shows that a file is longer.
 		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1
 	}
 	req.OnWrite = func(w wire.Write) error {
@@ -170,9 +170,9 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// meet looks up the host's address, unless the address is known, and reports whether the address is
-// due. If the address is not due, meet ends the grant, so that hosts with one address wait without
-// a slot or a connection. The result looked is how long the look-up took.
+// meet reports whether the host's address is due. An unknown address is looked up first. If the
+// address is not due, meet ends the grant, so that the host waits without a slot or a connection.
+// The result looked is the duration of the look-up.
 func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. The parameter looked is how long the function
-// meet took to look up the host's address before the exchange.
+// describe fills the row of a request that has ended. The parameter looked is the duration of the
+// look-up that the function meet made before the exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {
@@ -253,7 +253,7 @@ func took(d time.Duration) (ms, us *int64) {
 	return &both[0], &both[1]
 }
 
-// How describes for people how the request failed.
+// How returns a text for people that describes the failure of the request.
 func (s *Sent) How(outcome schema.Outcome) string {
 	if s.Err != nil {
 		return status.How(0, false, outcome)
@@ -261,7 +261,7 @@ func (s *Sent) How(outcome schema.Outcome) string {
 	return status.How(s.Exchange.Status, s.RetryAfter > 0, outcome)
 }
 
-// phrases are the texts of the errors with which the task itself ends a request.
+// phrases lists errors and their texts. The task itself ends a request with such an error.
 var phrases = []struct {
 	is     error
 	phrase string

@@ -23,15 +23,16 @@ const (
 	RetryClasses
 )
 
-// Verdict says what the end of a request means: the outcome of its URL if there is no retry, the
-// class of the retry, and the class under which the scheduler counts the request for the host.
+// Verdict classifies the end of a request. Outcome is the URL's outcome if there is no retry, Retry
+// selects the limit of retries, and Health is the class under which the scheduler counts the
+// request for the host.
 type Verdict struct {
 	Outcome schema.Outcome
 	Retry   RetryClass
 	Health  polite.Class
 }
 
-// ofErrors lists the verdicts on errors. The first error that matches decides.
+// ofErrors lists errors and the verdicts on them. The first error that matches decides.
 var ofErrors = []struct {
 	is error
 	Verdict

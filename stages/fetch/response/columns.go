@@ -38,12 +38,12 @@ func Truncation(x *wire.Exchange) string {
 	return ""
 }
 
-// maxValidator bounds a stored ETag or Last-Modified, in bytes, because later requests send them
-// back to the server.
+// maxValidator bounds a stored ETag or Last-Modified, in bytes. Later requests send the stored
+// values back to the server.
 const maxValidator = 512
 
-// Validators returns the ETag and the Last-Modified of a response, each "" if it is
-// missing or longer than maxValidator.
+// Validators returns the ETag and the Last-Modified of a response. A value is "" if it is missing
+// or longer than maxValidator.
 func Validators(x *wire.Exchange) (etag, modified string) {
 	if v := x.Header.Get("ETag"); len(v) <= maxValidator {
 		etag = strings.Clone(http1.Text(v))

@@ -42,8 +42,8 @@ type Limits struct {
 // Longest returns the larger of both limits.
 func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 
-// Allowance returns the limit for a document with this prefix and detected media type, in bytes.
-// The result 0 means MaxBody.
+// Allowance returns the limit for a document with this prefix and detected media type, in bytes. It
+// returns 0 if MaxBody applies.
 func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
 	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
 		return l.MaxSitemap
@@ -62,12 +62,12 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 	}}
 }
 
-// smallBody is the length of the largest unwanted body that is still read, in bytes. The connection
-// can be reused only after the body was read.
+// smallBody is the length up to which an unwanted body is still read, in bytes. A connection can be
+// reused only after the whole body was read.
 const smallBody = 4 << 10
 
-// RefusedByName reports whether to skip the body of a 2xx response. The body is skipped if the
-// parser refuses its Content-Type whatever the bytes are, and the body is larger than smallBody.
+// RefusedByName reports whether to skip the body of a 2xx response. The body is skipped if it is
+// larger than smallBody and the parser refuses the Content-Type for any bytes.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

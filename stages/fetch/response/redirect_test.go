@@ -14,7 +14,7 @@ import (
 var oddLocations = []struct {
 	name   string
 	values []string
-	want   string // redirect target; "" means none
+	want   string // redirect target; "" if there is none
 }{
 	{"absolute", []string{"http://b.example/x"}, "http://b.example/x"},
 	{"relative to the directory", []string{"x"}, "http://a.example/d/x"},

@@ -15,7 +15,7 @@ func (g *Group) Size() int {
 		r := &g.rules[i]
 		n += overhead + len(r.line) + len(r.directory.text)
 		if len(r.line) < len(r.text) || len(r.line) == maxRuleText {
-			n += len(r.text) // otherwise the field text shares the memory of the field line
+			n += len(r.text) // else the field text shares memory with the field line
 		}
 	}
 	for i := range g.rfc {

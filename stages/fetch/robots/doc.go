@@ -14,16 +14,15 @@
 //   - /robots.txt itself is always allowed (RFC 9309, section 2.2.2);
 //   - a failed download never means "allowed" (section 2.3.1.4).
 //
-// Crawlers canonicalize URLs, but sites do not canonicalize the URLs in their rules. Therefore a
-// comparison of raw octets alone would allow URLs that the site means to deny. The reading Every
-// therefore makes two comparisons: of raw octets, as Google does, and of normalised escapes on both
-// sides, as RFC 9309 does. Each of the two comparisons uses its own longest match. In a comparison
-// of octets or escapes, a different order of parameters makes a different path. The reading Every
-// therefore also checks the spellings in which sources wrote the URL.
+// Crawlers canonicalize URLs, but sites do not canonicalize the URLs in their rules. Therefore, if
+// only raw octets were compared, URLs would be allowed that the site means to deny. The reading
+// Every makes two comparisons. One compares raw octets, as Google does. The other one first
+// normalises the escapes of rule and URL, as RFC 9309 does. Each of the two comparisons uses its
+// own longest match. For both comparisons, a different order of parameters makes a different path.
+// The reading Every therefore also checks the spellings in which sources wrote the URL.
 //
-// Package robots finds the longest match itself. temoto/robotstxt parses only the values of
-// Crawl-delay and Sitemap, from cleaned text, because that library rejects a whole file that has
-// one bad line.
+// Package robots finds the longest match itself. The library temoto/robotstxt rejects a whole file
+// if one line is bad. Therefore the library gets only cleaned values of Crawl-delay and Sitemap.
 //
 // Package robots imports the standard library, package directives and temoto/robotstxt.
 package robots

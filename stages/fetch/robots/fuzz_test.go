@@ -7,7 +7,7 @@ import (
 )
 
 // matchSlowly defines a match as simply as possible. It keeps the set of positions in path that the
-// pattern so far can reach, and each octet of the pattern gives the next set.
+// octets of the pattern so far can reach. Each further octet gives the next set.
 func matchSlowly(text, path string) bool {
 	at := map[int]bool{0: true}
 	for i := 0; i < len(text); i++ {

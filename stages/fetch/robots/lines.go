@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// MaxBytes bounds the part of a robots.txt that is parsed, in bytes. The rest is ignored. RFC
-	// 9309, section 2.5, demands at least 500 KiB.
+	// MaxBytes bounds the part of a robots.txt that is parsed, in bytes. The rest of the file is
+	// ignored. RFC 9309, section 2.5, demands at least 500 KiB.
 	MaxBytes = 500 << 10
 
 	// maxLine bounds the octets of a line. The rest of the line is ignored. Google's parser has the
-	// same bound, which is 8 times the longest URL of Internet Explorer, less the final NUL.
+	// same bound: 8 times the longest URL of Internet Explorer, without the final NUL.
 	maxLine = 2083*8 - 1
 )
 
-// key is the kind of a line. Common misspellings of a key's name have the same kind.
+// key says which key a line has. A common misspelling of a key counts as this key.
 type key uint8
 
 const (
@@ -53,8 +53,8 @@ type line struct {
 }
 
 // eachLine calls the function yield for every line with a known key. Lines end in LF, CR or CRLF.
-// eachLine skips a byte-order mark, even an incomplete one. In each line it ignores the part after
-// maxLine octets, after a NUL or after '#'.
+// eachLine skips a byte-order mark, even an incomplete one. It ignores the rest of a line after
+// maxLine octets, after a NUL, or after '#'.
 func eachLine(body []byte, yield func(line)) {
 	body = skipMark(body)
 	for num := 1; ; num++ {
@@ -88,8 +88,8 @@ func skipMark(body []byte) []byte {
 	return body
 }
 
-// splitLine splits a line at the colon. A line without a colon is split at its white space if it
-// has exactly two words.
+// splitLine splits a line at the colon. A line of two words without a colon is split at the white
+// space.
 func splitLine(raw []byte) (line, bool) {
 	if len(raw) > maxLine {
 		raw = raw[:maxLine]

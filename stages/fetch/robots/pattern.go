@@ -24,9 +24,9 @@ func compiled(text string) pattern {
 	}
 }
 
-// match reports whether the pattern matches a prefix of path, or the whole path if anchored. Each
-// part between stars matches at its first occurrence, because a later match would leave less of
-// path for the remaining parts. For this reason, one pass is enough for any number of stars.
+// match reports whether the pattern matches a prefix of path. An anchored pattern must match the
+// whole path. Each part between stars matches at its first occurrence, because a later match would
+// leave a shorter rest of path. So one pass is enough for any number of stars.
 func (p pattern) match(path string) bool {
 	text := p.text
 	if p.anchored {
@@ -92,7 +92,7 @@ func normalise(s string) string {
 	return string(out)
 }
 
-// octet returns the octet at s[i], or the octet whose escape begins at s[i].
+// octet returns the octet at s[i]. If an escape begins at s[i], octet decodes the escape.
 func octet(s string, i int) (c byte, escaped bool) {
 	if s[i] == '%' && i+2 < len(s) {
 		if n, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {

@@ -9,11 +9,11 @@ import (
 type Reading uint8
 
 const (
-	// With the reading Every, the URL and each of its spellings are compared in two ways: as Google's
-	// parser does, and as RFC 9309 does (rfcForm). The URL is denied if one comparison denies it.
+	// The reading Every compares the URL and each of its spellings in two ways: as Google's parser
+	// does, and as RFC 9309 does (rfcForm). One comparison that denies is enough to deny the URL.
 	Every Reading = iota
-	// With the reading Google, octets are compared as Google's parser does, without decoding escapes.
-	// Other spellings of the URL are ignored.
+	// The reading Google compares octets as Google's parser does, without decoding escapes. Other
+	// spellings of the URL are ignored.
 	Google
 )
 
@@ -68,7 +68,8 @@ func firstChange(s string, rule bool) int {
 	return len(s)
 }
 
-// stands marks the octets, except the star, that a URI may contain unescaped (RFC 3986, section 2).
+// The table stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), except
+// the star.
 var stands = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune("\"%*<>\\^`{|}", c)
@@ -85,7 +86,7 @@ func decoded(c byte) bool {
 	return c == '-' || c == '.' || c == '_' || c == '~' || c == '$' || c == '\''
 }
 
-// rfc returns the pattern with its text in the form that rfcForm makes.
+// The method rfc returns the pattern with its text in the form that rfcForm makes.
 func (p pattern) rfc() pattern {
 	text, anchored := strings.CutSuffix(p.text, "$")
 	if p.text = rfcForm(text, true); anchored {

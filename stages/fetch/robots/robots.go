@@ -32,9 +32,9 @@ func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line. The agents before and after a delay line share the
-// rules that follow, because the line does not end a list of User-agent lines. The delay applies to
-// the agents named since the previous delay lines.
+// delay is a Crawl-delay or Request-rate line. A delay line does not end a list of User-agent
+// lines, so the agents before and after the delay line share the rules that follow. The delay
+// applies to the agents named after the previous delay lines.
 type delay struct {
 	seconds  float64
 	rate     bool // whether the line is a Request-rate line
@@ -53,8 +53,8 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced returns the longer of the parameter seconds and this group's delay for an agent, and the
-// longer of the parameter rate and this group's rate. All values are in seconds.
+// paced compares the parameters with this group's delay and rate for an agent, and returns the
+// longer of each. All values are in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // number of agents that were already searched
 	for _, d := range g.delays {
@@ -78,7 +78,7 @@ func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 type rule struct {
 	pattern
 	allow     bool
-	directory pattern // directory of an index page that the rule allows; without text if there is none
+	directory pattern // set if the rule allows an index page: its directory; otherwise without text
 	line      string
 	num       int
 }
@@ -215,9 +215,9 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// For selects the rules for a crawler. If groups name the crawler's whole product token, in upper
-// or lower case, their rules apply. If no group does, the rules of all groups for "*" apply. The
-// Group does not keep the File in memory.
+// For selects the rules that apply to a crawler. If groups name the crawler's whole product token,
+// in upper or lower case, the rules of these groups apply. Otherwise the rules of all groups for
+// "*" apply. The Group does not keep the File in memory.
 func (f *File) For(productToken string) *Group {
 	g := new(Group)
 	token := productToken
@@ -276,9 +276,9 @@ type Verdict struct {
 
 // Verdict decides whether the encoded URL may be requested. The matching rule with the longest path
 // in octets decides. If an Allow and a Disallow have equal length, the Allow wins. With the reading
-// Every, both comparisons must allow the URL and all its spellings (other forms in which sources
-// wrote it). If a comparison denies one of these, Rule is the line that denies it. Otherwise, Rule
-// is the line that allows the URL.
+// Every, both comparisons must allow the URL and each spelling (another form in which a source
+// wrote the URL). If a comparison denies the URL or a spelling, Rule is the line that denies it.
+// Otherwise, Rule is the line that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {

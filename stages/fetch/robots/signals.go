@@ -12,7 +12,7 @@ import (
 const maxSignalLines = 1000
 
 // signalLine is a Content-Signal line. The line applies to the agents named before the line. It
-// applies to the path before the signals, or to the whole host if the line has no path.
+// applies to the URLs that match its path, or to the whole host if the line has no path.
 type signalLine struct {
 	path    pattern // path of the line; without text, every URL matches
 	signals directives.Signals
@@ -34,8 +34,9 @@ func newSignalLine(value string, agents int) signalLine {
 	return l
 }
 
-// Signals returns the content signals (contentsignals.org) of a URL. For each signal, the matching
-// line with the longest path decides. If the paths of two lines have equal length, "no" wins.
+// Signals returns the content signals (contentsignals.org) of a URL. The matching line with the
+// longest path decides, for each signal separately. If two paths have equal length, the value "no"
+// wins.
 func (g *Group) Signals(rawURL string) directives.Signals {
 	var out directives.Signals
 	if len(g.signals) == 0 {

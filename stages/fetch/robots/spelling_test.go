@@ -13,7 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// asked returns the verdict on a URL in the spelling of its source, and the canonical URL.
+// The helper asked returns the canonical form of a URL, and the verdict on the URL in the spelling
+// of its source.
 func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	t.Helper()
 	c, err := urlkey.New([]string{"utm_*", "fbclid"})
@@ -175,8 +176,8 @@ func tokens(path string) (out []string) {
 	return out
 }
 
-// respell writes a token of a URL differently. It may escape unreserved octets and change the case
-// of hex digits.
+// respell writes a token of a URL in another way. It may escape unreserved octets and change the
+// case of hex digits.
 func respell(r *rand.Rand, token string) string {
 	if len(token) == 1 { // the token is not an escape
 		if !unreserved.MatchString(token) || r.IntN(3) > 0 {
@@ -206,7 +207,7 @@ func respellRule(r *rand.Rand, token string, last bool) string {
 }
 
 // someRule generates a rule that matches a path. The rule is a respelled prefix of the path, or the
-// whole path with an anchor, with stars in place of some tokens.
+// whole path with an anchor. Stars replace some tokens.
 func someRule(r *rand.Rand, path string) string {
 	all := tokens(path)
 	n := 1 + r.IntN(len(all))

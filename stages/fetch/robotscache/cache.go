@@ -1,5 +1,6 @@
 // Package robotscache holds what a fetch task knows of robots.txt files. A Cache has one entry for
-// each origin (scheme, name and port), with the origin's rules, or why they could not be fetched.
+// each origin (scheme, name and port). An entry holds the origin's rules, or the reason why the
+// rules could not be fetched.
 //
 // The Cache takes parsed files and failures, and the rows that earlier attempts recorded. It
 // returns the rules that apply to a URL, and rows for the next attempt. While an origin's
@@ -46,7 +47,7 @@ type Cache struct {
 	rules   lru
 }
 
-// Entry is the robots.txt of an origin. The cache's lock guards the lower-case fields.
+// Entry is the robots.txt of an origin. The cache's lock guards the fields with lower-case names.
 type Entry struct {
 	Root string // scheme, name and port of the origin
 	Host string // host of the origin, the unit of pacing
@@ -75,7 +76,8 @@ const (
 	Failed // the robots.txt could not be fetched
 )
 
-// Rules are the rules that apply to an origin, with their evidence. Rules are immutable.
+// Rules holds the rules that apply to an origin, and their evidence: the digest and the stored
+// record of the file. Rules are immutable.
 type Rules struct {
 	*robots.Group
 	Digest string // digest of the file; "" if there is no file
@@ -213,7 +215,7 @@ func (c *Cache) settle(e *Entry) {
 	}
 }
 
-// know stores the rules of an entry. The caller holds the mutex mu.
+// The method know stores the rules of an entry. The caller holds the mutex mu.
 func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
 	e.state, e.rules, e.until, e.failed = Known, rules, until, Failure{}
 	if d, ok := rules.Delay(); ok {
@@ -228,8 +230,8 @@ func (c *Cache) forget(e *Entry) {
 	e.state, e.rules, e.failed = Unknown, nil, Failure{}
 }
 
-// row returns the row from which the next attempt can restore the entry, without the text of the
-// file. The caller holds the mutex mu.
+// row returns a row without the text of the file. The next attempt can restore the entry from this
+// row. The caller holds the mutex mu.
 func (e *Entry) row() *schema.RobotsFile {
 	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: e.until.UnixMilli()}
 	if e.state == Failed {

@@ -14,8 +14,8 @@ import (
 )
 
 // Each calls the function yield for every row of a task's robots files, in the order in which the
-// rows were written. The last row of an origin counts. At the start of each file, Each calls the
-// given function (before). Only one row at a time is in memory.
+// rows were written. The last row of an origin counts. The function before is called at the start
+// of each file. Only one row at a time is in memory.
 func Each(ctx context.Context, b store.Bucket, files []manifest.File, before func() error, yield func(*schema.RobotsFile) error, opts ...table.ReaderOption) error {
 	var written []string
 	for _, f := range files {

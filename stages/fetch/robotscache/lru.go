@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// lru bounds the memory for the rules of entries. It keeps the least recently used rules in a
-// scratch file. The cache's lock guards lru.
+// lru bounds the memory for the rules of entries. Rules that were not used for the longest time are
+// in a scratch file. The cache's lock guards lru.
 type lru struct {
 	dir    string
 	max    int // limit of the memory for rules, in bytes
@@ -23,7 +23,7 @@ type lru struct {
 
 // page says where the rules of an entry are.
 type page struct {
-	elem   *list.Element // in lru.recent; nil if the rules are not in memory or take no memory
+	elem   *list.Element // element of lru.recent; nil if the rules are not in memory or take no memory
 	size   int           // memory that the rules take, in bytes
 	offset int64         // offset of the rules in the scratch file
 	length int           // length of the rules in the scratch file; 0 if the rules are not written yet
@@ -73,8 +73,8 @@ func (l *lru) get(e *Entry) (*Rules, error) {
 	return e.rules, l.keep(e)
 }
 
-// keep notes that the rules of an entry are in memory, and moves other rules out if the limit is
-// exceeded.
+// keep adds an entry to the entries whose rules are in memory. If the limit is exceeded, keep moves
+// other rules out.
 func (l *lru) keep(e *Entry) error {
 	e.page.elem = l.recent.PushFront(e)
 	l.held += e.page.size

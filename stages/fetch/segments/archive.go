@@ -32,7 +32,7 @@ type Response struct {
 	Exchange    *wire.Exchange
 	At          time.Time // when the request was written
 	Known       *Payload  // last known payload of the URL; nil if there is none
-	NotModified bool      // whether the server answered that the URL still has the payload Known
+	NotModified bool      // whether the server answered that the payload Known is still current
 }
 
 // Archiver writes exchanges to a Sink as WARC records. A response with a payload that is already
@@ -79,8 +79,8 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 	return nil
 }
 
-// compress writes the records of an exchange to buf, the request first. If the payload earlier is
-// not nil, the response becomes a revisit of this payload. compress returns the ID and the index
+// compress writes the records of an exchange to buf. The request comes first. If earlier is not
+// nil, the response becomes a revisit of the payload earlier. compress returns the ID and the index
 // entry of the response's record.
 func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id string, _ *warc.Capture, _ error) {
 	w := warc.NewWriter(buf)

@@ -17,7 +17,7 @@ type Disk struct {
 	looked  time.Time
 	short   bool
 	since   time.Time // when short last changed
-	unknown bool      // whether the file system does not report free space; a full disk then shows only by a failed write
+	unknown bool      // whether the file system does not report free space; then only a failed write shows a full disk
 }
 
 // NewDisk watches a directory. The directory is short of space if fewer than reserve bytes are
@@ -29,7 +29,7 @@ func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *D
 	return &Disk{free: func() (int64, error) { return free(dir) }, reserve: reserve}
 }
 
-// Short reports whether the directory is short of space, and since when. The file system is asked
+// Short reports whether the directory is short of space, and since when. Short asks the file system
 // at most once a second.
 func (d *Disk) Short(now time.Time) (short bool, since time.Time) {
 	d.mu.Lock()

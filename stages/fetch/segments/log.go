@@ -20,9 +20,10 @@
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //
-// For a revisit, payload_warc_* of captures names the record with the payload, as
-// WARC-Refers-To-Target-URI and -Date do in the archive, and the row of pages points to that
-// record. Truncated bodies, responses without a head and robots.txt are always stored.
+// For a revisit, the columns payload_warc_* of captures name the record with the payload. In the
+// archive, WARC-Refers-To-Target-URI and WARC-Refers-To-Date name this record. The row of pages
+// points to this record, too. Truncated bodies, responses without a head and robots.txt are always
+// stored.
 package segments
 
 import (
@@ -44,8 +45,8 @@ type Capture struct {
 	schema.Capture
 }
 
-// Record is the unit that the log appends. It has a URL with its outcome, or requests that ended no
-// URL.
+// Record is the unit that the log appends. A Record holds a URL with its outcome, or requests that
+// gave no URL an outcome.
 type Record struct {
 	Row      int64         // number of the planned row of Fetch
 	Fetch    *schema.Fetch // row of the URL with its outcome; nil if the URL has no outcome yet
@@ -57,8 +58,8 @@ type Record struct {
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
 	// OnRecorded, if set, runs under the log's lock after the rows are appended. Because of the
-	// lock, a segment includes either both the rows and the state that OnRecorded changes, or
-	// neither. OnRecorded must not call the log.
+	// lock, a segment includes both the rows and the state that OnRecorded changes, or neither of
+	// them. OnRecorded must not call the log.
 	OnRecorded func()
 }
 
@@ -102,7 +103,7 @@ type Log struct {
 	segments int // number of segments begun in this epoch
 	warcs    int
 	waiting  int64 // bytes of finished segments that are not uploaded
-	lost     error // first failed write; later records are refused, because rows may point into the lost files
+	lost     error // first failed write; later records are refused, because their rows may point into the lost files
 }
 
 // NewLog makes a log without a segment. The caller calls Abort at the end.
@@ -193,8 +194,9 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the number of URLs and bytes of the current segment. The result waiting is the
-// number of bytes of all segments that are not uploaded, including the current one.
+// Size returns the number of URLs and the number of bytes in the current segment. The result
+// waiting is the number of bytes in all segments that are not uploaded. The current segment is
+// included.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,8 +212,8 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur
-	// WARC records without rows belong to unfinished redirect chains. WARC records without rows
-	// stay in the segment, because their rows follow later in the same segment.
+	// A segment without rows may hold WARC records of unfinished redirect chains. It is not ended,
+	// because the rows of these records must follow in the same segment.
 	if g == nil || g.empty() {
 		l.mu.Unlock()
 		return nil, nil

@@ -21,7 +21,7 @@ const (
 	// maxPayloadURL bounds the URLs of remembered payloads, in bytes.
 	maxPayloadURL = 512
 	// MaxPayloadAge bounds the age of a payload to which a revisit refers. Older payloads are
-	// stored again, so that archives may be deleted after a year.
+	// stored again. So archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
@@ -48,8 +48,8 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	}
 }
 
-// revisits returns which kind of revisit a response becomes, and the payload to which it refers.
-// The payload is nil if the response is stored whole.
+// revisits returns the kind of revisit that a response becomes, and the earlier payload. The
+// payload is nil if the response is stored whole.
 func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload) {
 	x := r.Exchange
 	switch {
