@@ -15,18 +15,18 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// A URL can kill each process that works on it, through a bug or through its need of memory, and so
-// end every attempt. Therefore, after several attempts that recorded nothing, the next attempts run
-// in serial mode: the checkpoint names each URL before the attempt tries it. A URL at which several
-// attempts died is quarantined: its outcome is internal_error. One death at a URL is not enough,
-// because the machine may have caused the death.
+// A URL may kill every process that works on it, because of a bug or because it needs too much
+// memory. Such a URL ends every attempt. Therefore, after several attempts that recorded nothing,
+// the next attempts run in serial mode: the checkpoint names each URL before the attempt tries it.
+// A URL at which several attempts died is quarantined: its outcome is internal_error. One death at
+// a URL is not enough, because the machine may have caused the death.
 
 const (
-	// maxStalled is the number of attempts in a row without a record after which serial mode
-	// begins.
+	// maxStalled is a number of attempts in a row that record nothing. After this many attempts,
+	// serial mode begins.
 	maxStalled = 3
-	// maxSerial is the number of grants after which serial mode ends if there is no suspect. The
-	// URLs of the grants in serial mode then count as harmless.
+	// maxSerial is a number of grants. If there is no suspect, serial mode ends after this many
+	// grants. The URLs of these grants then count as harmless.
 	maxSerial = 1000
 )
 

@@ -160,7 +160,8 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 	})
 }
 
-// knownRows returns known URLs. Of these URLs, count have one spelling each, and one URL has five.
+// knownRows returns known URLs. It returns one URL with five spellings, and count URLs with one
+// spelling each.
 func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	t.Helper()
 	urls := []string{"http://a.com/five", "http://www.a.com/q?z=1&a=2"}

@@ -52,12 +52,12 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 }
 
 // maxChains bounds the redirect chains in a checkpoint, in bytes. Chains of many hosts may wait at
-// once, and readers refuse a checkpoint that is too long. JSON may need six bytes for one byte of
-// text.
+// the same time, and readers refuse a checkpoint that is too long. JSON may need six bytes for one
+// byte of text.
 const maxChains = 4 << 20
 
-// forget drops the redirect chains that follow the first maxChains bytes of chains. The next
-// attempt begins dropped chains again.
+// forget keeps the first redirect chains, up to maxChains bytes in total, and drops the other
+// chains. The next attempt begins dropped chains again.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
@@ -145,9 +145,9 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 	return nil
 }
 
-// takeRobots takes over the previous round's state of the robots.txt files of planned hosts, unless
-// this state has expired. It records the rows again, so that this round has complete evidence and
-// later rounds need not read older rounds.
+// takeRobots takes over the state of robots.txt files from the previous round. It skips hosts that
+// are not planned, and states that have expired. It records the rows of these states again. So this
+// round has complete evidence, and later rounds need not read older rounds.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher
 	now := f.clock.Now()

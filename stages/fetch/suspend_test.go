@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
-// These tests suspend the machine or set its wall clock. The monotonic clock notices neither.
+// These tests suspend the machine or set its wall clock. The monotonic clock shows neither change.
 
 // swaps is a bucket that notes when the checkpoint was last swapped. Before the attempt gets the
 // answer to a swap, the bucket can call a function that pauses the machine.

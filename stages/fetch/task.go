@@ -29,9 +29,9 @@ type Input struct {
 	// Reload receives politeness that replaces the config's politeness while the task runs. It may
 	// be nil.
 	Reload <-chan Revision
-	// Before holds the results of those fetch tasks of the previous round that may know hosts of
-	// the partition. The results say how long the hosts must still wait. Of the results' files, the
-	// task reads only the working files robots, which hold the rules of robots.txt.
+	// Before holds results of fetch tasks of the previous round. These tasks may know hosts of the
+	// partition. The results say how long the hosts must still wait. The task reads only one kind
+	// of these results' files: the working files robots, which hold the rules of robots.txt.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading
@@ -45,10 +45,10 @@ type Revision struct {
 	Config polite.Config
 }
 
-// Run fetches a partition, continues from its checkpoint, and returns the result, which depends
-// only on the last checkpoint. When ctx ends, Run starts no more requests, makes its records
-// durable, releases the partition and returns stages.ErrInterrupted. The error may also wrap
-// stages.ErrTaken or stages.ErrPermanent.
+// Run fetches a partition from its checkpoint on, and returns the result. The result depends only
+// on the last checkpoint. When ctx ends, Run starts no more requests, makes its records durable,
+// releases the partition and returns stages.ErrInterrupted. The error may also wrap stages.ErrTaken
+// or stages.ErrPermanent.
 func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
 	return runWith(ctx, env, in, cfg, parser, hooks{})
 }
@@ -127,7 +127,7 @@ func (a *attempt) close() {
 	a.log.Abort()
 }
 
-// maxSkew is how much this machine's clock may differ from the store's.
+// maxSkew bounds the difference between this machine's clock and the store's clock.
 const maxSkew = time.Minute
 
 // checkClock refuses to run if this machine's clock differs too much from the store's clock,

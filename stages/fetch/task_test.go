@@ -359,7 +359,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 	for _, after := range []time.Duration{500 * time.Millisecond, 21 * time.Second, 33 * time.Second, 47 * time.Second} {
 		bubble(t, func(t *testing.T) {
 			l := newLab(t, noRobots(page), append(urls("a.com", 30), urls("b.org", 30)...)...)
-			l.cfg.Checkpoint.Every = time.Second // stretched to 10 s because little is recorded
+			l.cfg.Checkpoint.Every = time.Second // the task stretches this interval to 10 s, because little is recorded
 			_, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(after)}, nil)
 			if !errors.Is(err, errKilled) {
 				t.Fatalf("got %v, want the bucket's error", err)
@@ -628,7 +628,7 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 	})
 }
 
-// TestARequestIsNotWrittenTwiceInARow has the server close kept connections. A request on a closed
+// In TestARequestIsNotWrittenTwiceInARow, the server closes kept connections. A request on a closed
 // connection is lost, and its retry must wait for the host's delay.
 func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 	bubble(t, func(t *testing.T) {

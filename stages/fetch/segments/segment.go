@@ -59,7 +59,7 @@ type tableFile struct {
 	abort           func()
 }
 
-// closedFile is a finished file with its future key.
+// closedFile is a finished file and the key under which the file will be stored.
 type closedFile struct {
 	local                table.Local
 	dataset, subset, key string

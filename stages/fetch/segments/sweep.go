@@ -47,9 +47,9 @@ func InOrderWritten(a, b string) int {
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// SweepBelow deletes the task's files that are not in files and have an epoch less than below.
-// Ahead of each deletion, SweepBelow calls the given function (before). SweepBelow stops at this
-// function's first error.
+// SweepBelow deletes the task's files whose epoch is less than below, except the files in the list
+// files. The function before is called before each deletion. An error of this function ends
+// SweepBelow.
 func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {

@@ -18,12 +18,12 @@ import (
 )
 
 // A partition's files show which checkpoints the partition has had. Each segment file and WARC file
-// names the checkpoint that it follows: the last checkpoint that was acknowledged when the segment
-// was finished, or when the WARC file was begun. If an attempt dies before it lists an uploaded
-// file, that file follows the last checkpoint or an earlier one.
+// names the checkpoint that it follows. This checkpoint was the last acknowledged checkpoint when
+// the segment was finished, or when the WARC file was begun. If an attempt dies before it lists an
+// uploaded file, that file follows the last checkpoint or an earlier one.
 
 // followsKey is the name of a metadata entry of Parquet files and of a field of warcinfo records.
-// Both hold the position of the checkpoint that the file follows.
+// The entry and the field hold the position of the checkpoint that the file follows.
 const followsKey = "crawlbatch-follows"
 
 // maxInfo bounds the warcinfo record that Follows reads, in bytes.
@@ -79,13 +79,12 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 	return at, ok, nil
 }
 
-// PutBack looks for objects which prove that c is not the partition's last checkpoint, because an
-// older checkpoint was put back. It returns the proof, or "" if there is none. An attempt that died
-// leaves at most one segment whose files follow its last checkpoint. The files of that segment
-// prove nothing. PutBack sends LISTs to the store, and reads unlisted files of the last epoch.
+// PutBack looks for objects that prove that c is an older checkpoint, put back later. It returns the
+// proof, or "" if there is none. An attempt that died leaves at most one segment whose files follow
+// its last checkpoint. The files of that segment prove nothing. PutBack sends LISTs to the store,
+// and reads unlisted files of the last epoch.
 //
-// The caller makes sure that no attempt swaps the checkpoint during PutBack, or calls PutBack again
-// if an attempt did.
+// If an attempt swaps the checkpoint during PutBack, the caller must call PutBack again.
 func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {
 	listed := map[string]bool{}
 	last := map[int]int{} // number of the last listed segment, by epoch
@@ -157,7 +156,8 @@ func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (k
 	return "", nil
 }
 
-// traces returns the prefixes of a partition's segments and WARC files under a plan.
+// traces returns two key prefixes: of the segments and of the WARC files that a partition has under
+// a plan.
 func traces(t stages.Task, plan string) []string {
 	warcs := layout.WARCs(t.Crawl, t.Round, plan, t.Partition)
 	return append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+plan+"-")

@@ -25,7 +25,7 @@ import (
 // ShownWaits is the number of waits that are shown in detail.
 const ShownWaits = 5
 
-// brief is a limit. A host that waits for its delay at most this long is not shown in detail.
+// brief is the longest wait for a host's delay that is not shown in detail.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now.
@@ -44,10 +44,11 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	return a
 }
 
-// A host that waits only for its delay is shown if the host needs at least worthNaming to finish.
+// A host that waits only for its delay is shown if the host will need at least the time worthNaming
+// to finish.
 const worthNaming = time.Minute
 
-// every puts the delay of a host into words.
+// The function every puts the delay of a host into words.
 func every(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
 // pace describes the delay of a host. It adds the cause of the delay, unless the delay comes from
@@ -65,7 +66,7 @@ func pace(w polite.Wait) string {
 	return d
 }
 
-// Why describes the reason of a wait. Displays append the time at which the wait ends.
+// Why returns the reason for a wait in words. Displays append the time at which the wait ends.
 func Why(w polite.Wait) string {
 	if w.Item.Why != "" {
 		what := "a page"
@@ -94,8 +95,8 @@ func Why(w polite.Wait) string {
 	return every(w) + ", the next"
 }
 
-// How describes how a request failed, as a verb phrase after "a page" or "robots.txt". The
-// parameter status is 0 if the response was not complete.
+// How returns a verb phrase for the failure of a request. The phrase follows "a page" or
+// "robots.txt". The parameter status is 0 if the response was not complete.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:
@@ -119,7 +120,7 @@ type Failures struct {
 	by map[string]*stages.Failure
 }
 
-// calm lists the outcomes that are not failures.
+// The list calm holds the outcomes that are not failures.
 var calm = []schema.Outcome{
 	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.MIMEFiltered,
 	schema.Deferred, schema.Stopped,

@@ -125,9 +125,9 @@ func New(cfg Config) (*Client, error) {
 // connections are then closed too.
 func (c *Client) Close() { c.idle.Close() }
 
-// Locate returns where a request for rawURL would go, without sending a request: the addresses of
-// its host in the order to try, and the route. It returns only addresses that the guard permits,
-// and none if a proxy resolves the name. The result dns is the time that Timing.DNS would report.
+// Locate returns the addresses of rawURL's host, in the order to try, and the route that a request
+// would take. It sends no request. Locate returns only addresses that the guard permits, and none
+// if a proxy resolves the name. The result dns is the time that Timing.DNS would report.
 func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route dial.Route, dns time.Duration, err error) {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {

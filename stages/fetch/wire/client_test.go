@@ -166,8 +166,8 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// Before the client writes to an idle connection, the client notices that the connection was
-// closed.
+// The client checks whether an idle connection was closed before the client writes to the
+// connection.
 func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 	closed := make(chan struct{})
 	addr := rawServer(t, func(c net.Conn, r *bufio.Reader, nth int) {
@@ -185,7 +185,8 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 		t.Fatal(err, x.KeptAlive)
 	}
 	<-closed
-	// The FIN takes a moment to arrive over loopback. The method alive sees it only then.
+	// The FIN takes a moment to arrive over loopback. The method alive sees the FIN only after this
+	// moment.
 	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
 		c.idle.Put(k, time.Minute)
 	}

@@ -1,9 +1,9 @@
 // Package coding undoes the content codings of a response within limits.
 //
-// Decode takes a Response that package http1 has read. It makes a Decoded, the body with gzip,
-// deflate, br and zstd undone, and adds warnings to the Response. Decode undoes one coding after
-// the other and bounds each output, so a decompression bomb gains nothing by nesting. Bytes from
-// the web never cause a panic.
+// Decode takes a Response that package http1 has read. It makes a Decoded, which holds the body
+// without gzip, deflate, br and zstd. It also adds warnings to the Response. Decode undoes one
+// coding after the other and bounds each output, so a decompression bomb gains nothing by nesting.
+// Bytes from the web never cause a panic.
 //
 // Package coding imports the decoders of github.com/klauspost/compress and
 // github.com/andybalholm/brotli, and packages http1 and buffers.
@@ -250,7 +250,7 @@ func (o *output) readFrom(r io.Reader) error {
 			o.b = buffers.Grow(o.b, int(min(o.limit, 2*int64(cap(o.b))+1)))
 		}
 		free := o.b[len(o.b):min(int64(cap(o.b)), o.limit)]
-		if full { // one more byte shows that the output exceeds the limit
+		if full { // another byte shows that the output exceeds the limit
 			free = o.more[:]
 		}
 		n, err := r.Read(free)

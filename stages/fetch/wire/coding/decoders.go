@@ -26,8 +26,8 @@ const maxWindow = 8 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// gzip undoes RFC 1952. All members together form one body. Bytes after the last member are
-// skipped, as in browsers.
+// The method gzip decodes gzip (RFC 1952). All members together form one body. Bytes after the last
+// member are skipped, as in browsers.
 func (o *output) gzip(in []byte) layerVerdict {
 	if !bytes.HasPrefix(in, gzipMagic) {
 		return layerVerdict{state: stateFalse}
@@ -61,8 +61,8 @@ func (o *output) gzip(in []byte) layerVerdict {
 	}
 }
 
-// deflate undoes the formats that servers call deflate: RFC 1950, which the standard demands; bare
-// RFC 1951, which many servers send; and gzip. It does not verify checksums.
+// deflate decodes the three formats that servers call deflate: RFC 1950, which the standard
+// demands; bare RFC 1951, which many servers send; and gzip. It does not verify checksums.
 func (o *output) deflate(in []byte) layerVerdict {
 	if bytes.HasPrefix(in, gzipMagic) && len(in) > 2 && in[2] == 8 {
 		return o.gzip(in)
@@ -89,7 +89,7 @@ func (o *output) deflate(in []byte) layerVerdict {
 	return v
 }
 
-// inflate undoes RFC 1951. It returns how many bytes of input remain.
+// inflate decodes bare deflate (RFC 1951). It returns how many bytes of input remain.
 func (o *output) inflate(in []byte) (rest int, err error) {
 	o.expect(4 * int64(len(in)))
 	src := bytes.NewReader(in)
@@ -104,7 +104,7 @@ func (o *output) inflate(in []byte) (rest int, err error) {
 	return src.Len(), err
 }
 
-// brotli undoes RFC 7932, which has no magic number.
+// The method brotli decodes brotli (RFC 7932), which has no magic number.
 func (o *output) brotli(in []byte) layerVerdict {
 	o.expect(5 * int64(len(in)))
 	src := bytes.NewReader(in)
@@ -117,7 +117,8 @@ func (o *output) brotli(in []byte) layerVerdict {
 	err := o.readFrom(b)
 	brotliReaders.Put(b)
 	if err != nil && strings.HasSuffix(err.Error(), "excessive input") {
-		// Package brotli does not export the error of this case, in which the stream was complete.
+		// In this case the stream was complete. Package brotli does not export the error of this
+		// case.
 		if looksPlain(in) {
 			return layerVerdict{state: stateFalse}
 		}
@@ -126,7 +127,7 @@ func (o *output) brotli(in []byte) layerVerdict {
 	return o.verdict(err, in, false)
 }
 
-// zstd undoes all frames of RFC 8878.
+// The method zstd decodes all frames of zstd (RFC 8878).
 func (o *output) zstd(in []byte) layerVerdict {
 	if len(in) < 4 || !bytes.Equal(in[1:4], []byte{0xb5, 0x2f, 0xfd}) && !bytes.Equal(in[1:4], []byte{0x2a, 0x4d, 0x18}) {
 		return layerVerdict{state: stateFalse}

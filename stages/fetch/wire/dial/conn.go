@@ -88,15 +88,15 @@ func (c *Conn) WriteRequest(head []byte) (int, error) {
 }
 
 // alive reports whether an idle connection can serve a request. A connection that the peer has
-// closed cannot serve a request. A connection with unread bytes from the peer cannot either,
-// because such bytes would count as the response to the next request. alive does not wait.
+// closed cannot serve a request. A connection with unread bytes from the peer is useless too,
+// because these bytes would count as the response to the next request. alive does not wait.
 func (c *Conn) alive() bool {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
 		return quiet(c.Conn)
 	}
-	// TLS may have read more from the socket than it has returned. A TLS connection with buffered
-	// records returns these records even after the deadline, and cannot be used.
+	// TLS may have read more from the socket than it has returned. If a TLS connection has buffered
+	// records, it returns them even after the deadline. Such a connection cannot be used.
 	t.SetReadDeadline(past)
 	var b [1]byte
 	n, err := t.Read(b[:])

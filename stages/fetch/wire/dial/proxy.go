@@ -71,8 +71,8 @@ func isUnreachable(err error) bool {
 	return ok && r.status >= 502 && r.status <= 504
 }
 
-// needsTunnel adds ErrNoTunnel to an error of tunnel. It returns other errors unchanged: the target
-// does not answer, the credentials are wrong, or a time limit passed.
+// needsTunnel adds ErrNoTunnel to the error of a proxy that refuses the tunnel. It returns other
+// errors unchanged, such as a target that does not answer, wrong credentials, or a time limit.
 func needsTunnel(err error) error {
 	if r, ok := errors.AsType[*refusal](err); isUnreachable(err) || ok && r.status == http.StatusProxyAuthRequired || http1.IsTimeout(err) {
 		return err
