@@ -22,7 +22,7 @@ type Activity struct {
 // Wait is one thing that a task waits for.
 type Wait struct {
 	Host string // host that the task waits for; empty if the whole task waits
-	// Why is a phrase such as "robots.txt answered 503, asked again". Its last words say what
+	// Why is a phrase such as "robots.txt answered 503, asked again". The phrase ends with what
 	// happens at the time Until.
 	Why   string
 	Until time.Time // end of the wait; zero means unknown
@@ -31,7 +31,7 @@ type Wait struct {
 
 // Failure describes the failed requests of one class.
 type Failure struct {
-	Class string // outcome that the requests would give their URLs
+	Class string // outcome of a URL whose last request fails like this
 	N     int64
 	Host  string // host of the newest failed request
 	Text  string // text of the newest failure
@@ -40,8 +40,8 @@ type Failure struct {
 
 // Watcher displays what tasks do. Its methods are safe for concurrent use.
 type Watcher interface {
-	// Watch registers a task. Until the function end is called, the function look reports what the
-	// task is doing.
+	// Watch registers a task. The Watcher calls look to ask what the task is doing, until the task
+	// calls end.
 	Watch(t Task, look func() Activity) (end func())
 }
 

@@ -9,9 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Checked wraps the bucket b for code that reads an input. All code that reads committed files
-// opens the files through such a bucket, so the reader gets only bytes that the files' writers
-// recorded.
+// Checked wraps the bucket b for code that reads an input. All readers of committed files use such
+// a bucket. A reader therefore gets only bytes that the file's writer recorded.
 func Checked(b store.Bucket, in *Input) *manifest.Checked {
 	c := manifest.NewChecked(b)
 	if in.Plan != nil {
@@ -45,14 +44,14 @@ func Checked(b store.Bucket, in *Input) *manifest.Checked {
 	return c
 }
 
-// ReadLater reports whether tasks of later rounds read a file that a seal lists. Of the other files,
-// a seal keeps no digests of blocks, and Checked knows none.
+// ReadLater reports whether tasks of later rounds read a file that a seal lists. A seal keeps no
+// digests of blocks for other files, and Checked does not add other files.
 func ReadLater(f manifest.File) bool {
 	return f.Dataset == FileURLs || f.Dataset == FileRepresentatives
 }
 
-// RemedyFor returns the remedy for a lost or changed file that a stage of a crawl lists. The fetch
-// stage of a reparse also lists files of the crawl that fetched.
+// RemedyFor says how to recover a lost or changed file that the results of a stage list. In a
+// reparse, the results of stage fetch also list files of the crawl that fetched the pages.
 func RemedyFor(s Stage, crawl string, f manifest.File) string {
 	if s == Fetch && !(layout.IsReparse(crawl) && strings.HasPrefix(f.Key, layout.CrawlDir(crawl))) {
 		return "fetched data cannot be made again: restore it from a copy"

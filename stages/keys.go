@@ -12,19 +12,19 @@ import (
 )
 
 // Keys lists the keys of a dataset's objects in the results of a stage's tasks, in the tasks'
-// order. A result may be nil if the caller does not read its task.
+// order. The results of tasks that the caller does not read may be nil.
 func Keys(results []*manifest.Result, dataset string) []string {
 	return keys(results, dataset, func(*manifest.File) bool { return true })
 }
 
-// SubsetKeys lists the keys that Keys lists, but only those of one subset of captures. The
-// parameter subset is "" for datasets without subsets.
+// SubsetKeys works like Keys, but lists only keys of one subset of captures. The parameter subset
+// is "" for datasets without subsets.
 func SubsetKeys(results []*manifest.Result, dataset, subset string) []string {
 	return keys(results, dataset, func(f *manifest.File) bool { return f.Subset == subset })
 }
 
-// PartKeys lists the keys that Keys lists, but only those of the parts with the number part. Any
-// task may have written the parts.
+// PartKeys works like Keys, but lists only keys of the parts with one number. Any task may have
+// written the parts.
 func PartKeys(results []*manifest.Result, dataset string, part int) []string {
 	name := layout.Part(part) + ".parquet"
 	return keys(results, dataset, func(f *manifest.File) bool { return path.Base(f.Key) == name })
@@ -55,9 +55,9 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 	return out
 }
 
-// OverlappingKeys lists the files of a round that may hold domains of bucket n of buckets. The
-// round has one file per bucket. Rounds may have different numbers of buckets, because buckets are
-// equal ranges of the same hashes.
+// OverlappingKeys lists the files of a round that may hold domains of bucket n. The parameter
+// buckets is the number of buckets that the caller has. The round has one file per bucket, and may
+// have another number of buckets. All buckets are equal ranges of the same hashes.
 func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
 	for _, f := range files {
 		m, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
@@ -68,7 +68,7 @@ func OverlappingKeys(files []manifest.File, n, buckets int) (keys []string) {
 	return keys
 }
 
-// HostRanks reads the ranks of a bucket's hosts from the results of rank. It also returns
+// HostRanks reads the ranks of a bucket's hosts from the results of rank. HostRanks also returns
 // the number of hosts in all buckets whose results the task reads.
 func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[string]float64, hosts int64, err error) {
 	type row struct {

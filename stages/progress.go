@@ -1,7 +1,7 @@
 package stages
 
-// Fetch tasks add to these counts at each event. If an attempt loses work and another attempt
-// repeats it, the work counts twice.
+// Fetch tasks add to these counts at each event. Work counts twice if an attempt loses the work and
+// another attempt does the work again.
 const (
 	CountURLs     = "urls"      // number of recorded outcomes; reduced when an attempt fails and loses its outcomes
 	CountPages    = "pages"     // number of recorded documents
@@ -28,10 +28,10 @@ const CountRows = "rows"
 // whose name is CountRetries and the class.
 var RetryClasses = []string{"timeout", "server_error", "rate_limited", "dns"}
 
-// Progress receives the counts of running tasks. Its methods are safe for concurrent use
-// and return at once.
+// Progress receives the counts of running tasks. The methods are safe for concurrent use and do not
+// block.
 type Progress interface {
-	// Add adds n to the count called name: one of the Count constants, some with a suffix.
+	// Add adds n to a count. The name is a Count constant; some constants need a suffix.
 	Add(name string, n int64)
 }
 

@@ -19,14 +19,13 @@ type choice struct {
 	total  []uint32 // number of pages and sealed representatives of each component
 	size   []uint32 // number of pages of this round in each component
 	stands []uint32 // representative of each component
-	// speaks[class] is the speaker of the class: the page of the class that the column Via names.
-	// In the row of a page of another class, Via names the speaker of the next class on the way to
-	// the representative.
+	// speaks holds the speaker of each class: the page that stands for the class in the column Via.
+	// If a page is not alike to its representative, Via names the speaker of the parent class.
 	speaks []uint32
-	parent []uint32 // next class of each class on the way to the representative
+	parent []uint32 // parent of each class: the next class on the path to the representative's class
 }
 
-// choose picks representatives. The caller closes the choice.
+// choose picks representatives. The caller must close the returned choice.
 func choose(ctx context.Context, b store.Bucket, scratch string, p *pages, c *clusters, cfg Config) (*choice, error) {
 	classes := len(c.root)
 	ch := &choice{p: p, c: c, cfg: cfg,
@@ -66,9 +65,8 @@ func (ch *choice) clustered(page uint32) bool {
 	return ch.size[r] > 0 && ch.total[r] > 1
 }
 
-// represents reports whether a page of this round becomes a sealed representative. A page of this
-// round becomes a sealed representative if it is neither a duplicate nor alike to a sealed
-// representative.
+// represents reports whether a page of this round becomes a sealed representative. Such a page is
+// neither a duplicate nor alike to an earlier sealed representative.
 func (ch *choice) represents(page uint32) bool {
 	r := ch.c.root[ch.c.class[page]]
 	return ch.total[r] == 1 || ch.stands[r] == page
@@ -104,8 +102,7 @@ func (ch *choice) elect() error {
 	return nil
 }
 
-// stand reports whether page i is a better representative than page j. The number of page j is
-// lower than i.
+// stand reports whether page i is a better representative than page j, where j < i.
 func (ch *choice) stand(i, j uint32) (bool, error) {
 	p := ch.p
 	if j < p.sealed && (i >= p.sealed || p.source(i).age > p.source(j).age) {

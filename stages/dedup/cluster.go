@@ -12,17 +12,16 @@ import (
 
 // clusters are the connected components of the graph in which alike pages are connected.
 //
-// Pages that are alike to the same other pages form a class. All long pages with equal fingerprints
+// The pages of a class are alike to the same other pages. All long pages with equal fingerprints
 // are one class; all short pages with equal digests are one class. Components are found among
 // classes, so a thousand copies of a page cost a thousand list entries and no pairs. Classes are
 // numbered by fingerprint, then by digest, so their numbers do not depend on the order of pages in
 // files.
 type clusters struct {
 	class []uint32 // class of each page
-	// root[c] names the component of class c by one of the component's classes.
+	// root[c] is one class of c's component. All classes of a component have the same root.
 	root []uint32
-	// tree holds the pairs of classes that joined components. The pairs form a spanning tree of
-	// each component.
+	// tree holds edges between classes. The edges form a spanning tree of each component.
 	tree []edge
 }
 
@@ -61,8 +60,8 @@ func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, er
 	return c, nil
 }
 
-// classes gives every page of p a class. Classes of long pages have the lowest numbers, and
-// fingerprints[i] is the fingerprint of class i.
+// The method classes puts every page of p into a class. Classes of long pages have the lowest
+// numbers, and fingerprints[i] is the fingerprint of class i.
 func (c *clusters) classes(p *pages) (fingerprints []uint64) {
 	order := make([]uint32, p.count())
 	for i := range order {
@@ -119,8 +118,7 @@ func (c *clusters) find(i uint32) uint32 {
 	return i
 }
 
-// join connects two classes. It appends the edge between a and b to tree if a and b were not
-// connected.
+// join connects two classes. If a and b were not connected, join appends their edge to tree.
 func (c *clusters) join(a, b uint32) {
 	ra, rb := c.find(a), c.find(b)
 	if ra == rb {
@@ -130,8 +128,8 @@ func (c *clusters) join(a, b uint32) {
 	c.tree = append(c.tree, edge{a, b})
 }
 
-// parents returns, for each class, the next class on the way to a class in roots. The value is none
-// (a constant) for a class whose component has no class in roots.
+// parents returns the parent of each class: the next class on the path to a class in roots. If a
+// component has no class in roots, its classes have the parent none (a constant).
 func (c *clusters) parents(roots []uint32) []uint32 {
 	// near holds the neighbours of each class in the tree. The neighbours of class i are
 	// near[start[i]:start[i+1]].

@@ -62,10 +62,10 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}, nil
 }
 
-// counts are the numbers of written rows.
+// counts holds the numbers of written rows.
 type counts struct {
 	clusters, exact, near, representatives int64
-	seen                                   []bool // whether each component's cluster is counted
+	seen                                   []bool // for each component, whether its cluster is already counted
 }
 
 // sourcesOf lists the files to read: first the files of sealed rounds, the oldest round first, then
@@ -88,14 +88,14 @@ func sourcesOf(in *stages.Input) []source {
 	return sources
 }
 
-// numbered is a page and its number.
+// numbered is the row of a page with the page's number.
 type numbered struct {
 	page uint32
 	row
 }
 
-// writeBucket writes the bucket's two parts. The part of duplicates has a row for each of the
-// bucket's pages in a cluster. The part of representatives has the bucket's new representatives.
+// writeBucket writes the bucket's parts of duplicates and representatives. The first part has a row
+// for each clustered page of the bucket. The second part has the bucket's new representatives.
 func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
 	duplicatesKey := layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket)
 	duplicates, err := stages.NewWriter[schema.Duplicate](ctx, env, stages.FileDuplicates, duplicatesKey, stages.ByURL)
@@ -172,8 +172,8 @@ func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter
 	}
 }
 
-// row returns the row of duplicates for a page in a cluster. It returns nil if the page's cluster
-// has no other page than the page's own earlier version.
+// row returns the row of duplicates for a page in a cluster. If the cluster has only the page and
+// the page's earlier version, row returns nil.
 func (ch *choice) row(m numbered) (*schema.Duplicate, error) {
 	root := ch.c.root[ch.c.class[m.page]]
 	representative := ch.stands[root]

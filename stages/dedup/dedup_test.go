@@ -24,7 +24,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// page describes a page. Its zero fields mean ordinary values.
+// page describes a page. Zero fields stand for ordinary values.
 type page struct {
 	url         string
 	text        string // text of the page; "" means no text
@@ -58,8 +58,8 @@ func bySURT(a, b schema.Page) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// put writes pages as the stage merge does. If narrow is set, it writes only the columns that dedup
-// reads.
+// put writes pages as the stage merge does. If narrow is set, put writes only the columns that
+// dedup reads.
 func put(t testing.TB, b store.Bucket, name, key string, pages []page, narrow bool) manifest.File {
 	t.Helper()
 	var rows []schema.Page
@@ -148,7 +148,7 @@ func TestClusters(t *testing.T) {
 		cfg    Config
 		sealed [][]page
 		pages  []page
-		want   []schema.Duplicate // rows without SURT; the representative is of this round unless RepresentativeRound says otherwise
+		want   []schema.Duplicate // rows without SURT; RepresentativeRound is relative to this round (-1 is the round before)
 	}{
 		{name: "nothing"},
 		{name: "pages that are not alike", pages: []page{{url: "http://a.test/1", text: "x", fingerprint: f}, {url: "http://a.test/2", text: "y", fingerprint: f ^ 0xf}}},
@@ -274,7 +274,7 @@ func TestClusters(t *testing.T) {
 			for i := range tt.want {
 				tt.want[i].SURT = page{url: tt.want[i].URL}.row(t).SURT
 				tt.want[i].RepresentativeCrawl = "2026-11"
-				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // in the table, RepresentativeRound counts back from this round
+				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // the table has relative rounds
 			}
 			if diff := cmp.Diff(tt.want, rows[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -2,10 +2,10 @@
 // picks a representative of each group.
 //
 // The task reads merge's working pages of all partitions, and the representatives of earlier sealed
-// rounds. It writes the dataset duplicates, with a row for each page of a cluster; and the working
-// file representatives, with the pages that later rounds compare with their own pages. Both have
-// one part per reduce bucket. If a page has no row, its cluster has no other page, except perhaps
-// an earlier version of the same page.
+// rounds. The task writes the dataset duplicates, with a row for each page of a cluster. The task
+// also writes the working file representatives, with the pages to which later rounds compare their
+// own pages. The dataset and the working file have one part per reduce bucket. A page has no row if
+// its cluster has no other page, or only an earlier version of the page.
 //
 // # What a cluster is
 //
@@ -14,8 +14,9 @@
 // MaxDistance bits (near). A sealed representative is a page of a sealed round that is neither a
 // duplicate nor alike to an earlier representative. A sealed representative never changes. Pages
 // that are alike are connected. A cluster is a connected component of the round's pages and the
-// sealed representatives. Two sealed representatives are never compared. If a page is alike to two
-// sealed representatives, it joins their clusters in this round, but not in earlier rounds.
+// sealed representatives. Two sealed representatives are never compared. A page that is alike to
+// two sealed representatives joins their clusters in this round. The clusters of earlier rounds do
+// not change.
 //
 // # The representative
 //
@@ -38,6 +39,7 @@
 // the page and the representative are equal, else near.
 //
 // The search for pairs is exact (package simhash). The result depends only on the inputs. Memory is
-// about 80 bytes per page and sealed representative. Strings stay in files, which dedup reads a
-// second time. Package dedup imports only stages and formats packages.
+// about 80 bytes per page and sealed representative. Memory holds no URLs: dedup reads the input
+// files a second time for the URLs of clustered pages. Package dedup imports only stages and
+// formats packages.
 package dedup

@@ -19,7 +19,7 @@ type names struct {
 	buf    []byte
 }
 
-// collectNames reads the sources again for the URLs of the wanted pages.
+// collectNames reads the sources again, and writes the URLs of the wanted pages to the file.
 func collectNames(ctx context.Context, b store.Bucket, scratch string, p *pages, wanted func(page uint32) bool) (_ *names, err error) {
 	n := &names{offset: make([]int64, p.count()), length: p.urlLength}
 	if n.file, err = os.Create(filepath.Join(scratch, "names")); err != nil {

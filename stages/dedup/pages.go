@@ -15,12 +15,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// row holds the columns that are read from a page of the round. A representative has the same
-// columns.
+// row holds the columns that dedup reads of a page of this round. The file representatives has the
+// same columns.
 type row = schema.Representative
 
-// source is a file of pages. Its pages with text have the numbers from first to end - 1, in the
-// order of the file.
+// source is a file of pages. Pages with text are numbered in the order of the file, from first to
+// end - 1.
 type source struct {
 	key    string
 	sealed bool
@@ -123,7 +123,7 @@ func (p *pages) add(r *row, cfg Config) error {
 	return nil
 }
 
-// source gives the source of page i.
+// source returns the source that contains page i.
 func (p *pages) source(i uint32) *source {
 	return &p.sources[sort.Search(len(p.sources), func(s int) bool { return p.sources[s].end > i })]
 }

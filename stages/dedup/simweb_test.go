@@ -26,7 +26,7 @@ func TestClustersOfASyntheticWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// row holds the columns of duplicates that package truth knows.
+	// row holds the columns of duplicates that package truth computes.
 	type row struct {
 		URL, Representative string
 		Kind                schema.DuplicateKind

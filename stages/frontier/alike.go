@@ -16,10 +16,10 @@ import (
 // alone prove nothing, because articles have numbers. Alike pages alone prove nothing, because
 // sites have copies.
 const (
-	alikePercent  = 95        // least percentage of a pattern's pages whose text equals the text of the pattern's previous page
-	alikeDistance = 3         // number of differing bits up to which fingerprints mean the same text
-	alikeWords    = 20        // number of words below which texts are alike only if they are equal
-	fewWords      = 10        // number of words below which texts are never alike, because galleries and pages made by scripts have such texts
+	alikePercent  = 95        // a pattern is a trap only if at least this percentage of its pages resemble the page before
+	alikeDistance = 3         // texts are nearly the same if their fingerprints differ in at most this number of bits
+	alikeWords    = 20        // texts with fewer words are alike only if they are equal
+	fewWords      = 10        // texts with fewer words are never alike, because galleries and pages made by scripts have such texts
 	maxPatterns   = 50_000    // largest number of patterns of one host that are counted
 	maxNames      = 32        // largest number of query parameters that distinguish patterns
 	patternNumber = "0"       // replaces each part that varies
@@ -46,8 +46,8 @@ type sample struct {
 type alike map[string]string
 
 // learn reads the round's pages of the bucket. The pages of a host are adjacent, so memory holds
-// the patterns of only one host at a time. Memory also holds the traps found for all hosts, at most
-// one for every SimilarPages pages.
+// the patterns of only one host at a time. Memory also holds the traps of all hosts. Traps are few,
+// because each trap takes at least SimilarPages pages.
 func (i *inputs) learn(ctx context.Context) (alike, error) {
 	found := alike{}
 	if i.cfg.SimilarPages <= 0 {

@@ -32,10 +32,10 @@ type Config struct {
 
 	MaxLength   int // greatest length in bytes; a longer URL counts as a trap
 	MaxSegments int // greatest number of path segments; a URL with more segments counts as a trap
-	MaxRepeats  int // greatest number of repetitions in a row of one to three segments; a URL with more repetitions counts as a trap
-	// URLs of one host that differ only in numbers, identifiers and values count as a trap if at
-	// least SimilarPages of their pages in the round have nearly the same text. If SimilarPages is
-	// 0, URLs never count as a trap for this reason.
+	MaxRepeats  int // greatest number of consecutive repetitions of one to three segments; a URL with more repetitions counts as a trap
+	// URLs of one host that differ only in numbers, identifiers and values form a pattern. A
+	// pattern is a trap if it has at least SimilarPages pages in the round and nearly all have
+	// nearly the same text. If SimilarPages is 0, this rule is off.
 	SimilarPages int
 
 	Interval    time.Duration // time until a URL that was fetched once is due again

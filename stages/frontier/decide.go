@@ -21,12 +21,13 @@ type decider struct {
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
-	filter  *urlfilter.Writer // the URL filter of urls and skips
+	filter  *urlfilter.Writer // URL filter of the datasets urls and skips
 	waiting int64
 	counts  map[string]int64
 }
 
-// decide decides about one URL. A group without a SURT is a text that is not a URL.
+// The method decide writes the rows of one URL. A group without a SURT holds only refused entries
+// that are not URLs.
 func (d *decider) decide(g *group) error {
 	overBudget := false
 	for _, r := range g.refused {
@@ -58,8 +59,8 @@ func (d *decider) decide(g *group) error {
 }
 
 // requested returns the outcome of a request for the URL in this round, or nil if there was no
-// request. The result other tells whether the URL was requested because a different, planned URL
-// led to it.
+// request. The result other tells whether a redirect of another URL, the planned URL, caused the
+// request.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -115,7 +116,8 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	return d.url(r)
 }
 
-// tooManySpellings skips a URL that has too many spellings to be planned again.
+// tooManySpellings writes the row of skips for a URL with too many spellings. Such a URL is never
+// planned again.
 func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	_, source, _ := g.nearest()
 	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})
@@ -165,8 +167,9 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// updated returns the record of a waiting URL, updated with this round's links. The result changed
-// tells whether the links reduce its depth, change its priority by 50 or more, or add spellings.
+// The method updated applies this round's links to the record of a waiting URL. The result changed
+// tells whether the links reduce the URL's depth, change its priority by 50 or more, or add
+// spellings.
 func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
@@ -181,8 +184,8 @@ func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed 
 	return r, depth < p.Depth || weight >= 50 || weight <= -50 || !slices.Equal(g.spellings, p.Spellings)
 }
 
-// nearest returns the least depth that links and redirects give the URL, the page with that link or
-// redirect, and whether any link or redirect to the URL is followed.
+// nearest returns the least depth that a link or redirect gives the URL, and the source of that
+// link or redirect. The result followed tells whether any link or redirect to the URL is followed.
 func (g *group) nearest() (depth int32, source string, followed bool) {
 	if l := g.inlink; l != nil {
 		depth, source, followed = l.SourceDepth+1, l.FirstSource, l.Followed
@@ -193,10 +196,10 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 	return depth, source, followed
 }
 
-// met decides about a new URL.
+// The method met decides about a URL that is new or was skipped before.
 func (d *decider) met(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
-		depth := int32(0) // unknown, because all links that name the URL are of kinds that are not followed (images, scripts)
+		depth := int32(0) // unknown: the URL appears only in links that are never followed (images, scripts)
 		if len(g.refused) > 0 {
 			depth = g.refused[0].Depth
 		}
@@ -218,8 +221,8 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 	return d.remember(g, k, depth)
 }
 
-// remember keeps the spellings of a URL that is not planned, because robots.txt has to allow them
-// too if the URL is planned later. A URL without spellings gets no row.
+// remember writes a row with the spellings of a URL that is not planned. If the URL is planned
+// later, robots.txt has to allow these spellings too. A URL without spellings gets no row.
 func (d *decider) remember(g *group, k *urlkey.Key, depth int32) error {
 	if g.prior != nil && slices.Equal(g.spellings, g.prior.Spellings) || len(g.spellings) == 0 {
 		return nil
@@ -263,7 +266,7 @@ func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schem
 	return "", ""
 }
 
-// found records a URL that waits to be planned.
+// The method found writes the record of a URL that waits to be planned.
 func (d *decider) found(g *group, k *urlkey.Key, depth int32, source string) error {
 	r := d.record(g, k, depth)
 	r.FirstSource = source

@@ -1,12 +1,12 @@
 // Package frontier decides about every URL that a round has met. For each URL it decides the state,
 // the time when the URL is due again, or the reason why the URL is not planned.
 //
-// A task works on one reduce bucket, which holds whole domains. The task reads the states that the
-// sealed rounds left, the outcomes and redirects of this round, the targets to which its pages link
-// (rank's inlinks), the ranks of hosts, and the entries that the plan refused. The task writes the
-// bucket's part of the dataset urls, with a row for each URL whose state changed; the bucket's part
-// of the dataset skips, with a row for each URL that was found and not planned; and a URL filter of
-// both, for lookups.
+// A task works on one reduce bucket, which holds whole domains. The task reads the states of URLs
+// after the sealed rounds, and the outcomes and redirects of this round. The task also reads the
+// targets of this round's links (rank's inlinks), the ranks of hosts, and the entries that the plan
+// refused. The task writes the bucket's parts of two datasets: urls, with a row for each URL whose
+// state changed, and skips, with a row for each URL that was found and not planned. The task also
+// writes a URL filter of both datasets, for lookups.
 //
 // A URL's state is its newest row:
 //
@@ -19,12 +19,13 @@
 // fetch. False announcements increase the minimum interval. Announcements do not change the
 // interval learned from the URL's own changes.
 //
-// A URL's row keeps every spelling of the URL that links of its own domain (rank), sources (the
-// plan and its refusals) or earlier rounds give, because robots.txt has to allow each spelling. New
-// spellings cause a new row. A row with five spellings means that the URL has more than four
-// spellings. A URL with too many spellings is never due again. A URL that is skipped, or that no
-// followed link names, gets a row only if the URL has spellings. The row of a skipped URL has the
-// state skipped. The stage decides about the URL again when a link next names the URL.
+// A URL's row keeps every known spelling of the URL, because robots.txt has to allow each spelling.
+// Spellings come from links within the URL's domain (rank), from sources (the plan and its
+// refusals) and from earlier rounds. New spellings cause a new row. A row with five spellings means
+// that the URL has more than four spellings. A URL with too many spellings is never due again. A
+// skipped URL gets a row only if the URL has spellings. The same holds for a URL that no followed
+// link names. The row of a skipped URL has the state skipped. The stage decides about the URL again
+// in the next round with a link to the URL.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
@@ -32,11 +33,11 @@
 //
 // A trap is a URL that is too long, that has too many segments, or whose segments repeat. A URL is
 // also a trap if it differs only in numbers, identifiers and values from at least 50 URLs of the
-// round whose pages nearly all have the same text. Only the rule of nearly the same text depends on
-// the content of pages. The row's detail says why a URL is a trap.
+// round whose pages nearly all have the same text. No other rule about traps depends on the content
+// of pages. The row's detail says why a URL is a trap.
 //
-// The stage promises that every target of a link of a followed kind ends in urls or in skips. URLs
-// are compared in full, so no URL is lost through a hash collision. The same inputs give the same
-// bytes, because the stage reads no clock and computes all times from recorded times. Package
-// frontier imports stages and formats packages.
+// The stage promises to lose no target of a followed kind of link: each target has a row in the
+// dataset urls or skips. URLs are compared in full, so no URL is lost through a hash collision. The
+// same inputs give the same bytes, because the stage reads no clock and computes all times from
+// recorded times. Package frontier imports stages and formats packages.
 package frontier

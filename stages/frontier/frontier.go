@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Run decides about the URLs of one reduce bucket. The result counts the rows (urls, skips), the
-// rows by state and by reason (state.found, skip.budget …), and the known URLs with the state found
-// or deferred after the round (waiting).
+// Run decides about the URLs of one reduce bucket. The result has these counts: rows of each
+// dataset (urls, skips), rows by state (state.found …), rows by reason (skip.budget …), and URLs
+// that are found or deferred after the round (waiting).
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ *manifest.Result, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -83,9 +83,9 @@ type group struct {
 	spellings schema.Spellings // spellings from all inputs, including the plan
 }
 
-// add adds an item. Of several prior states, the last counts, because states come from the oldest
-// to the newest. Of several responses, the first counts. Of several redirects, the first counts
-// too.
+// The method add adds an item. Prior states come from the oldest to the newest, so the last state
+// counts. If there are several responses or redirects, the first response and the first redirect
+// count.
 func (g *group) add(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
@@ -103,7 +103,7 @@ func (g *group) add(i *item) {
 		g.redirect = cmp.Or(g.redirect, row)
 	case *schema.Inlink:
 		g.spellings = g.spellings.Union(row.Spellings)
-		if row.FollowKind { // of a link that is not followed, only the spellings count
+		if row.FollowKind { // a link that is not followed adds only spellings
 			g.inlink = row
 		}
 	case *schema.Refused:
@@ -114,7 +114,7 @@ func (g *group) add(i *item) {
 	}
 }
 
-// all merges the inputs and decides about each URL.
+// The method all merges the inputs and decides about each URL.
 func (d *decider) all(ctx context.Context, in *inputs, progress stages.Progress) error {
 	var g group
 	for i, err := range table.Merge(ctx, compareItems, in.streams...) {

@@ -43,7 +43,7 @@ type hop struct {
 	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
 }
 
-// redirect is a redirect that was not followed. Its target may be in any bucket.
+// redirect is a redirect that was not followed. The redirect's target may be in any bucket.
 type redirect struct {
 	SURT, URL string // keys of the redirect's target
 	Source    string
@@ -180,8 +180,8 @@ func (i *inputs) partitionKeys(dataset, subset string) []string {
 	return stages.SubsetKeys(stages.OfBucket(i.in.Plan, i.in.Results[stages.Merge], i.bucket), dataset, subset)
 }
 
-// response is the outcome of a planned URL, as a row of the other URL that responded in its place.
-// The two URLs are exchanged: URL is the URL that responded, and FinalURL is the planned URL.
+// response is the outcome of a planned URL whose request ended at another URL. Unlike in an
+// outcome, URL is the URL that responded, and FinalURL is the planned URL.
 type response outcome
 
 // addResponses adds the URLs that responded in place of planned URLs. Redirects are followed only
@@ -214,7 +214,7 @@ func moved(o *outcome) bool {
 	return false
 }
 
-// addRedirects adds the targets of redirects that were not followed. It reads all
+// addRedirects adds the targets of redirects that were not followed. addRedirects reads all
 // partitions, because a redirect may lead into any bucket.
 func (i *inputs) addRedirects(ctx context.Context) error {
 	return addSorted(ctx, i, stages.Keys(i.in.Results[stages.Merge], stages.FileFetches), func(t *target) (*redirect, error) {
@@ -253,8 +253,8 @@ func (i *inputs) addRefused(ctx context.Context) error {
 		})
 }
 
-// addSpellings adds the planned URLs that have spellings, because only the plan has the spellings
-// that sources use. A plan is sorted by host, so its rows are sorted again by SURT.
+// addSpellings adds the spellings of planned URLs. Only the plan has the spellings that sources
+// use. A plan is sorted by host, so its rows are sorted again by SURT.
 func (i *inputs) addSpellings(ctx context.Context) error {
 	if i.env.Format == 1 {
 		return nil // plans of older formats have no column of spellings
@@ -274,17 +274,18 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 		func(a, b *plannedSpelling) int { return 0 })
 }
 
-// planned holds the bucket's hosts and domains of which this crawl has planned URLs.
+// planned holds those hosts and domains of the bucket that have URLs planned by this crawl.
 type planned struct{ hosts, domains map[string]bool }
 
-// name holds the columns of a row of fetches or urls from which the type planned is filled.
+// name holds the columns of fetches and urls that the method planned reads.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`
 	LastPlanned string `parquet:"last_planned,optional"` // only in urls
 }
 
-// planned reads the planned hosts and domains, if the follow policy needs them.
+// The method planned finds the hosts and domains of planned URLs. If the follow policy does not
+// need them, the result is empty.
 func (i *inputs) planned(ctx context.Context) (planned, error) {
 	p := planned{map[string]bool{}, map[string]bool{}}
 	if i.cfg.Follow != FollowHost && i.cfg.Follow != FollowDomain {

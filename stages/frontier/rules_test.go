@@ -89,8 +89,8 @@ func TestIntervalsStayInBounds(t *testing.T) {
 	}
 }
 
-// The next crawl sends conditional requests for stored content and refers to the content's record.
-// The record must be complete and stored under the URL itself.
+// The URL's row says which record holds the content, so that the next crawl can send a conditional
+// request. The record must be complete and stored under the URL itself.
 func TestContentIsRememberedWhereItLies(t *testing.T) {
 	known := schema.URLRecord{
 		Fetches: 1, LastFetched: at - 1, NextDue: at, ContentDigest: "D", ETag: "e", LastModified: "m",

@@ -19,8 +19,9 @@ func spellings(letters string) []string {
 	return out
 }
 
-// TestSpellingsOnlyGrow takes one URL through rounds. Each round has an input and the expected rows
-// of urls ("state spellings due", or "" for no row) and of skips.
+// TestSpellingsOnlyGrow takes one URL through several rounds. The table gives the input of each
+// round, and the expected rows of urls and skips. A row of urls is written as "state spellings
+// due"; "" means no row.
 func TestSpellingsOnlyGrow(t *testing.T) {
 	const url = "http://a.example/q"
 	linked := func(letters string, change func(*schema.Inlink)) world {

@@ -63,9 +63,9 @@ func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, 
 }
 
 // fetched notes whether the content has changed since the last response, and sets the next
-// interval. A change halves the interval. Without a change, the interval grows by half. If an
-// announcement brought the fetch forward and the content had not changed, the announcement counts
-// as a false alarm, and the interval does not change unless it had already passed.
+// interval. A change halves the interval. Without a change, the interval grows by half. An
+// announcement that brought the fetch forward is a false alarm if the content had not changed.
+// After a false alarm, the interval grows only if the interval had already passed.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.revisit(prior)
 	learned := prior.LastFetched + wait.Milliseconds()
@@ -97,8 +97,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// revisit returns the learned interval between two fetches of a URL. A row that was written before
-// the column interval existed has no interval. The due time of the row then gives the interval.
+// revisit returns the learned interval between two fetches of a URL. A row may be older than the
+// column interval. For such a row, revisit computes the interval from the due time.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:
@@ -130,8 +130,8 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// content notes the validators for the next conditional request. It also notes the place of the
-// stored content that a 304 would confirm.
+// The function content notes the validators for the next conditional request, and where the content
+// is stored. A 304 would confirm this content.
 func content(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:
@@ -151,8 +151,8 @@ func content(r, prior *schema.URLRecord, o *outcome) {
 	default:
 		r.ETag, r.LastModified = o.ETag, o.LastModified
 		if o.ContentDigest != prior.ContentDigest {
-			// The content is stored in the record of another URL. The next fetch stores it under
-			// this URL.
+			// The content is stored in the record of another URL. The next fetch stores the content
+			// under this URL.
 			r.ContentAt, r.WARCFilename, r.WARCRecordOff, r.WARCRecordLen = 0, "", 0, 0
 		}
 	}

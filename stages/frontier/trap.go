@@ -24,7 +24,7 @@ func (c *Config) trap(k *urlkey.Key) string {
 		}
 	}
 	for period := 1; period <= 3; period++ {
-		same := 0 // number of segments in a row that equal the segment that is one period earlier
+		same := 0 // number of consecutive segments that equal the segment one period before
 		for i := period; i < len(segments); i++ {
 			if segments[i] != segments[i-period] {
 				same = 0

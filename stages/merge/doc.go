@@ -1,10 +1,10 @@
 // Package merge turns a partition's segments into sorted tables.
 //
-// A task reads the committed result of the partition's fetch task (segments of fetches, requests,
-// captures, pages, text and links, in the order in which they were recorded) and the plan's
-// partition file. The task writes the partition's published parts of captures (one per subset),
-// fetches, requests, text and links. It also writes the working files that the reduces read: pages,
-// edges, hostedges and hosts.
+// A task reads the plan's partition file and the committed result of the partition's fetch task.
+// The result lists segments of fetches, requests, captures, pages, text and links, in the order of
+// recording. The task writes the partition's published parts of captures (one per subset), fetches,
+// requests, text and links. It also writes the working files that the reduces read: pages, edges,
+// hostedges and hosts.
 //
 // The stage promises that
 //

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// edges makes the edges and host edges of links. The links come grouped by source.
+// The type edges turns links into edges and host edges. Callers must add links grouped by source.
 type edges struct {
 	m     *merger
 	edges *table.Sorter[schema.Edge]
@@ -21,14 +21,14 @@ type edges struct {
 
 	source schema.Edge // columns of the current source
 	domain string      // domain of the current source
-	latest int64       // latest date that the current source can know, in milliseconds; a target's later LastMod is ignored
-	others []other     // those targets of the current source that are on other hosts
+	latest int64       // latest LastMod that counts, in milliseconds; the current source cannot know a later date
+	others []other     // targets of the current source on other hosts
 }
 
 // clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
 const clockSkew = 24 * 60 * 60 * 1000
 
-// other is a target on another host.
+// other holds a link target on another host.
 type other struct{ host, url string }
 
 func compareHostEdges(a, b *schema.HostEdge) int {
@@ -73,9 +73,9 @@ func (e *edges) begin(l *schema.Link, origins *origins) error {
 	return nil
 }
 
-// add adds a link of the source. If links of this kind are not followed, only the link's spelling
-// counts, because another link may lead to the same target. A target without a key cannot be
-// planned or joined, so add only counts the target. (Every canonical URL has a key.)
+// add adds a link of the source. If links of this kind are not followed, add keeps only the link's
+// spelling. Another link may lead to the same target. A target without a key cannot be planned or
+// joined, so add only counts the target. (Every canonical URL has a key.)
 func (e *edges) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
@@ -107,7 +107,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 	return e.edges.Add(&row)
 }
 
-// flush counts the distinct targets of the current source by host.
+// flush adds a host edge for each host in others, with the number of distinct targets on that host.
 func (e *edges) flush() error {
 	slices.SortFunc(e.others, func(a, b other) int {
 		return cmp.Or(strings.Compare(a.host, b.host), strings.Compare(a.url, b.url))
@@ -139,8 +139,8 @@ func (e *edges) finish(ctx context.Context) error {
 	return e.writeHostEdges(ctx)
 }
 
-// writeEdges writes the edges. It ends a row group after each bucket, so that a reduce task can
-// read only its own bucket.
+// writeEdges writes the edges. writeEdges ends a row group after each bucket, so that a reduce task
+// need not read other buckets.
 func (e *edges) writeEdges(ctx context.Context) error {
 	order := []string{"target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"}
 	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {

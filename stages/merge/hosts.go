@@ -14,10 +14,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// hosts makes a row for each host of the partition's domains. A robots.txt may redirect to hosts of
-// other domains. Requests to hosts of other domains are ignored, because other partitions have the
-// rows of such hosts. The type hosts takes fetches first, then captures of robots.txt, then
-// requests by host and start.
+// The type hosts makes a row for each host of the partition's domains. A robots.txt may redirect to
+// hosts of other domains. Requests to such hosts are ignored, because other partitions have their
+// rows. Callers must add fetches first, then captures of robots.txt, then requests by host and
+// start.
 type hosts struct {
 	byName  map[string]*hostState
 	domains map[string]bool
@@ -56,7 +56,7 @@ func (d *robotsDigest) see(digest string, secure bool) {
 
 func newHosts() *hosts { return &hosts{byName: map[string]*hostState{}, domains: map[string]bool{}} }
 
-// of finds the state of a host, or returns nil if the host's domain is not in the partition.
+// The method of returns the state of a host, or nil if the host's domain is not in the partition.
 func (h *hosts) of(host, domain string) *hostState {
 	if s := h.byName[host]; s != nil {
 		return s
@@ -77,7 +77,7 @@ func (h *hosts) of(host, domain string) *hostState {
 	return s
 }
 
-// fetched counts an outcome.
+// The method fetched counts the outcome of a planned URL.
 func (h *hosts) fetched(f *schema.Fetch) {
 	if !h.domains[f.Domain] {
 		h.domains[strings.Clone(f.Domain)] = true
@@ -138,8 +138,8 @@ func (h *hosts) requested(q *schema.Request) {
 		return
 	}
 	r := &s.row
-	// Segments of format 1 have no times in microseconds, no rows of attempts that got no
-	// connection, and null in place of a delay of 0.
+	// Segments of format 1 have no times in microseconds, and no rows of attempts without a
+	// connection. Such segments have null where the delay is 0.
 	old := q.TotalUS == nil
 	if sent := old || q.BytesSent > 0; sent {
 		r.Requests++
@@ -161,7 +161,7 @@ func (h *hosts) requested(q *schema.Request) {
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
 	}
-	// The first of several probes in a row shows that the breaker had opened before.
+	// A probe is sent only after the breaker has opened. Consecutive probes belong to one opening.
 	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
 		r.BreakerEvents++
 	}

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkRow is a link with the number of its document (Set). Documents with links are numbered from 1
-// in the order of recording. For a redirect, Set is 0.
+// linkRow is a link. Set is the number of the document that contains the link. Documents with links
+// are numbered from 1 in the order of recording. For a redirect, Set is 0.
 type linkRow struct {
 	schema.Link
 	Set int64
@@ -61,7 +61,7 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) 
 	return s, nil
 }
 
-// hop notes that the redirect chain of a planned URL (from) went through another URL (url).
+// hop notes that from redirected to url, and with which planned URL the chain of redirects began.
 func (m *merger) hop(from, url string) {
 	head, ok := m.hops[from]
 	if !ok {
@@ -72,8 +72,8 @@ func (m *merger) hop(from, url string) {
 	}
 }
 
-// mergeLinks publishes redirects and the links of the pages that are kept. It writes the working
-// files of edges and host edges.
+// mergeLinks publishes redirects and the links of the pages that are kept. mergeLinks also writes
+// the working files of edges and host edges.
 func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) error {
 	e, err := newEdges(m)
 	if err != nil {
@@ -114,9 +114,9 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 // linkFilter decides which links are kept. The links of each kept document are kept, and each
 // redirect is kept once. Links come in the order of compareLinks.
 type linkFilter struct {
-	kept map[string]int // number of the set of links that is kept, for each URL that was fetched more than once
+	kept map[string]int // index of the kept set of links, for each URL that was fetched more than once
 	last linkRow
-	set  int // number of the current set among the sets of links of its source, from 0
+	set  int // index of the current set of links among the sets of the same source
 }
 
 // take reports whether the link l is the first link of its source, and whether l is kept.
@@ -144,7 +144,7 @@ type origin struct {
 }
 
 // origins finds the origin of a source. A source may be a page, a planned URL that redirected, or a
-// URL through which a redirect went. Callers look up sources in order.
+// later URL of a redirect chain. Callers look up sources in order.
 type origins struct {
 	m     *merger
 	pages *table.Cursor[deep]

@@ -81,9 +81,9 @@ type merger struct {
 	counts map[string]int64
 
 	hosts  *hosts
-	twice  map[string]int    // number of the document that is kept, for each URL that was fetched more than once
-	linked map[string]int    // number of the set of links that is kept, for the same URLs; -1 if no set is kept
-	hops   map[string]string // planned URL of the chain, for each URL through which a chain of redirects went
+	twice  map[string]int    // index of the kept document, for each URL that was fetched more than once
+	linked map[string]int    // index of the kept set of links, for the same URLs; -1 if no set is kept
+	hops   map[string]string // planned URL at the start of a redirect chain, for each later URL of the chain
 	depths map[string]int32  // depth of each planned URL in hops
 }
 
@@ -149,8 +149,8 @@ func sorted[T any](ctx context.Context, m *merger, keys []string, compare func(a
 	return s, nil
 }
 
-// appendSorted appends the rows of segments in order. It leaves out the rows that the function each
-// rejects.
+// appendSorted appends the rows of segments in order. The function each reports whether to append a
+// row.
 func appendSorted[T any](ctx context.Context, m *merger, w *table.Writer[T], keys []string, compare func(a, b *T) int, each func(*T) bool) error {
 	rows, err := sorted(ctx, m, keys, compare)
 	if err != nil {

@@ -374,8 +374,8 @@ func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
 	}
 }
 
-// A date of change in a sitemap counts only for pages of the sitemap's own host. A date more than a
-// day after the fetch is dropped, because it could hide a true date from another sitemap or feed.
+// A sitemap's date of a change counts only for pages on the sitemap's host. A date more than a day
+// after the fetch is dropped, because it could hide a true date from another sitemap or feed.
 func TestEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
 	said := func(ordinal int32, target string, lastmod int64) schema.Link {
@@ -432,8 +432,8 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 	}
 }
 
-// If no byte was sent, the row of requests says why there was no connection. Dataset hosts counts
-// only requests that were sent. Rows of format 1 have no microseconds.
+// An attempt without a connection sends no byte, but has a row of requests that says why. Dataset
+// hosts counts only requests that were sent. Rows of format 1 have no microseconds.
 func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
 	took := func(us int64) *int64 { return &us }
 	w := newWorld(t, []string{a, b}, segment{

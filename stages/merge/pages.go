@@ -13,8 +13,9 @@ func comparePages(a, b *schema.WorkingPage) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// document describes the documents of one URL. Sorters are stable, so the nth page, the nth text
-// and the nth set of links of a URL belong to the document that was recorded as the nth.
+// The type document chooses the page to keep among the documents of one URL. Sorters are stable, so
+// the pages, texts and sets of links of a URL stay in the order in which the documents were
+// recorded.
 type document struct {
 	page   schema.WorkingPage
 	n      int // number of documents of the URL so far
@@ -38,7 +39,8 @@ func (d *document) see(p *schema.WorkingPage) {
 }
 
 // better reports whether a ranks before b. A page that was planned under its own URL ranks first.
-// Other pages rank by their planned URL. Of equal pages, the page that was recorded first is kept.
+// Other pages rank by their planned URL. If neither page ranks before the other, the page that was
+// recorded first is kept.
 func better(a, b *schema.PageColumns) bool {
 	if own := a.PlannedURL == a.URL; own != (b.PlannedURL == b.URL) {
 		return own

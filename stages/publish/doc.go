@@ -1,9 +1,10 @@
-// Package publish joins the results of a round's stages about each page into the published pages,
-// and seals the round.
+// Package publish makes a round's published pages from the results of the other stages, and seals
+// the round.
 //
 // A task reads a partition's working file pages (from merge), and its bucket's duplicates (from
 // dedup), inlinks and hosts (from rank). The task writes the partition's part of the dataset pages,
-// sorted by (url_surtkey, url). Once every stage has its results, publish also makes the seal.
+// sorted by (url_surtkey, url). After every stage has its results, the function Seal makes the
+// round's seal.
 //
 // All inputs are sorted by SURT and URL, so they are joined as streams. Memory holds a batch of
 // rows of each input and the ranks of the bucket's hosts. Pages and seal depend only on committed

@@ -9,10 +9,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Seal lists all files that a round has published. It reads the results of all stages, which must
-// be complete. Only the files that tasks of later rounds read keep the digests of their blocks,
-// because every task loads the seals of all earlier rounds. The seal's counts have names STAGE.NAME
-// and are sums over the tasks.
+// Seal lists all files that a round has published. The parameter results must hold the results of
+// all tasks of all stages. Only the files that tasks of later rounds read keep the digests of their
+// blocks, because every task loads the seals of all earlier rounds. The seal's counts are sums over
+// the tasks, with names of the form STAGE.NAME.
 func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
 	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
 	totals := map[string]int64{"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions))}

@@ -1,10 +1,10 @@
 // Package rank counts the links among the round's pages: the inlinks of every target,
 // and a PageRank of hosts.
 //
-// A task reads merge's working files edges (only the bucket's row groups), hostedges and hosts. It
-// writes the bucket's part of the published hosts, and the bucket's working file inlinks, with a
-// row for each target of the bucket. The stages frontier and publish join the inlinks with their
-// rows.
+// A task reads merge's working files edges (only the bucket's row groups), hostedges and hosts. The
+// task writes the bucket's part of the published hosts, and the bucket's working file inlinks, with
+// a row for each target of the bucket. The stages frontier and publish join their own rows with the
+// inlinks.
 //
 // Targets are streamed in order, so memory holds the sources of one target (bounded) and the host
 // graph. The graph takes 12 bytes per edge, and 16 bytes plus the name per host. Every task

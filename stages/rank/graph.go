@@ -15,7 +15,7 @@ import (
 )
 
 // The parameters of PageRank over hosts (Page, Brin, Motwani, Winograd: The PageRank Citation
-// Ranking, 1999). An edge counts once, however many links it has.
+// Ranking, 1999). All links from one host to another count as one edge.
 const (
 	damping       = 0.85
 	tolerance     = 1e-6 // largest L1 difference between the last two iterations
@@ -36,7 +36,7 @@ type graph struct {
 // loadGraph reads the hosts and the host edges of all partitions.
 func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
-	var from, to []int32 // edges between hosts, which are numbered by first appearance
+	var from, to []int32 // hosts at both ends of each edge, numbered by first appearance
 	seen := func(name string) int32 {
 		id, ok := g.ids[name]
 		if !ok {
@@ -72,8 +72,8 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	return g, nil
 }
 
-// sortNames renumbers the hosts in the order of their names. With this order, the numbers of hosts,
-// and so the order of every sum, depend only on the graph.
+// sortNames renumbers the hosts in the order of their names. The numbers of hosts then depend only
+// on the graph, and so does the order of every sum.
 func (g *graph) sortNames(from, to []int32) {
 	order := make([]int32, len(g.names))
 	for i := range order {
@@ -93,8 +93,8 @@ func (g *graph) sortNames(from, to []int32) {
 	}
 }
 
-// index groups the edges by target. It uses a counting sort by source and then by target, so the
-// sources of each target ascend. Repeated edges count once.
+// index groups the edges by target. A counting sort by source, and then by target, puts the sources
+// of each target in ascending order. Repeated edges count once.
 func (g *graph) index(from, to []int32) {
 	n := len(g.names)
 	bySource := make([]int64, n+1)
