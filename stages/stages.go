@@ -2,7 +2,7 @@
 // task runs, the names of tasks, and the classes of failures.
 //
 // A stage is a set of tasks. A stage starts when every task of the stage before it has a result.
-// Each reduce stage is a package below this one. Its main function is
+// Each reduce stage is a package below package stages. The main function of such a package is
 //
 //	func Run(ctx context.Context, env *Env, in *Input, cfg Config) (*manifest.Result, error)
 //
@@ -40,8 +40,9 @@ const (
 // Order lists the stages that have tasks, in the order in which they run.
 var Order = []Stage{Fetch, Merge, Dedup, Rank, Frontier, Publish}
 
-// Tasks returns the number of tasks of a stage: one per partition for fetch, merge and publish, one
-// per reduce bucket for rank and frontier, and one for dedup, because dedup compares all pages.
+// Tasks returns the number of tasks of a stage. Fetch, merge and publish have one task per
+// partition. Rank and frontier have one task per reduce bucket. Dedup has one task, because dedup
+// compares all pages.
 func (s Stage) Tasks(p *manifest.Plan) int {
 	switch s {
 	case Fetch, Merge, Publish:
@@ -74,8 +75,8 @@ func (t Task) String() string {
 
 // These errors say how a task failed. An interruption is not a failure of the task itself.
 var (
-	// ErrInterrupted means that the task was told to stop. Its work is kept, and a later attempt
-	// continues the task (exit 75).
+	// ErrInterrupted means that the task was told to stop (exit 75). The task's work is kept, and a
+	// later attempt continues the task.
 	ErrInterrupted = errors.New("interrupted")
 	// ErrPermanent means that a retry cannot help (exit 78).
 	ErrPermanent = errors.New("retrying cannot help")
@@ -86,7 +87,8 @@ var (
 // Clock gives a task the time.
 type Clock interface {
 	Now() time.Time
-	// Sleep waits for the time d. If ctx ends before, Sleep returns the context's error at once.
+	// Sleep waits for the time d. If ctx ends before d has passed, Sleep returns the context's
+	// error immediately.
 	Sleep(ctx context.Context, d time.Duration) error
 }
 
@@ -114,12 +116,12 @@ type Env struct {
 	Bucket   store.Bucket
 	Scratch  string // existing, empty local directory for this attempt only; the caller removes it
 	Clock    Clock
-	Log      *slog.Logger // log whose lines already name the task
+	Log      *slog.Logger // logger that adds the task's name to each line
 	Progress Progress
 	Watcher  Watcher // nil if nobody displays the task
 	Version  string  // version of crawlbatch, for manifests and WARC files
-	// Format is the schema.FormatVersion of the task's frozen inputs. The task's tables get the
-	// columns and encodings of that version. Zero means the newest version.
+	// Format is the schema.FormatVersion of the task's frozen inputs. The task writes tables with
+	// the columns and encodings of this version. Zero means the newest version.
 	Format int
 	// Compare makes the task compare the rows of its tables with the stored parts instead of
 	// writing parts. The task fails with table.ErrDiffers at the first difference.
@@ -132,5 +134,5 @@ type Input struct {
 	Task    Task
 	Plan    *manifest.Plan
 	Results map[Stage][]*manifest.Result // complete results of each stage, in the order of partitions
-	Earlier []*manifest.Sealed           // rounds of this crawl and of the crawls that it continues, the oldest first
+	Earlier []*manifest.Sealed           // rounds of this crawl and of the crawls that this crawl continues, the oldest first
 }

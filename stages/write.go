@@ -11,10 +11,10 @@ import (
 // ByURL holds the columns by which most tables are sorted.
 var ByURL = []string{"url_surtkey", "url"}
 
-// NewWriter returns the writer of a table that becomes the object with the given key, in the task's
-// format (Env.Format). The caller writes rows that are sorted by the columns of sortedBy, then
-// calls table.Finish. If Env.Compare is set, the writer only compares the rows with the rows of the
-// object.
+// NewWriter returns a table writer. The table has the task's format (Env.Format) and becomes the
+// object with the given key. The caller writes rows that are sorted by the columns of sortedBy,
+// then calls table.Finish. If Env.Compare is set, the writer writes nothing and compares the rows
+// with the rows of the stored object.
 func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
 	opts = append(opts, table.Format(env.Format), table.SortedBy(sortedBy...))
 	if env.Compare {

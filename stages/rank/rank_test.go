@@ -33,8 +33,8 @@ type edge struct {
 	spelling string
 }
 
-// world writes edges as merge would, with hosts distributed over partitions. It returns the input
-// of a bucket's task.
+// world writes edges as merge would, with hosts distributed over partitions. world returns the
+// input of a bucket's task.
 func world(t *testing.T, b store.Bucket, edges []edge, partitions, buckets, bucket int) (*stages.Env, *stages.Input) {
 	t.Helper()
 	plan := &manifest.Plan{ID: "p", Crawl: "2026-11", Buckets: buckets, Partitions: make([]manifest.PlanPartition, partitions)}
@@ -150,7 +150,7 @@ func TestSpellingsOfATargetAreUnited(t *testing.T) {
 	for n, s := range []string{"c", "", "g", "a", "c", "f", "b", "e"} {
 		all = append(all, edge{from: fmt.Sprintf("a/%d", n), to: "a/x", spelling: s, depth: 1})
 	}
-	// Of a link whose kind is not followed, only the spelling counts.
+	// If links of a kind are not followed, only their spellings count.
 	all = append(all, edge{from: "a/9", to: "a/x", kind: schema.KindFeed, spelling: "d", anchor: "no"}, edge{from: "a/9", to: "a/z", kind: schema.KindFeed, spelling: "z"})
 	inlinks, _, _ := run(t, all, 2, 1)
 	var got []string
@@ -163,8 +163,8 @@ func TestSpellingsOfATargetAreUnited(t *testing.T) {
 	}
 }
 
-// TestPageRankOfAHandGraph ranks the graph a → b, a → c, b → c, c → a, and d without links. It
-// compares the ranks with the solution of PageRank's linear system.
+// TestPageRankOfAHandGraph ranks the graph a → b, a → c, b → c, c → a, and d without links. The
+// test compares the ranks with the solution of PageRank's linear system.
 func TestPageRankOfAHandGraph(t *testing.T) {
 	_, hosts, _ := run(t, []edge{{from: "a/1", to: "b/1"}, {from: "a/1", to: "c/1"}, {from: "b/1", to: "c/1"}, {from: "c/1", to: "a/1"}, {from: "c/2", to: "d/1"}}, 1, 1)
 	got := map[string]float64{}
@@ -176,7 +176,8 @@ func TestPageRankOfAHandGraph(t *testing.T) {
 	if math.Abs(sum-1) > 1e-9 {
 		t.Errorf("ranks sum to %v", sum)
 	}
-	// In equilibrium, each rank is the sum of the shares of its sources and of the teleport.
+	// In equilibrium, the rank of a host is the teleport's share plus the shares from the hosts
+	// that link to it.
 	tele := (1-damping)/4 + damping*got["d.test"]/4
 	for host, want := range map[string]float64{
 		"a.test": tele + damping*got["c.test"]/2,

@@ -13,15 +13,16 @@ const (
 	keepAnchors = 5
 )
 
-// target aggregates the edges of one target. The number of hosts and maxAnchors bound its memory,
-// however many sources there are.
+// target aggregates the edges of one target. Memory depends on the number of hosts and on
+// maxAnchors, but not on the number of sources.
 type target struct {
 	row      schema.Inlink
 	followed map[schema.LinkKind]bool
 	ids      map[string]int32
-	source   string // source that was counted last
+	source   string // source of the last counted edge
 
-	// seen[host] is the number of the last target that counted the host.
+	// number is the number of the current target. seen[host] is the number of the last target with
+	// a source on the host.
 	seen   []int32
 	number int32
 
@@ -48,7 +49,7 @@ func (t *target) reset(e *schema.Edge) {
 func (t *target) add(e *schema.Edge) {
 	t.row.Spellings = schema.Spellings(t.row.Spellings).Add(e.Spelling)
 	if e.Spelling != "" && !t.followed[e.Kind] {
-		return // the edge has only a spelling
+		return // this edge exists only for the spelling
 	}
 	if e.Source != t.source && e.Source != e.Target {
 		t.row.Inlinks++
@@ -69,7 +70,7 @@ func (t *target) add(e *schema.Edge) {
 	t.row.FollowKind = t.row.FollowKind || kind
 	switch {
 	case counts && !t.row.Followed:
-		// The first followed link replaces the data of links that are not followed.
+		// The first followed link overwrites the depth and source of links that are not followed.
 		t.row.Followed, t.row.SourceDepth, t.row.FirstSource = true, e.SourceDepth, e.Source
 	case counts == t.row.Followed && (t.row.FirstSource == "" || e.SourceDepth < t.row.SourceDepth):
 		t.row.SourceDepth, t.row.FirstSource = e.SourceDepth, e.Source

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A busy server may read a request long after the request arrived. A crawler's pace is judged by
+// A busy server may read a request long after the request arrived. Tests judge a crawler's pace by
 // the time of arrival. If the system supports it, the kernel records that time (arrival_linux.go).
 
 // arrivals is a connection that knows when the bytes of its last read arrived.
@@ -18,7 +18,7 @@ type arrivals interface {
 
 type arrivalKey struct{}
 
-// withArrivals adds conn to the context of the connection's requests, so that their handler can
+// withArrivals adds conn to the context of the connection's requests, so that the HTTP handler can
 // read arrival times.
 func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	if a, ok := conn.(arrivals); ok {

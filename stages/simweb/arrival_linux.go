@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stamped asks the kernel for the time at which data arrives on each connection of a TCP listener
-// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so the option also covers data
-// that arrives before Accept. The kernel begins to record a moment after the first process has set
-// this option.
+// The function stamped makes the kernel record when data arrives on each connection of a TCP
+// listener (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so the option also
+// covers data that arrives before Accept. When the first process of the machine sets this option,
+// the kernel begins to record a moment later.
 func stamped(ln net.Listener) net.Listener {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -29,7 +29,7 @@ func stamped(ln net.Listener) net.Listener {
 		refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1)
 	})
 	if err != nil || refused != nil {
-		return ln // an old kernel lacks the option, so the time of reading is used
+		return ln // an old kernel lacks the option; the log then has the times of reading
 	}
 	return stampedListener{tcp}
 }

@@ -54,7 +54,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	}
 }
 
-// lateListener accepts a connection only when it is told to.
+// lateListener accepts a connection only after a signal on the channel accept.
 type lateListener struct {
 	net.Listener
 	accept chan struct{}

@@ -9,8 +9,8 @@ import (
 )
 
 // Half of the graph's pages have more metadata, like the pages of real sites: a preview card (Open
-// Graph, Twitter), JSON-LD, dates, an icon, the generator. Of all metadata, only the link to the
-// icon affects package truth.
+// Graph, Twitter), JSON-LD, dates, an icon, the generator. Package truth records only the link to
+// the icon.
 
 // born is when the oldest page of the web was published.
 var born = time.Date(2019, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -22,7 +22,7 @@ func (w *Web) dates(host, page int) (published, modified time.Time) {
 	return published, published.Add(time.Duration(1+k.at(1).below(60*24*60)) * time.Minute)
 }
 
-// card writes those metadata of a page that are meant for other programs.
+// The method card writes metadata for other programs into a page.
 func (a *author) card(path string, k key) {
 	if a.variant != "" || k.at(0).below(2) == 0 {
 		return
@@ -69,8 +69,8 @@ func (a *author) card(path string, k key) {
 		`"datePublished":"` + published.Format(time.RFC3339) + `","publisher":{"@type":"Organization","name":"` + site + `"}}</script>` + "\n")
 }
 
-// announce sets header fields of pages on half of the hosts. It sets the modification date. On some
-// hosts it also sets the content signals.
+// announce sets header fields of pages on half of the hosts. These fields are the modification date
+// and, on some of the hosts, the content signals.
 func (w *Web) announce(host int, path string, h http.Header) {
 	k := w.hostKey(host).named("announce")
 	page, ok := w.pageOf(host, path)

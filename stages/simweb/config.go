@@ -21,13 +21,13 @@ type Config struct {
 	Hosts        int // number of hosts, at least 1
 	PagesPerHost int // mean number of pages per host, at least 1; sizes follow Zipf's law
 
-	// Each of the following shares of a host's pages is from 0 to 1. The sum of the shares is at
+	// The following shares of a host's pages are numbers from 0 to 1. The sum of the shares is at
 	// most 0.9. The home page is always an ordinary page.
 	FaultShare float64 // share of pages that have a fault, such as a redirect
 	ExactShare float64 // share of pages that are copies of another page
 	NearShare  float64 // share of pages that are near copies of another page
 	ShortShare float64 // share of pages that have fewer than 50 words
-	ChainShare float64 // probability that 4 of 16 pages form a chain of near copies
+	ChainShare float64 // probability that a block of 16 pages contains a chain of 4 near copies
 
 	// SeedShare is the share of a host's pages, other than its home page, that are in
 	// Seeds, from 0 to 1.
@@ -35,7 +35,7 @@ type Config struct {
 
 	// Faults are the classes of faults that pages may have.
 	Faults faults.Class
-	// The list Without has the names of faults that no page has.
+	// Without lists the names of faults that no page has.
 	Without []string
 	// If Robots is true, hosts have different robots.txt files. If Robots is false, every host
 	// allows everything.
@@ -46,9 +46,10 @@ type Config struct {
 	SlowDelay  time.Duration // pause before a slow response, and between the pieces of a dripping response
 	LargeBody  int           // size of the large document in bytes
 
-	// PrivateSuffix, if not empty, gives some hosts names directly below this suffix, so that each
-	// such host is its own domain, as with github.io. Hosts below PrivateSuffix may really exist. A
-	// crawl of a web with PrivateSuffix must therefore use a connect-to rule that covers all hosts.
+	// PrivateSuffix, if not empty, is a suffix such as github.io: each host directly below the
+	// suffix is its own domain. Some hosts get such names. Hosts below PrivateSuffix may really
+	// exist. A crawl of a web with PrivateSuffix must therefore use a connect-to rule that covers
+	// all hosts.
 	PrivateSuffix string
 }
 
@@ -119,7 +120,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// faults returns the faults that the pages of a web may have.
+// The method faults returns the faults that the pages of a web may have.
 func (c *Config) faults() []*faults.Fault {
 	return slices.DeleteFunc(faults.Of(c.Faults), func(f *faults.Fault) bool { return slices.Contains(c.Without, f.Name) })
 }

@@ -5,8 +5,8 @@
 // computes every host, page, link, duplicate, robots.txt, redirect and fault from (seed, host,
 // page) by hashing. Therefore a web of a billion pages takes no memory, and the same seed gives the
 // same bytes everywhere. A Server serves the Web over HTTP/1.1, selects the host by the Host
-// header, and logs the requests. Package faults is the table of the mistakes that the server makes.
-// Package truth computes the result of a correct crawl.
+// header, and logs the requests. Package faults lists the mistakes that the server makes on
+// purpose. Package truth computes the result of a correct crawl.
 //
 // # Hosts and pages
 //

@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Document is an HTML page: its bytes and their meaning. The generator writes bytes and meaning in
-// the same pass.
+// Document is an HTML page: the bytes of the page, and the content that a correct parser finds in
+// the bytes. The generator writes both in the same pass.
 type Document struct {
 	Title, Description, Keywords, Author string
 
@@ -18,7 +18,7 @@ type Document struct {
 
 	Main      []byte // main text, with one block per line
 	Links     []Link
-	MainLinks int // number of elements of Links up to the end of the document's main part
+	MainLinks int // number of Links before the end of the main part
 
 	lang    language
 	html    []byte
@@ -37,7 +37,7 @@ type Link struct {
 	Position string
 }
 
-// place is a URL of the web, or a URL outside the web if host is -1.
+// place is a URL. If host is -1, the URL is outside the web.
 type place struct {
 	host int
 	path string // the whole URL if host is -1
@@ -65,8 +65,8 @@ type author struct {
 	refresh  *place
 }
 
-// document generates the document of a page for path. The parameter variant distinguishes documents
-// of the same page. It is "" for the page of the graph.
+// The method document generates the document at path for a page. The parameter variant
+// distinguishes documents of the same page. The variant "" is the page of the graph.
 func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -80,7 +80,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 	a.mainPart(src)
 	a.aside(src)
 	a.footer()
-	if refresh != nil { // the refresh counts as the last link of the page
+	if refresh != nil { // a meta refresh is recorded as the last link of the page
 		a.record(*refresh, Link{Kind: schema.KindRefresh})
 	}
 	a.text("</body>\n</html>\n")
@@ -89,8 +89,8 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 
 func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
 
-// titleOf returns the title of a page of the graph. The text of a link to a page is the beginning
-// of the page's title.
+// titleOf returns the title of a page of the graph. The parameter words is the number of words.
+// Links to a page have the first words of the page's title as text.
 func (w *Web) titleOf(host, page, words int) string {
 	return title(w.pageKey(host, page).named("title"), words)
 }
@@ -146,8 +146,8 @@ func (a *author) meta(name, content string) {
 	a.text("<meta name=\"" + name + "\" content=\"" + content + "\">\n")
 }
 
-// headLinks writes the link elements. Only pages of the graph declare a canonical URL. The landing
-// page of a redirect declares no canonical URL, because no link may name it.
+// headLinks writes the link elements. Only pages of the graph declare a canonical URL. No link may
+// name the landing page of a redirect, so a landing page declares no canonical URL.
 func (a *author) headLinks(src source, path string, k key) {
 	w := a.w
 	if a.refresh != nil {
@@ -186,7 +186,7 @@ func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
 	a.linkEnd(p, Link{Rel: rel, Kind: kind})
 }
 
-// linkEnd writes the rest of a link element, beginning with the value of href.
+// linkEnd completes a link element with the value of href and the end of the tag.
 func (a *author) linkEnd(p place, l Link) {
 	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	a.text("\">\n")
@@ -217,8 +217,8 @@ func (a *author) nav() {
 	a.position = ""
 }
 
-// aside writes embedded objects. If the main part is short or a copy of another page's main part,
-// aside also writes the links to this page's children.
+// The method aside writes embedded objects. If the main part has no links to this page's children,
+// aside writes these links too. The main part has none if it is short or copied from another page.
 func (a *author) aside(src source) {
 	w, k := a.w, a.key.named("aside")
 	a.position = "aside"

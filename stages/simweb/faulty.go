@@ -12,7 +12,8 @@ func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.at(host, faultPath(name, num))
 }
 
-// faultResponse returns the response at path, the hop-th URL of a fault.
+// faultResponse returns the response of a fault at path. The parameter hop is the position of path
+// in the fault's chain of redirects.
 func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Response {
 	r := Response{Status: 200}
 	switch {
@@ -41,12 +42,12 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 	return r
 }
 
-// plain converts the response to the type of package faults.
+// The method plain converts the response to the type Response of package faults.
 func (r *Response) plain(w *Web) faults.Response {
 	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
 }
 
-// redirect returns the Location of a redirect and the URL to which this Location leads.
+// The method redirect returns the Location of a redirect and the URL to which this Location leads.
 func (w *Web) redirect(f *faults.Fault, host, num, hop int) (location, target string) {
 	r := f.Redirect
 	to := place{host, landingPath(f.Name, num)}

@@ -19,8 +19,9 @@ const (
 	roleFault             // the page has a fault
 )
 
-// Chains of near copies have fixed places. In each block of chainBlock pages, a chain has chainLen
-// pages, beginning at page chainAt. The first page of a chain is an ordinary page.
+// Chains of near copies have fixed places. A block has chainBlock pages. The chain of a block has
+// chainLen pages, beginning at page chainAt of the block. The first page of a chain is an ordinary
+// page.
 const (
 	chainBlock = 16
 	chainAt    = 8
@@ -58,8 +59,9 @@ func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// base returns the page from which a copy takes its text. The base is an ordinary page of this or
-// another host, or the home page if 16 random choices find no ordinary page.
+// base returns the page from which a copy takes its text. The method base tries 16 random pages of
+// this or another host, and takes the first ordinary page. If no page is ordinary, the base is the
+// home page.
 func (w *Web) base(host, page int) (int, int) {
 	k := w.pageKey(host, page).named("base")
 	for try := range 16 {
@@ -77,8 +79,8 @@ func (w *Web) base(host, page int) (int, int) {
 // fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls the function f with each child of a page in the tree. A crawler may never see the
-// links of a fault, so the fault's parent also links to the fault's children.
+// children calls the function f with each child of a page in the tree. Crawlers may not see the
+// links of a page with a fault, so the parent of such a page also links to its children.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
 	for c := page*fanout + 1; c <= page*fanout+fanout && c < n; c++ {

@@ -38,7 +38,8 @@ func (w *Web) Config() Config { return w.cfg }
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
 // The hosts form blocks of domainBlock consecutive hosts. The hosts of a block share domains by one
-// of these patterns. For each host, a pattern has the index of the first host of the same domain.
+// of these patterns. The element i of a pattern is the index of the first host in the domain of
+// host i of the block.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{
@@ -54,8 +55,8 @@ func (w *Web) domainOf(i int) int {
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// private reports whether the name of host i is below the private suffix. Of the hosts that are
-// alone in their domain, one in five has such a name.
+// The method private reports whether the name of host i is below the private suffix. One in five
+// hosts without siblings in the domain has such a name.
 func (w *Web) private(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
@@ -124,8 +125,8 @@ func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	return 0, false
 }
 
-// The hosts form blocks of sizeBlock consecutive hosts. The hosts of a block share sizeBlock ×
-// PagesPerHost pages by Zipf's law.
+// The hosts form blocks of sizeBlock consecutive hosts. The pages of a block, sizeBlock ×
+// PagesPerHost, are divided among its hosts by Zipf's law.
 const sizeBlock = 64
 
 func zipf(rank int) float64 { return math.Pow(float64(rank), -0.7) }

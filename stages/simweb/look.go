@@ -26,8 +26,8 @@ func (r *Response) Redirects() bool {
 	return r.Location != "" || r.Fault != nil && r.Fault.Redirect != nil
 }
 
-// faultPath returns the path of a fault. The function landingPath returns the path of the page to
-// which that fault leads.
+// faultPath returns the path of a fault. The function landingPath returns the path of the landing
+// page of a fault.
 func faultPath(name string, num int) string { return "/fault/" + name + "/" + strconv.Itoa(num) }
 
 func landingPath(name string, num int) string { return "/land/" + name + "/" + strconv.Itoa(num) }
@@ -36,7 +36,7 @@ func hopPath(name string, num, hop int) string {
 	return faultPath(name, num) + "/" + strconv.Itoa(hop)
 }
 
-// isTrack reports whether sites use a parameter to track their readers. The web ignores tracking
+// isTrack reports whether a query parameter is a tracking parameter. The web ignores tracking
 // parameters.
 func isTrack(param string) bool {
 	name, _, _ := strings.Cut(param, "=")
@@ -108,7 +108,8 @@ func readFault(s string) (f *faults.Fault, num, hop int, ok bool) {
 	return f, num, hop, ok
 }
 
-// readNumber parses the canonical form of a number in a URL.
+// readNumber parses a number in a URL and accepts only the canonical form (no leading zeros, no
+// sign).
 func readNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > maxPages || strconv.Itoa(n) != s {
@@ -121,14 +122,14 @@ func documentResponse(doc *Document) Response {
 	return Response{Status: http.StatusOK, MIME: faults.HTML, Document: doc, Body: doc.html, MainEnd: doc.mainEnd, XRobots: doc.XRobots}
 }
 
-// statusPage returns a response without a document. Its body is a few words for a status.
+// statusPage returns a response without a document. The body names only the status.
 func statusPage(status int) Response {
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// static returns the file at path if the file is not a page, such as a sitemap. If path names no
-// such file, static returns nil.
+// The method static returns a file that is not a page, such as a sitemap. If path names no such
+// file, the method returns nil.
 func (w *Web) static(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":

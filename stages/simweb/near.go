@@ -19,8 +19,8 @@ func Fingerprint(text []byte) uint64 {
 	return h.Of(string(text))
 }
 
-// lastParagraph writes the last paragraph of the main part. Near copies differ in some words of
-// their last paragraph.
+// lastParagraph writes the last paragraph of the main part. In a near copy, some words of this
+// paragraph are changed.
 func (a *author) lastParagraph(src source, k key, n int, accents bool) {
 	d := a.doc
 	words := make([]key, n)
@@ -53,18 +53,19 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 	return append(b, '.')
 }
 
-// editSizes are the numbers of words that an edit changes, in the order of the tries. A bit of a
-// fingerprint is the majority of that bit in all shingles. A changed word usually flips only bits
-// with a small majority, because few shingles contain the word. A text without such bits needs a
-// larger edit.
+// editSizes are the numbers of words that an edit tries to change, in this order. Each bit of a
+// fingerprint is decided by a majority of all shingles. A changed word usually flips only bits with
+// a small majority, because few shingles contain the word. A text without such bits needs a larger
+// edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
 // triesPerSize bounds the number of tries with random words for each size of edit.
 const triesPerSize = 150
 
-// edit changes words near the end of a paragraph, so that the fingerprint of the whole text moves
-// by at least one bit and at most NearDistance. It tries random words until some fit, usually after
-// a few tries. If no words fit, edit returns the words unchanged.
+// The function edit changes words near the end of a paragraph. The fingerprint of the whole text
+// then changes in at least one bit and at most NearDistance bits. The function tries random words
+// until some words fit, usually after a few tries. If no words fit, edit returns the words
+// unchanged.
 //
 // The parameter texts holds two copies of the text before the paragraph. Each copy has body bytes.
 // Different steps change different words, so that the ends of a chain drift apart. In short texts,

@@ -6,8 +6,8 @@ import "math/bits"
 // properties of an item are functions of its key.
 type key uint64
 
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). It is a bijection in which
-// every input bit changes every output bit with a probability of one half.
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood 2014). Different inputs give different
+// outputs. A change of one input bit changes each output bit with a probability of one half.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -54,7 +54,8 @@ func (s *stream) below(n int) int {
 
 func (s *stream) between(least, most int) int { return least + s.below(most-least+1) }
 
-// permute returns element i of an affine permutation of 0 … n-1. The key k chooses the permutation.
+// permute returns element i of a permutation of 0 … n-1. The permutation is affine: a·i + b modulo
+// n. The key k chooses the permutation.
 func permute(k key, i, n int) int {
 	if n < 2 {
 		return 0

@@ -19,9 +19,9 @@ func (a *author) plainAnchor(p place, anchor string) {
 	a.record(p, Link{Anchor: anchor, Kind: schema.KindA})
 }
 
-// pageAnchor writes a link to a page of the graph in a form that the key k chooses. If the page
-// redirects to a planned twin, pageAnchor then also writes a link to the twin. It returns the
-// visible words.
+// pageAnchor writes a link to a page of the graph in a form that the key k chooses. If the page has
+// the fault Planned, pageAnchor also writes a link to the redirect's target (the twin). pageAnchor
+// returns the text of the links.
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
 	a.anchor(k, place{host, a.w.path(host, page)}, anchor, "")
@@ -33,10 +33,10 @@ func (a *author) pageAnchor(k key, host, page int) string {
 	return anchor
 }
 
-// tracks are parameters with which sites track their readers. Crawlers remove tracking parameters.
+// tracks are tracking parameters. Crawlers remove such parameters.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
-// anchor writes a link as an element <a>. The key k chooses the form of the element's reference.
+// The method anchor writes an element <a>. The key k chooses the form of the URL in href.
 func (a *author) anchor(k key, p place, anchor, rel string) {
 	l := Link{Anchor: anchor, Rel: strings.ToLower(rel), Kind: schema.KindA}
 	for _, r := range strings.Fields(l.Rel) {
@@ -73,7 +73,7 @@ func (a *author) anchor(k key, p place, anchor, rel string) {
 	a.record(p, l)
 }
 
-// reference returns one of the references that resolve to p.
+// The method reference returns a URL reference that resolves to p. The key k chooses the form.
 func (a *author) reference(k key, p place) string {
 	if p.host < 0 {
 		return p.path

@@ -13,9 +13,9 @@ type RobotsProfile uint8
 const (
 	RobotsAllow       RobotsProfile = iota // a file that denies nothing
 	RobotsNone                             // no file; the response is 404
-	RobotsRules                            // a file that denies groups of pages by prefix, wildcard and end anchor, with an exception
+	RobotsRules                            // a file with rules that deny pages by prefix, wildcard and end anchor ($), and a rule that allows an exception
 	RobotsDelay                            // a file like the file of RobotsRules, with a Crawl-delay
-	RobotsMoved                            // a file like the file of RobotsRules, behind a redirect
+	RobotsMoved                            // a redirect to a file like the file of RobotsRules
 	RobotsOdd                              // a file with a byte order mark, CRLF, meaningless lines and a group for another agent
 	RobotsDenyAll                          // a file with Disallow: /
 	RobotsUnreachable                      // no file; the response is always 503
@@ -28,8 +28,8 @@ var robotsBlock = [...]RobotsProfile{
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is a product token. RobotsOdd hosts deny every URL to BannedAgent. RobotsOdd hosts
-// have the same rules for all other agents.
+// BannedAgent is a product token. RobotsOdd hosts deny every URL to BannedAgent. All other agents
+// have the same rules on RobotsOdd hosts.
 const BannedAgent = "simweb-banned"
 
 // robotsMoved is the path at which RobotsMoved hosts keep their rules.

@@ -13,8 +13,9 @@ import (
 )
 
 // WriteSeeds writes the seeds, one per line, to the file, pipe or device called name. A file
-// appears only when it is complete. WriteSeeds replaces a file with other content only if replace
-// is set. If a pipe has no reader, WriteSeeds blocks until ctx ends, and then returns nil.
+// appears under its name after all seeds are written. If a file with other content exists,
+// WriteSeeds replaces the file only if replace is set. If a pipe has no reader, WriteSeeds blocks
+// until ctx ends, and then returns nil.
 func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
 		return w.writeSeedFile(name, replace)
@@ -29,7 +30,7 @@ func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	}
 }
 
-// streamSeeds writes all seeds. It stops early if the reader closes the pipe.
+// streamSeeds writes all seeds. If the reader closes the pipe, streamSeeds stops early.
 func (w *Web) streamSeeds(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {

@@ -17,14 +17,14 @@ import (
 )
 
 // Server serves a Web over HTTP/1.1 and selects the host by the Host header. A Server can also play
-// faults that net/http cannot produce. Some faults fail only at the first request, so the Server
-// remembers the URLs that were requested.
+// faults that net/http cannot produce. Some faults affect only the first request for a URL, so the
+// Server remembers the requested URLs of such faults.
 type Server struct {
 	web *Web
 	log *Log // nil if requests are not logged
 
 	mu    sync.Mutex
-	asked map[string]bool // requested URLs of the faults that fail only once
+	asked map[string]bool // requested URLs of faults that affect only the first request
 }
 
 // NewServer returns a server of web. If log is not nil, the server records each request in log.
@@ -32,7 +32,7 @@ func NewServer(web *Web, log *Log) *Server {
 	return &Server{web: web, log: log, asked: make(map[string]bool)}
 }
 
-// Serve serves requests on ln until ctx ends. It then closes ln and all connections and returns
+// Serve serves requests on ln until ctx ends. Serve then closes ln and all connections, and returns
 // nil. If ln fails first, Serve returns an error.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
@@ -77,8 +77,8 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	s.send(rw, req, r)
 }
 
-// respond returns the response to a request. It makes the first request fail for faults that fail
-// once.
+// respond returns the response to a request. If a fault affects only the first request for a URL,
+// later requests get the page.
 func (s *Server) respond(host, path, method string) Response {
 	i, ok := s.web.HostIndex(host)
 	switch {
@@ -94,7 +94,8 @@ func (s *Server) respond(host, path, method string) Response {
 	return r
 }
 
-// isFirst records a request for a URL. It returns true if this is the first request for the URL.
+// isFirst records a request for a URL. isFirst returns true if this is the first request for the
+// URL.
 func (s *Server) isFirst(host, path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +104,8 @@ func (s *Server) isFirst(host, path string) bool {
 	return first
 }
 
-// negotiate applies the request's header fields to a response. Half of the hosts send entity tags,
-// and a quarter compress.
+// The method negotiate answers conditional requests with 304, and compresses bodies for clients
+// that accept gzip. Half of the hosts send entity tags, and a quarter compress.
 func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) {
 	i, _ := s.web.HostIndex(name)
 	s.web.announce(i, Untracked(path), out)
@@ -133,7 +134,7 @@ func (w *Web) ETag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// send writes a response as net/http does, but without a Date. Without a Date, the same request
+// The method send writes a response through net/http. There is no Date field, so the same request
 // always gets the same bytes.
 func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()
@@ -162,7 +163,7 @@ func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
 	}
 }
 
-// misbehave takes over the connection and plays the fault on it.
+// misbehave takes the connection from net/http and plays the fault on the connection.
 func (s *Server) misbehave(rw http.ResponseWriter, req *http.Request, r Response) {
 	conn, _, err := http.NewResponseController(rw).Hijack()
 	if err != nil {

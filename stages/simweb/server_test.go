@@ -36,8 +36,8 @@ func serve(t testing.TB, w *Web, log *Log) (addr string) {
 	return ln.Addr().String()
 }
 
-// rawGet requests a URL on a new connection. It returns all bytes until the connection ends or is
-// silent for the time patience.
+// rawGet requests a URL on a new connection. rawGet reads until the connection ends or is silent
+// for the time patience, and returns all bytes.
 func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]byte, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -116,7 +116,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 				patience = 100 * time.Millisecond
 			}
 			if strings.HasPrefix(f.Name, "drip") {
-				patience = 0 // 0 stands for rawRead, which reads for a fixed time
+				patience = 0 // 0 selects rawRead, which reads for a fixed time
 			}
 			path := faultPath(f.Name, 77)
 			var got []byte
@@ -172,7 +172,8 @@ func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	return got
 }
 
-// wellFormed compares a response that net/http can read with the table of faults.
+// wellFormed checks a response against the table of faults. net/http must be able to read the
+// response.
 func wellFormed(t *testing.T, w *Web, f *faults.Fault, raw []byte, path string) {
 	t.Helper()
 	if bytes.Contains(raw, []byte("\r\nDate:")) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// sitemapEntries bounds the number of URLs of a sitemap. The protocol allows 50,000.
+// sitemapEntries bounds the number of URLs of a sitemap. The sitemap protocol allows 50,000.
 const sitemapEntries = 10_000
 
 const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
@@ -29,7 +29,8 @@ func (w *Web) sitemapRange(host, from, to int, f func(url string) bool) {
 }
 
 // sitemap returns the file at /sitemap.xml or /sitemap-N.xml, or nil if there is no such file. On
-// hosts with many pages, /sitemap.xml is an index of sitemaps. On other hosts it is a sitemap.
+// hosts with many pages, /sitemap.xml is an index of sitemaps. On other hosts, /sitemap.xml is the
+// only sitemap.
 func (w *Web) sitemap(host int, path string) []byte {
 	n := w.Pages(host)
 	parts := (n + sitemapEntries - 1) / sitemapEntries
@@ -64,7 +65,7 @@ func (w *Web) urlset(host, from, to int) []byte {
 	return b.Bytes()
 }
 
-// feed returns the RSS feed of a host, which lists its first pages.
+// The method feed returns the RSS feed of a host. The feed lists the first pages of the host.
 func (w *Web) feed(host int) []byte {
 	b := bytes.NewBufferString(xmlHead + `<rss version="2.0"><channel><title>` + title(w.hostKey(host).named("brand"), 2) + "</title>\n")
 	w.sitemapRange(host, 0, min(20, w.Pages(host)), func(url string) bool {

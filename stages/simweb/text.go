@@ -6,14 +6,14 @@ type source struct {
 	variant    string
 	short      bool
 
-	// steps is the number of edits of a near copy. Keys that are derived from the key family choose
+	// steps is the number of edits of a near copy. The key family determines the random choices of
 	// the edits.
 	steps  int
 	family key
 }
 
-// copied reports whether the text comes from a page other than the given page, whether edited or
-// not.
+// The method copied reports whether the text comes from another page than the given page. Edited
+// copies count too.
 func (s source) copied(host, page int) bool { return s.host != host || s.page != page }
 
 // source returns the source of a document.
@@ -43,9 +43,9 @@ func (w *Web) languageOf(s source) language {
 	return languages[w.pageKey(s.host, s.page).named("language").below(len(languages))]
 }
 
-// mainPart writes the main element: a heading, paragraphs, a list of links and a last paragraph, in
-// which near copies differ. The source determines the whole text, so copies are equal except for
-// the form of their references.
+// mainPart writes the main element: a heading, paragraphs, a list of links and a last paragraph.
+// The source determines the whole text. Copies therefore differ only in the form of their
+// references.
 func (a *author) mainPart(src source) {
 	w, d := a.w, a.doc
 	k := w.pageKey(src.host, src.page).named("text").named(src.variant)
@@ -88,7 +88,7 @@ func (a *author) open(tag string) {
 	a.doc.Main = append(a.doc.Main, '\n')
 }
 
-// words writes n words to the page and to the main text.
+// The method words writes n words to the page and to the main text.
 func (a *author) words(k key, n int, accents bool) {
 	d := a.doc
 	for i := range n {
@@ -157,8 +157,8 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		a.anchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
-	// This is a nofollow link. A nofollow link never names a page with a twin, because every link
-	// to such a page needs a second link to the twin.
+	// This link is a nofollow link. The target never has the fault Planned, because a link to that
+	// fault needs a second link to the redirect's target.
 	h := to.at(1).below(w.cfg.Hosts)
 	p := to.at(2).below(w.Pages(h))
 	if w.role(h, p) == roleFault {

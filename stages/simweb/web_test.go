@@ -63,9 +63,9 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-// defaultWeb is the digest of all answers of the default web, except faults of codings, which
-// depend on library versions. If the generator changes, update the digest. Recorded figures and
-// seeds then no longer apply to the default web.
+// defaultWeb is the digest of all answers of the default web. The digest excludes coding faults,
+// whose bytes depend on library versions. If the generator changes, update the digest. After such a
+// change, recorded figures and seeds no longer apply to the default web.
 const defaultWeb = "af6e1caff876fa4e6279cd23554ef771c4490aadc7ca829e3b632ca0bec00947"
 
 func TestDefaultWebIsTheSameOnEveryMachine(t *testing.T) {

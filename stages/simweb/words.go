@@ -6,7 +6,7 @@ var (
 	onsets = [...]string{"b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "tr", "kl", "st", "gr"}
 	vowels = [...]string{"a", "e", "i", "o", "u", "ai", "or", "en"}
 	// The accented vowels are in Latin-1 and composed (NFC). Every charset of the web therefore has
-	// them, and normalisation does not change them.
+	// these vowels, and normalisation does not change them.
 	accented = [...]string{"a", "é", "i", "ö", "u", "ä", "è", "ñ"}
 )
 
@@ -22,8 +22,8 @@ var languages = [...]language{
 	{"de", "deu", true}, {"fr", "fra", true}, {"es-MX", "spa", true},
 }
 
-// appendWord appends the word that k chooses. For speed it uses one hash per word: six bits of the
-// hash for the length and fourteen bits for each syllable.
+// appendWord appends the word that k chooses. For speed, appendWord uses one hash per word: six
+// bits of the hash for the length, and fourteen bits for each syllable.
 func appendWord(b []byte, k key, accents bool) []byte {
 	x := mix(uint64(k))
 	n := 2 + int(x>>2&1) // two or three syllables

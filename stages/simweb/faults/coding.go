@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// codingFaults encode the body, even if the client did not accept the coding.
+// codingFaults are responses with an encoded body, even if the client did not accept the coding.
 var codingFaults = []Fault{
 	coded("gzip", "gzip", "gzip that nobody asked for", Gzipped),
 	coded("x-gzip", "x-gzip", "gzip by its old name", Gzipped),
@@ -50,8 +50,8 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// must returns v and panics on an error. The functions that return err fail only on bad options,
-// and the callers pass constant options.
+// The function must returns v, or panics if err is not nil. An error is impossible here, because
+// only bad options cause errors, and all options are constants.
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())
@@ -81,7 +81,7 @@ func Gzipped(b []byte) []byte {
 	})
 }
 
-// gzippedTo returns a gzip stream that ends after the first n bytes of b.
+// gzippedTo compresses the first n bytes of b and returns the gzip stream without its end.
 func gzippedTo(b []byte, n int) []byte {
 	var buf bytes.Buffer
 	w := gzipWriter(&buf)

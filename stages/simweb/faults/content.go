@@ -69,7 +69,7 @@ func stripMeta(html []byte) []byte { return bytes.Replace(html, []byte(metaUTF8+
 // encode converts html to a charset that has all its characters.
 func encode(e encoding.Encoding, html []byte) []byte {
 	out, err := e.NewEncoder().Bytes(html)
-	if err != nil { // the vocabulary has a mistake, which tests see in the text
+	if err != nil { // the charset lacks a letter of the vocabulary; tests find this text in the page
 		return []byte("faults: " + err.Error())
 	}
 	return out

@@ -1,9 +1,8 @@
-// Package faults is the table of the mistakes that the servers of the synthetic web make.
+// Package faults lists the mistakes that the servers of the synthetic web make on purpose.
 //
-// A fault takes the page behind it and, for faults on the wire, a connection. The fault returns the
-// altered page or a redirect, or writes bytes to the connection. For each fault the table also
-// gives the outcome that a correct crawler records. Package faults does not depend on a web,
-// because package simweb gives each fault its URL and its page.
+// A fault alters a well-formed page, redirects, or writes bytes to the connection. The table All
+// also gives the outcome of each fault that a correct crawler records. Package faults knows no web:
+// package simweb chooses the URLs and pages of faults.
 //
 // Package faults imports only the schema of outcomes and codecs.
 package faults
@@ -21,9 +20,9 @@ import (
 type Class uint8
 
 const (
-	Quick   Class = 1 << iota // the server gives one response, immediately
+	Quick   Class = 1 << iota // the server responds immediately, and a crawler need not retry
 	Retried                   // a crawler sends the request again after a pause
-	Slow                      // the response takes up to all of a crawler's time limits
+	Slow                      // the response may take as long as a crawler's time limits allow
 )
 
 // Part says how much of the page behind a fault a crawler can read.
@@ -37,44 +36,44 @@ const (
 	OtherPage             // the dataset pages has a row, but its text depends on how the crawler repairs the page
 )
 
-// Fault is one way in which a server misbehaves, and the result that a correct crawler records. On
-// every host a fault has the URLs /fault/NAME/N for N up to 2^24. Each URL of a fault has its own
+// Fault is one way in which a server misbehaves, with the result that a correct crawler records. On
+// every host, a fault has the URLs /fault/NAME/N for N up to 2^24. Each URL of a fault has its own
 // page.
 type Fault struct {
 	Name  string
 	About string
 	Class Class
 
-	// Outcome and the next fields are the result with the default limits (5 redirects, 5 MiB of
-	// body), unless robots.txt or the like causes another result.
+	// Outcome and the fields up to Page are the result with the default limits (5 redirects, 5 MiB
+	// of body). A rule of robots.txt, for example, may cause another result.
 	Outcome   schema.Outcome
 	Status    int    // status of the last response; 0 if there was no response
 	Redirects int    // number of redirects that are followed
 	Truncated string // value of content_truncated
 	Warning   bool   // whether the crawler salvages malformed data
 	Page      Part
-	// Host marks that the result depends on the host: on the robots.txt of a redirect's target or
-	// on which hosts exist. Package truth computes the result.
+	// Host marks that the result also depends on the robots.txt of a redirect's target, or on which
+	// hosts exist. Package truth computes such results.
 	Host bool
 
 	Code     int       // status of the response; 0 means 200
 	Header   []string  // additional header fields of a well-formed response: name, value, name, value …
-	First    int       // status of the first response at each URL; 0 means Code
+	First    int       // status of the response to the first request for a URL; 0 means Code
 	Redirect *Redirect // nil if the fault is not a redirect
 	Bomb     int64     // decoded size in bytes of a decompression bomb; otherwise 0
 	Refresh  bool      // whether the page has a meta refresh to its landing page
 
-	alter  func(r *Response)       // changes the well-formed response; may be nil
-	bytes  func(r Response) []byte // returns the bytes that the server sends before it closes the connection; may be nil
-	script script                  // actions on the connection; if set, they replace the response
+	alter  func(r *Response)       // function that changes the well-formed response; may be nil
+	bytes  func(r Response) []byte // function that returns the raw bytes of the response; may be nil
+	script script                  // function that uses the connection in place of a response; may be nil
 }
 
-// Response is the well-formed response that a fault changes or makes malformed.
+// Response is a well-formed response, from which a fault makes its own response.
 type Response struct {
 	MIME string
 	Body []byte
-	// MainEnd is the offset in Body, in bytes, of the end of the main part. A fault may end the
-	// page there.
+	// MainEnd is the byte offset in Body at which the main part ends. Some faults cut the page at
+	// MainEnd.
 	MainEnd int
 	// NoPage marks a Body that is not an HTML page.
 	NoPage bool
@@ -84,18 +83,19 @@ type Response struct {
 	LargeBody int
 }
 
-// Text is the title and the main text of a page that a fault replaced.
+// Text is the title and the main text of the page that a fault sends in place of the well-formed
+// page.
 type Text struct{ Title, Main string }
 
-// script plays a fault on a connection whose request has been read. A script returns when its
-// actions are done or ctx ends. The connection is closed after the script.
+// script plays a fault on a connection, after the server has read the request. A script returns
+// when its actions are done or ctx ends. The connection is closed after the script.
 type script func(ctx context.Context, conn net.Conn, r Response, pause time.Duration)
 
 // All is the table of all faults. Callers must not change the table.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
-// Planned is the name of a fault. The fault redirects to a page that a second link always names, so
-// crawlers plan this page too.
+// Planned is the name of the fault that redirects to a planned page. Every page with a link to the
+// fault also links to the redirect's target, so crawlers plan the target too.
 const Planned = "redirect-planned"
 
 var byName = func() map[string]*Fault {
@@ -109,7 +109,7 @@ var byName = func() map[string]*Fault {
 // Named returns the fault with the given name, or nil.
 func Named(name string) *Fault { return byName[name] }
 
-// Of lists the faults of the given classes.
+// Of returns the faults of the given classes.
 func Of(classes Class) []*Fault {
 	var list []*Fault
 	for i := range All {
@@ -120,10 +120,10 @@ func Of(classes Class) []*Fault {
 	return list
 }
 
-// HasPage reports whether a page is behind the fault.
+// HasPage reports whether the fault is based on a page of the web.
 func (f *Fault) HasPage() bool { return f.Page != NoPage || f.Outcome == schema.OK }
 
-// Hops returns the number of URLs that the fault has after its first URL.
+// Hops returns the number of further URLs of the fault, after the first URL.
 func (f *Fault) Hops() int {
 	if f.Redirect == nil {
 		return 0
@@ -142,8 +142,8 @@ func (f *Fault) Alter(r *Response) {
 // response.
 func (f *Fault) OnWire() bool { return f.bytes != nil || f.script != nil }
 
-// Scripted reports whether the fault consists not only of bytes, but also of pauses, silence or a
-// reset.
+// Scripted reports whether the fault needs a script: pauses, silence or a reset between or after
+// bytes.
 func (f *Fault) Scripted() bool { return f.script != nil }
 
 // Play plays a fault on conn, whose request has been read. OnWire must be true. Play returns when

@@ -5,7 +5,7 @@ import "crawlbatch.io/crawlbatch/formats/schema"
 // Destination says where a redirect leads.
 type Destination uint8
 
-// The destinations of redirects. No link names a landing page, so results do not depend on the
+// The destinations of redirects. No link leads to a landing page, so results do not depend on the
 // order of fetching.
 const (
 	Landing Destination = iota // the landing page on the same host
@@ -13,18 +13,18 @@ const (
 	Denied                     // a landing page that robots.txt denies on some hosts
 	Away                       // a page of another domain, if there is another domain
 	Outside                    // a host that the web does not have
-	Self                       // the URL itself; with Hops, the first URL of the chain
-	Nowhere                    // no URL that can be crawled
+	Self                       // the fault's first URL, so the redirects form a loop
+	Nowhere                    // no page: the Location is missing, invalid or not http
 )
 
 // Redirect describes where a redirect leads and how its Location is written.
 type Redirect struct {
 	To   Destination
-	Hops int // number of URLs after the first that redirect to the next URL
-	// Query is appended to the target. If Written is not empty, Written is the form of Query in the
-	// Location.
+	Hops int // number of further redirects in a chain, after the first redirect
+	// Query is appended to the target. If Written is not empty, the Location has Written in place
+	// of Query.
 	Query, Written string
-	// Prefix and Suffix surround the target in the Location. For Nowhere, Prefix alone is the
+	// Prefix and Suffix surround the target in the Location. If To is Nowhere, Prefix is the whole
 	// Location.
 	Prefix, Suffix string
 	Full           bool // whether the Location has the whole URL and not only the path
@@ -65,13 +65,14 @@ func redirect(name string, code int, about string, r Redirect) Fault {
 		Code: code, Redirect: &r}
 }
 
-// chain returns a fault that redirects n times.
+// The function chain returns a fault that redirects n times.
 func chain(name string, n int) Fault {
 	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
 }
 
-// ending returns the redirect f with the outcome in which the chain ends. The parameter followed is
-// the number of redirects that a crawler follows before this outcome.
+// The function ending returns a copy of the redirect f whose chain ends in the given outcome and
+// not in a page. The parameter followed is the number of redirects that a crawler follows before
+// this outcome.
 func ending(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
 	return f

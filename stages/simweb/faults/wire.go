@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// headFaults are malformed heads. After each head the server sends the page and closes the
-// connection. Browsers show the page.
+// headFaults are malformed heads. The server sends the malformed head, then the page, and closes
+// the connection. Browsers show such pages.
 var headFaults = []Fault{
 	head("status-colon", true, "HTTP/1.1 200: OK", func(r Response) []string { return sized(r) }),
 	head("status-icy", true, "ICY 200 OK", func(r Response) []string { return sized(r) }),
@@ -69,7 +69,7 @@ var bodyFaults = []Fault{
 	})),
 }
 
-// connectionFaults do more with the connection than send bytes.
+// connectionFaults close, reset or delay the connection.
 var connectionFaults = []Fault{
 	{Name: "reset", About: "the connection is reset before any answer", Class: Quick, Outcome: schema.ConnectError, script: reset},
 	{Name: "close", About: "the connection is closed before any answer", Class: Quick, Outcome: schema.ConnectError,
@@ -136,7 +136,8 @@ func chunkedBody(name string, warning bool, about string, body func([]byte) []by
 	})
 }
 
-// cut returns a fault whose body ends after the main part, together with the connection.
+// The function cut returns a fault that closes the connection after the main part, before the end
+// of the body.
 func cut(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Page: MainPage,
 		Truncated: schema.TruncatedDisconnect, bytes: send}
@@ -168,8 +169,8 @@ func hang(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	}
 }
 
-// drip writes the text first, then the text piece after each pause, until the client closes the
-// connection.
+// drip writes the text in the parameter first. After each pause, drip writes the text in piece,
+// until the client closes the connection.
 func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Duration) {
 	for {
 		if _, err := conn.Write([]byte(first)); err != nil || !sleep(ctx, pause) {
@@ -179,7 +180,7 @@ func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Du
 	}
 }
 
-// sleep waits for the time d. It returns false if ctx ended before.
+// sleep waits for the time d. If ctx ends before, sleep returns false.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -8,15 +8,16 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// earlier is a representative of an earlier round.
+// The type earlier is a page with its round: a representative of an earlier round or a page of this
+// round.
 type earlier struct {
 	page  Page
 	round int
 }
 
-// better compares the pages of a cluster. Pages that name no other page as canonical come first,
-// then pages with shorter URLs, then pages with lexically lower URLs. The first page is the
-// representative, unless the cluster has a representative of an earlier round.
+// The function better orders the pages of a cluster. Pages that name no other page as canonical
+// come first, then pages with shorter URLs, then pages with lexically lower URLs. The first page is
+// the representative, unless the cluster has a representative of an earlier round.
 func better(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
@@ -28,7 +29,7 @@ func better(a, b *Page) int {
 }
 
 // cluster groups the pages of a round with each other and with the representatives of earlier
-// rounds. It keeps the new representatives for later rounds.
+// rounds. The method cluster keeps the new representatives for later rounds.
 func (c *crawl) cluster(pages []Page) []Cluster {
 	all := make([]earlier, 0, len(c.standing)+len(pages))
 	round := c.rounds
@@ -37,12 +38,12 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 		all = append(all, earlier{p, round})
 	}
 	group := c.components(all, len(c.standing))
-	members := make(map[int][]int) // members of each component, by the first page of the component
+	members := make(map[int][]int) // indexes of the pages of each component; the key is the lowest index
 	for i := range all {
 		members[group[i]] = append(members[group[i]], i)
 	}
 	var clusters []Cluster
-	for i := range all { // the pages are in order, but the map is not
+	for i := range all { // the order of the map is random, but the order of the pages is not
 		if group[i] != i {
 			continue
 		}
@@ -60,7 +61,7 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 	return clusters
 }
 
-// clusterOf returns the rows of a cluster. If the cluster has no page of this round, or no other
+// clusterOf returns the rows of a cluster. If the cluster has no page of this round or only one
 // page, ok is false.
 func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok bool) {
 	cl = Cluster{Representative: all[rep].page.URL, Earlier: -1}
@@ -85,9 +86,9 @@ func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok boo
 	return cl, len(cl.Members) > 0 && (len(cl.Members) > 1 || cl.Earlier >= 0)
 }
 
-// components returns for each page the lowest index in its connected component. The first n pages
-// are representatives of earlier rounds. Representatives are not compared with each other, because
-// sealed rounds do not change.
+// The method components finds the connected component of each page, and returns the lowest index of
+// each page's component. The first n pages are representatives of earlier rounds. Representatives
+// are not compared with each other, because sealed rounds do not change.
 func (c *crawl) components(all []earlier, n int) []int {
 	parent := make([]int, len(all))
 	for i := range parent {
@@ -114,7 +115,8 @@ func (c *crawl) components(all []earlier, n int) []int {
 	return parent
 }
 
-// duplicates reports whether two pages are alike and so belong to one cluster.
+// The method duplicates reports whether two pages are alike. Pages that are alike belong to one
+// cluster.
 func (c *crawl) duplicates(a, b *Page) bool {
 	if a.TextDigest == "" || b.TextDigest == "" {
 		return false

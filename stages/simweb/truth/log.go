@@ -43,15 +43,15 @@ func (v Violation) String() string {
 // Pace is the delay that CheckLog requires.
 type Pace struct {
 	Delay time.Duration // shortest allowed gap between two requests to a host
-	Slack time.Duration // tolerance, because the network may delay some requests longer than others
-	// DelayOf, if not nil, returns the delay of a host, which applies in place of Delay.
+	Slack time.Duration // tolerance for gaps that the network shortened by delaying the earlier request
+	// DelayOf, if not nil, returns the delay of a host. This delay replaces Delay.
 	DelayOf func(host string) time.Duration
 }
 
-// CheckLog checks the requests of a whole log, in any order, against the rules of web's hosts. Once
-// a host has served its robots.txt, the Crawl-delay in this file applies to all later gaps if it is
-// longer than pace's delay. CheckLog parses no robots.txt, because the generator knows which URLs
-// are denied. For a host outside the web, only pace's delay applies.
+// CheckLog checks the requests of a whole log, in any order, against the rules of web's hosts.
+// After a host has served its robots.txt, the required gap is the longer of the file's Crawl-delay
+// and pace's delay. CheckLog parses no robots.txt, because the generator knows which URLs are
+// denied. For a host outside the web, only pace's delay applies.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })

@@ -21,14 +21,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// naive is a short crawler over net/http, net/url and x/net/html. The crawler shares no code with
-// Truth. Tests compare the results of both.
+// naive is a short crawler over net/http, net/url and x/net/html. The naive crawler shares no code
+// with package truth. Tests compare the crawler's results with Truth.
 type naive struct {
 	t      *testing.T
 	client *http.Client
 	robots map[string]func(path string) (allowed bool, rule string) // robots rules by host; a nil function means that the host's robots.txt is unreachable
 
-	unanswered string // URL of the redirect hop that the walk could not request or that got no answer; "" if there is no such hop
+	unanswered string // URL at which a redirect chain broke off, because the URL was not requested or did not answer; "" if there is none
 	strip      *regexp.Regexp
 }
 
@@ -93,8 +93,8 @@ func domainOf(u string) string {
 	return d
 }
 
-// allowed requests the robots.txt of a URL's host and returns the verdict on the URL. The result ok
-// is false if the robots.txt is unreachable.
+// The method allowed requests the robots.txt of a URL's host, and returns the decision about the
+// URL. The result ok is false if the robots.txt is unreachable.
 func (n *naive) allowed(u string) (allowed bool, rule string, ok bool) {
 	host := hostOf(u)
 	verdict, asked := n.robots[host]

@@ -1,9 +1,9 @@
 // Package truth computes the correct result of a crawl of a synthetic web.
 //
-// The function Of takes a simweb.Web and a Config. It returns a Truth, which has the rows of every
-// round by the rules below. Package truth computes the rows from the knowledge of the generator. It
-// fetches and parses nothing and uses no code of the crawler's stages. CheckLog finds requests in a
-// server's log that no polite crawler sends.
+// The function Of computes a Truth from a simweb.Web and a Config. A Truth has the rows of every
+// round by the rules below. The generator knows the content of all pages, so package truth fetches
+// and parses nothing. Package truth uses no code of the crawler's stages. CheckLog finds requests
+// in a server's log that no polite crawler sends.
 //
 // # The rules of a crawl
 //
@@ -46,7 +46,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// ErrConfig means that a Config is invalid. The error's text names the field.
+// ErrConfig means that a Config is invalid. The text of the error names the field.
 var ErrConfig = errors.New("not a usable truth config")
 
 // These are the defaults of crawlbatch. By default crawlbatch follows schema.DefaultFollowed within
@@ -74,13 +74,13 @@ func Default() Config {
 // Truth is the result of a correct crawl, round by round.
 type Truth struct{ Rounds []Round }
 
-// Round is the truth of one round. All lists are sorted by URL: links by source, then by
-// position in the page, and clusters by first member.
+// Round is the truth of one round. All lists are sorted by URL. Links are sorted by source, then by
+// position in the page. Clusters are sorted by first member.
 type Round struct {
 	Fetches   []Fetch   // outcomes, one for each planned URL
 	Pages     []Page    // pages, one for each document
 	Links     []Link    // links of the pages
-	Redirects []Link    // redirects from a planned URL to a target about which the frontier decides
+	Redirects []Link    // redirects of planned URLs that the crawl did not follow; the frontier decides about the targets
 	Clusters  []Cluster // clusters of duplicates
 	Next      []Planned // URLs of the next round
 	Skips     []Skip    // URLs that were found but not planned
@@ -92,7 +92,7 @@ type Planned struct {
 	Depth int32
 }
 
-// Fetch is the result of a planned URL. Its fields are the columns of fetches.
+// Fetch is the result of a planned URL. The fields are columns of fetches.
 type Fetch struct {
 	URL, Host, Domain string
 	Outcome           schema.Outcome
@@ -107,15 +107,15 @@ type Fetch struct {
 	Fault             string // name of the first fault on the way, or ""
 }
 
-// Page is a document. Its fields are the columns of pages, but Main is a column of text.
+// Page is a document. The fields are columns of pages, but Main is a column of the dataset text.
 type Page struct {
 	URL, PlannedURL string
 	Depth           int32
 	ETag            string
 
-	// TextKnown marks that the fields below are certain. If TextKnown is false, the fields below
-	// are empty and the page's links are not listed, because text and links depend on how a crawler
-	// repairs the page.
+	// TextKnown marks that every crawler finds the same text and links. If TextKnown is false,
+	// these depend on how a crawler repairs the page. The fields below are then empty, and the
+	// page's links are not listed.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
 	Language                             string // language in ISO-639-3
@@ -129,7 +129,7 @@ type Page struct {
 	SimHash                              uint64
 }
 
-// Link is an edge. Its fields are the columns of links.
+// Link is an edge. The fields are columns of links.
 type Link struct {
 	Source, Target string
 	Anchor, Rel    string
@@ -143,7 +143,7 @@ type Link struct {
 // Cluster is a set of duplicates.
 type Cluster struct {
 	Representative string
-	Earlier        int // round of the representative; -1 for this round
+	Earlier        int // earlier round of the representative; -1 if the representative is of this round
 	Members        []Member
 }
 
@@ -161,8 +161,8 @@ type Skip struct {
 	Depth  int32
 }
 
-// Of computes the truth of a crawl of the web. It holds all results in memory and compares all
-// pages with each other, so Of is suitable only for small webs.
+// Of computes the truth of a crawl of the web. All results are in memory, and each page is compared
+// with all other pages, so webs must be small.
 func Of(web *simweb.Web, cfg Config) (*Truth, error) {
 	canonicalizer, err := urlkey.New(cfg.StripParams)
 	if err != nil {

@@ -38,7 +38,8 @@ func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 	return srv.Listener.Addr().String()
 }
 
-// unreadable lists the faults that net/http cannot read or that would take too long in a test.
+// unreadable lists the faults that this test cannot fetch, because net/http cannot read the
+// response or the response takes too long.
 func unreadable() (names []string) {
 	for _, f := range faults.All {
 		switch f.Name {
@@ -68,7 +69,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	cfg := Default()
 	cfg.MaxDepth = 2
 	cfg.Seeds = slices.Collect(w.Seeds())
-	for _, f := range faults.Of(faults.Quick | faults.Retried) { // some faults may have no link in the graph
+	for _, f := range faults.Of(faults.Quick | faults.Retried) { // the graph may have no link to some of the faults
 		if !slices.Contains(unreadable(), f.Name) {
 			cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, f.Name, 900))
 		}

@@ -27,10 +27,10 @@ type crawl struct {
 	rounds    int             // number of completed rounds
 }
 
-// found holds the statements of a round's links about one target.
+// found summarises the links of a round to one target.
 type found struct {
 	followed bool  // whether at least one link is followed
-	depth    int32 // lowest depth of the pages with a followed link to the target; without such pages, of all pages that link to it
+	depth    int32 // lowest depth of the pages with a followed link to the target; if no link is followed, of all pages with a link
 }
 
 // round computes one round.
@@ -90,7 +90,7 @@ func (c *crawl) find(targets map[string]found, l Link, depth int32) {
 	}
 }
 
-// frontier plans or skips the targets of a round.
+// The method frontier plans or skips the targets of a round.
 func (c *crawl) frontier(r *Round, targets map[string]found) error {
 	for url, t := range targets { // the order of the map does not matter, because the targets are sorted below
 		if c.seen[url] {
@@ -124,8 +124,8 @@ func (c *crawl) frontier(r *Round, targets map[string]found) error {
 	return nil
 }
 
-// fetch follows a planned URL to its outcome. The result unanswered is a redirect hop that was not
-// requested or that got no response.
+// fetch follows a planned URL to its outcome. The result unanswered is the URL at which a redirect
+// chain broke off, because the URL was not requested or gave no response.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	chain := []string{p.URL}
 	for url := p.URL; ; {
 		host, path, exists := c.web.Locate(url)
-		if !exists { // the server answers requests for an unknown host with this status
+		if !exists { // for unknown hosts, the server responds with 421
 			f.Outcome, f.HTTPStatus, f.FinalURL = schema.HTTP4xx, http.StatusMisdirectedRequest, url
 			if len(chain) == 1 {
 				f.RobotsAllowed = new(true)
@@ -175,7 +175,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	}
 }
 
-// robots applies robots.txt to a URL. It returns "" if the URL is allowed.
+// robots applies robots.txt to a URL. If the URL is allowed, the outcome is "".
 func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outcome {
 	if c.web.Profile(host) == simweb.RobotsUnreachable {
 		return schema.RobotsUnreachable
@@ -190,7 +190,8 @@ func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outco
 	return ""
 }
 
-// hop follows a redirect. If the redirect ends the chain, hop returns the outcome.
+// The method hop follows a redirect and returns the target. If the crawl does not follow the
+// redirect, hop returns the outcome.
 func (c *crawl) hop(a simweb.Response, domain string, chain []string, planned map[string]bool) (target string, outcome schema.Outcome) {
 	if a.Target == "" {
 		return "", schema.ProtocolError
@@ -210,7 +211,8 @@ func (c *crawl) hop(a simweb.Response, domain string, chain []string, planned ma
 	return target, ""
 }
 
-// finish sets the outcome of a response that is not a redirect, and returns its page.
+// The method finish sets the outcome of a response that is not a redirect. The results are the page
+// of the response and its links.
 func (c *crawl) finish(f *Fetch, p Planned, url string, host int, a simweb.Response) (*Page, []Link) {
 	f.FinalURL, f.HTTPStatus = url, int16(a.Status)
 	part := faults.WholePage
@@ -274,8 +276,8 @@ func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots
 	return links
 }
 
-// tracked returns the target of a link as the crawl records it. The target has its tracking
-// parameters, unless the crawl removes them.
+// The method tracked returns the target of a link in the form that the crawl records. Tracking
+// parameters stay in the target unless the crawl removes them.
 func (c *crawl) tracked(l simweb.Link) (target string, ok bool) {
 	if l.Track == "" {
 		return l.Target, true
