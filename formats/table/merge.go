@@ -87,7 +87,7 @@ func (c *mergeInput[T]) advance() (bool, error) {
 }
 
 // merger is a binary heap of inputs with the lowest row on top. A loser tree would save one
-// comparison per level, but decoding the rows takes much longer than comparisons.
+// comparison per level, but comparisons take much less time than decoding the rows.
 type merger[T any] struct {
 	compare func(a, b *T) int
 	heap    []*mergeInput[T]

@@ -57,8 +57,8 @@ func misreadRun(rows reflect.Value, index []int) (begin, end int) {
 	return begin, end
 }
 
-// zeroless lists the pointer fields that a format stores like fields without a pointer, each by its
-// index path. Such a format stores zero as null.
+// zeroless lists the pointer fields that a format stores like fields without a pointer. Each field
+// is given by its index path. Such a format stores zero as null.
 type zeroless [][]int
 
 func zerolessOf(t reflect.Type, format int) (z zeroless) {
@@ -70,8 +70,8 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// write changes rows, a slice of structs, in the way in which parquet-go changed values of fields
-// without a pointer. Zero becomes null, and nulls after a misread run become zero.
+// The method write changes rows, a slice of structs, as parquet-go changed values of fields without
+// a pointer. Zero becomes null, and nulls after a misread run become zero.
 func (z zeroless) write(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {

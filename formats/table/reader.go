@@ -83,8 +83,8 @@ type Reader[T any] struct {
 	cur     *parquet.GenericReader[T] // reader of the current row group, if boxed
 }
 
-// Open opens the object key. ctx must live until Close, because a store may end the reads of an
-// object with the context of its Open.
+// Open opens the object key. ctx must live until Close, because a store may end an object's reads
+// when the context of Open ends.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {
@@ -106,8 +106,8 @@ func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Rea
 		return nil, err
 	}
 	defer r.win.damage(&err)
-	// The Reader skips the page index and the Bloom filters, which streaming does not need and
-	// which cost requests.
+	// The Reader skips the page index and the Bloom filters. They cost requests, and streaming does
+	// not need them.
 	r.file, err = parquet.OpenFile(r.win, r.win.size, parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {

@@ -38,8 +38,8 @@ type Sorter[T any] struct {
 	order   []int32 // indexes of the rows in sorted order, after Sort
 }
 
-// NewSorter returns a sorter that spills to the directory dir once its rows take about as many
-// bytes as memory says. If memory is zero, DefaultSortMemory applies.
+// NewSorter returns a sorter that spills rows to the directory dir when its rows take about memory
+// bytes. If memory is zero, DefaultSortMemory applies.
 func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sorter[T], error) {
 	codec, err := NewCodec[T]()
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Sorter[T]) grouped(order []int32, compare func(a, b int32) int) []int32
 	return order
 }
 
-// spill writes the rows in memory to a scratch file as a run.
+// The method spill writes the rows in memory to a scratch file as a run.
 func (s *Sorter[T]) spill() error {
 	if len(s.runs) == maxRuns {
 		if err := s.compact(); err != nil {

@@ -54,7 +54,8 @@ func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...R
 	}
 }
 
-// The function one yields the rows of one object. The result more is false if the caller must stop.
+// The function one yields the rows of a single object. The result more tells whether the caller may
+// go on.
 func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
 	var zero T
 	r, err := Open[T](ctx, b, key, opts...)
@@ -111,8 +112,8 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compa
 // convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert returns a stream of the results of the function convert for the rows of the stream in. If
-// the function returns false, the stream omits the row. The pointer that the function receives
+// Convert passes each row of the stream in to the function convert, and returns a stream of the
+// results. If convert returns false, the stream omits the row. The pointer that convert receives
 // stays valid after the call.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {
 	return &converted[T, U]{in: in, convert: convert}

@@ -160,8 +160,8 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return w, nil
 }
 
-// bulky lists the columns that hold whole documents. The footer omits their lowest and highest
-// values, which help no query and would be whole documents.
+// bulky lists the columns that hold whole documents. The footer omits the lowest and highest values
+// of these columns. Such values help no query and would be whole documents.
 var bulky = []string{"main", "full"}
 
 // withoutBounds omits the lowest and highest values from page headers: no program reads them there,
@@ -246,8 +246,8 @@ func (w *Writer[T]) encode() {
 	w.pending, w.text = w.pending[:0], 0
 }
 
-// hand passes rows to parquet-go in parts, so that parquet-go writes nulls correctly (see
-// nullable).
+// The method hand passes rows to parquet-go in parts, so that parquet-go writes nulls correctly
+// (see nullable).
 func (w *Writer[T]) hand(rows []T) error {
 	if w.stored != nil {
 		return w.stored.compare(rows)
@@ -299,7 +299,7 @@ var errClosed = errors.New("table writer is closed")
 // Abort removes the file. Abort after Close does nothing, so callers can defer Abort.
 func (w *Writer[T]) Abort() {
 	if w.stored != nil && w.err != errClosed {
-		_ = w.stored.Close() // it was only read
+		_ = w.stored.Close() // the file was only read
 	}
 	if w.file != nil {
 		// Errors do not matter, because a remaining file is removed with the scratch directory.

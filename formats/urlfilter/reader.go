@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Filter proves, for most URLs that are absent from a bucket's parts of the datasets urls and
-// skips, that they are absent. A Filter is immutable and safe for concurrent use.
+// Filter proves for most absent URLs that a bucket's parts of the datasets urls and skips do not
+// contain the URL. A Filter is immutable and safe for concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// The constant rate is the share of absent URLs for which a filter is designed to answer "perhaps
-// present". Package urlfilter promises 0.1 %. Half of that share leaves room for chance.
+// rate is the share of absent URLs for which a filter is designed to answer "perhaps present".
+// Package urlfilter promises 0.1 %. Half of that share leaves room for chance.
 const rate = 0.0005
 
 // leastKeys is the smallest number of URLs for which a filter is sized (2 kB). With fewer bits,

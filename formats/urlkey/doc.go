@@ -19,7 +19,7 @@
 // slashes, "www." and index.html, because another spelling may be another resource. The scheme
 // stays too, because an https twin may differ or not exist. Dedup finds twins by their content.
 //
-// The canonical form of a canonical form is itself. Equal input gives equal output on every
-// machine, because the Public Suffix List is compiled in. Time and memory are linear in the input,
-// and no input causes a panic. Package urlkey imports no other package of this project.
+// A canonical URL is its own canonical form. Equal input gives equal output on every machine,
+// because the Public Suffix List is compiled in. Time and memory are linear in the input, and no
+// input causes a panic. Package urlkey imports no other package of this project.
 package urlkey

@@ -72,8 +72,8 @@ func Domain(host string) string {
 	return under(host, suffix, host)
 }
 
-// under returns the suffix with the label that precedes the suffix in the host. If there is no such
-// label, the function returns the argument otherwise.
+// The function under returns the suffix with the label that precedes the suffix in the host. If
+// there is no such label, the function returns the argument otherwise.
 func under(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {

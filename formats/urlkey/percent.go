@@ -10,7 +10,7 @@ const (
 	inHost                 // octet that may occur in a DNS name
 )
 
-// The table class holds the classes of each octet according to the URL Standard.
+// class holds the classes of each octet according to the URL Standard.
 var class = func() (t [256]uint8) {
 	for c := 0x21; c < 0x7f; c++ {
 		switch {

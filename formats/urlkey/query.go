@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The type names is a set of patterns of parameter names, in lower case.
+// A value of the type names is a set of patterns of parameter names, in lower case.
 type names struct {
 	patterns []string
 	first    [256]bool // set of the first octets of matching names

@@ -60,8 +60,7 @@ func encodeOpaqueEnd(href string) string {
 	return href
 }
 
-// The profile domains maps non-ASCII names in the way of the URL Standard's "domain to ASCII" with
-// beStrict false.
+// This profile maps non-ASCII names like the URL Standard's "domain to ASCII" with beStrict false.
 var domains = idna.New(
 	idna.MapForLookup(),
 	idna.BidiRule(),

@@ -190,8 +190,8 @@ func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
 }
 
 // dechunker removes chunk framing from a body (RFC 9112, section 7.1). Like HTTP clients, a
-// dechunker accepts bare line feeds and ignores chunk extensions. At malformed chunks a dechunker
-// stops.
+// dechunker accepts bare line feeds and ignores chunk extensions. A dechunker stops at a malformed
+// chunk.
 type dechunker struct {
 	state  chunkState
 	size   int64 // size of the chunk as read so far, later the number of remaining bytes of the chunk

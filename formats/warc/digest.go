@@ -54,7 +54,7 @@ func (d Digest) hasher() hash.Hash {
 	return nil
 }
 
-// The method is reports whether d's value is the encoded form of sum, in base16, base32 or base64.
+// The method is compares the value of d with sum, encoded in base16, base32 or base64.
 func (d Digest) is(sum []byte) bool {
 	v := strings.TrimSpace(d.Value())
 	return strings.EqualFold(v, base32.StdEncoding.EncodeToString(sum)) ||
