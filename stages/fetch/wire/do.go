@@ -42,7 +42,7 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 		if !errors.Is(err, errStale) {
 			return err
 		}
-		// The server closed the connection while the request was on its way, without a response. A
+		// The server closed the connection without a response while the request was on its way. A
 		// server may close a kept connection at any time (RFC 9112, 9.3.1).
 		e.retry = true
 	}
@@ -132,7 +132,7 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 	return e.receive(ctx, k, r)
 }
 
-// send writes the request. The error err ends the exchange. If only the error failed is set, the
+// send writes the request. The error err ends the exchange. If err is nil and failed is not, the
 // write failed, but a response may still arrive.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
@@ -272,7 +272,8 @@ func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	return e.client.memory.grow(ctx, e.x.share, bytes, e.deadline)
 }
 
-// within returns the time d from now, or the exchange's deadline if that comes sooner.
+// within returns the time that is d after now, or the exchange's deadline if the deadline comes
+// sooner.
 func (e *exchanger) within(d time.Duration) time.Time {
 	if t := time.Now().Add(d); t.Before(e.deadline) {
 		return t
@@ -302,7 +303,7 @@ func (e *exchanger) fail(kind error, phase Phase, err error) error {
 }
 
 // idleTime returns how long the connection may be kept. The time is one second less than the server
-// says, but not longer than configured.
+// says, and at most idleTimeout.
 func (e *exchanger) idleTime() time.Duration {
 	d := idleTimeout
 	for t := range e.x.Header.Tokens("Keep-Alive") {

@@ -13,7 +13,7 @@ import (
 // happen is 0, for example on a kept connection or for a host that is an address.
 type Timing struct {
 	DNS       time.Duration // wait for the look-up, even if the answer comes from the cache
-	Connect   time.Duration // duration of TCP (all attempts until one succeeded) and CONNECT
+	Connect   time.Duration // duration of the TCP attempts until one succeeded, and of CONNECT
 	TLS       time.Duration
 	FirstByte time.Duration // time from the write of the request's first byte to the read of the response's first byte
 	Total     time.Duration // time from the call of Do to its return

@@ -14,7 +14,8 @@ const (
 	// is measured since the body first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
-	// hurryAfter is how long an exchange waits before the client stops reading a slow body.
+	// hurryAfter is the time that an exchange waits before the client stops reading a slow body of
+	// another exchange.
 	hurryAfter = 2 * time.Second
 	// If an exchange waited for memory longer than maxUnblamedWait, the end of its time limit does
 	// not count as slowness of the peer.
@@ -28,9 +29,9 @@ var ErrNoRoom = errors.New("no memory for the body within the time limit, others
 // memory is the memory that all exchanges of a client share. The part of each response beyond
 // http1.OwnMemory comes from this memory. Each exchange takes memory as its body grows. An exchange
 // that finds no memory waits in a queue and stops reading, so TCP slows the peer down. If all
-// exchanges held memory and waited for more, they would deadlock. To prevent a deadlock, the first
-// exchange in the queue may overdraw: it gets all the memory that it wants, even beyond the total.
-// Only one exchange at a time may overdraw.
+// exchanges held memory and waited for more, they would deadlock. To prevent this deadlock, the
+// first exchange in the queue may overdraw. It then gets all the memory that it wants, even beyond
+// the total. Only one exchange at a time may overdraw.
 type memory struct {
 	mu        sync.Mutex
 	free      int64  // memory that no share holds, in bytes
@@ -40,8 +41,8 @@ type memory struct {
 	shares    map[*share]struct{} // shares that hold memory
 }
 
-// share is the part of a memory that one exchange holds. Only that exchange's goroutine changes the
-// share, while it holds the memory's mutex.
+// share is the part of a memory that one exchange holds. Only the goroutine of this exchange
+// changes the share, and holds the memory's mutex meanwhile.
 type share struct {
 	memory    *memory
 	bytes     int64
@@ -136,7 +137,7 @@ func (m *memory) leave(w *claim, err error) error {
 		return nil
 	}
 	m.queue = slices.Delete(m.queue, i, i+1)
-	m.serve() // the claim w may have blocked smaller claims behind w
+	m.serve() // the claim w may have blocked smaller claims that came later
 	return err
 }
 
@@ -181,8 +182,8 @@ func (s *share) state() (wasCut bool, waited time.Duration) {
 	return s.wasCut, s.waited
 }
 
-// The method reads sets the function that ends the reading of s's body. After the reading has
-// ended, the caller sets nil.
+// The method The method reads sets the function that ends the reading of s's body. After the
+// reading has ended, the caller sets nil.
 func (s *share) reads(cut func()) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

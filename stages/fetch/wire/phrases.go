@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Words describes the failure for people who group failures. The result phrase is one of a few
-// texts without host, port, address or number. The result detail distinguishes failures with the
-// same phrase, and may be "".
+// Words describes the failure by two texts, so that people can group failures. The result phrase is
+// one of a few texts without host, port, address or number. The result detail distinguishes
+// failures with the same phrase, and may be "".
 func (e *Error) Words() (phrase, detail string) {
 	phrase = e.phrase()
 	parts := []string{e.Host}
@@ -28,7 +28,7 @@ func (e *Error) Words() (phrase, detail string) {
 	return phrase, strings.Join(parts, ": ")
 }
 
-// cause returns the text of the cause without the words of the kind.
+// The method cause returns the text of the cause without the words of the kind.
 func (e *Error) cause() string {
 	if e.Err == nil || e.Err == errTimedOut {
 		return "" // the phrase already gives all known facts

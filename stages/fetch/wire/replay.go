@@ -10,7 +10,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Limits bounds a replayed response by the limits of its fetch.
+// Limits holds the limits of a fetch, which also bound the replayed response.
 type Limits struct {
 	MaxBody int64     // limit in bytes of payload and of decoded body; 0 means 5 MiB
 	Allow   Allowance // raises the limit; if nil, MaxBody bounds every body

@@ -90,8 +90,8 @@ func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 	}
 }
 
-// If a document begins inside the head, the replay finds the document's beginning in the same
-// place, however much of the response was stored.
+// A document may begin inside the head. The replay finds this beginning in the same place, even if
+// only a part of the response was stored.
 func TestAHeadThatADocumentEndsReadsAgainAsItWas(t *testing.T) {
 	for _, in := range []string{
 		"Content-Length:1,0\n<html", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n<html>x", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n<!doctype html>",

@@ -28,14 +28,15 @@ type Request struct {
 	MaxBody int64
 
 	// OnWrite, if not nil, is called right before the first byte of the request is written. OnWrite
-	// is called again only if a kept connection ended without a response and the request goes out
-	// on a new connection (Write.Retry). OnWrite should return at once, because Write.At becomes
-	// Exchange.Start and the connected server may time out. If OnWrite returns an error, the
-	// request is not written, and Do returns an ErrAborted that wraps this error.
+	// is called a second time only if a kept connection ended without a response. The request then
+	// goes out on a new connection (Write.Retry). OnWrite should return without delay, because
+	// Write.At becomes Exchange.Start and the connected server may time out. If OnWrite returns an
+	// error, the request is not written, and Do returns an ErrAborted that wraps this error.
 	OnWrite func(Write) error
 
-	// OnWritten, if not nil, is called with the time at which the operating system had taken the
-	// request's last byte. On a busy machine this time may be long after Write.At.
+	// OnWritten, if not nil, is called after the operating system has taken the request's last
+	// byte. The parameter is the time of this event. On a busy machine this time may be long after
+	// Write.At.
 	OnWritten func(time.Time)
 	// OnHead, if not nil, is called after the final head and before the body. If OnHead returns
 	// false, the body is not read and Filtered is set.

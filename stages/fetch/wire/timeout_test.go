@@ -49,8 +49,8 @@ func hold(raw string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// dripEvery is the time between two bytes. It does not divide the limits, so no byte arrives
-// exactly at a limit.
+// dripEvery is the time between two bytes. No multiple of dripEvery equals a limit, so no byte
+// arrives exactly at a limit.
 const dripEvery = 700 * time.Millisecond
 
 // drip returns a handler that writes head and then one byte every dripEvery.

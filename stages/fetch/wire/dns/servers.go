@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// serverPatience is how long a look-up waits for a name server before it asks the
-// next one.
+// serverPatience is the longest wait for a name server before a look-up asks the next name server.
 const serverPatience = 3 * time.Second
 
-// NameServers returns a Resolver that queries the given servers, "ADDRESS" or "ADDRESS:PORT",
-// instead of the system's. It queries a server only if the servers before it gave no answer. The
-// reply that a name does not exist is an answer.
+// NameServers returns a Resolver that queries the given servers ("ADDRESS" or "ADDRESS:PORT") and
+// not the system's servers. It queries a server only if the servers before it gave no answer. A
+// reply that a name does not exist counts as an answer.
 func NameServers(servers ...string) (Resolver, error) {
 	var all sequence
 	for _, s := range servers {

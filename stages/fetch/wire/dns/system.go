@@ -12,9 +12,9 @@ import (
 )
 
 // SystemResolver queries the system's configured name servers and its hosts file. It does not try
-// search domains, because a crawler's names are absolute and must not resolve to a cluster's
-// services. The TTL comes from the answer's records. If there are no records, the TTL comes from
-// the zone's SOA (RFC 2308, 5).
+// search domains. A crawler's names are absolute and must not resolve to a cluster's services. The
+// TTL comes from the answer's records. If there are no records, the TTL comes from the zone's SOA
+// (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
 
 // newSystemResolver returns a resolver that sends every query to server. If server is empty, the
@@ -120,7 +120,7 @@ type ttlRecorder struct {
 }
 
 // certain reports whether the messages say that a name has no address at all. Names in the hosts
-// file cause no messages. certain then returns true, so that Go's error decides.
+// file cause no messages. The method certain then returns true, so Go's error decides.
 func (r *ttlRecorder) certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +189,8 @@ func (r *ttlRecorder) note(msg []byte) {
 	}
 }
 
-// least sets *v to the lower of *v and ttl. A ttl of 0 counts as one second, because 0 means
-// unknown in *v.
+// The function least sets *v to the lower of *v and ttl. A ttl of 0 counts as one second, because 0
+// means unknown in *v.
 func least(v *uint32, ttl uint32) {
 	ttl = max(ttl, 1)
 	if *v == 0 || ttl < *v {

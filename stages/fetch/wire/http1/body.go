@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// settle is how long no byte may arrive before a body that may have ended counts as ended. A
-	// body may have ended at the shorter of two Content-Lengths, or at a last chunk without a
-	// trailer section.
+	// settle bounds the silence after a possible end of a body. After this time without a byte, the
+	// body counts as ended. A body may have ended at the shorter of two Content-Lengths, or at a
+	// last chunk without a trailer section.
 	settle = time.Second
-	// quietBody is how long no byte may arrive before a body with an invalid Content-Length counts
-	// as ended. Only the connection's end can end a body of unknown length, but the server may keep
-	// the connection open.
+	// quietBody bounds the silence in a body with an invalid Content-Length. After this time
+	// without a byte, the body counts as ended. Only the connection's end can end a body of unknown
+	// length, but the server may keep the connection open.
 	quietBody = 5 * time.Second
 	// firstBody is the initial capacity in bytes of a payload of unknown length.
 	firstBody = 64 << 10
@@ -32,7 +32,7 @@ type bodyEnd int
 
 const (
 	endFramed   bodyEnd = iota // the framing ended the body; the connection may be used again
-	endClosed                  // the end of the connection ended the body, as is allowed or required
+	endClosed                  // the end of the connection ended the body, and the framing allows or requires this end
 	endLimit                   // MaxBody was reached
 	endFiltered                // OnPrefix refused the rest of the body
 	endBroken                  // a failure ended the body; the error describes it
@@ -109,7 +109,7 @@ func (m *Reader) chunked() bool {
 
 // contentLength returns the largest and the smallest Content-Length, or -1 if there is none. The
 // result invalid tells whether an invalid field was ignored. A length that ends within documentMark
-// counts as invalid, because such a body looks like a head that breaks off.
+// counts as invalid, because a body of this length looks like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -130,8 +130,8 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	return most, least, invalid
 }
 
-// readLength reads a body of n bytes. If least is less than n, the fields contradict each other,
-// and the body may also end after least bytes or at the connection's end.
+// readLength reads a body of n bytes. If least is less than n, the fields contradict each other.
+// The body may then also end after least bytes or at the connection's end.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {
@@ -172,7 +172,7 @@ func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 }
 
 // readData appends n bytes to the payload, or all bytes if n is -1. It returns endFramed once it
-// has read n bytes. It returns endLimit if the payload is full before that.
+// has read n bytes. It returns endLimit if the payload is full before n bytes are read.
 func (m *Reader) readData(n int64) (bodyEnd, error) {
 	r := m.r
 	for n != 0 {

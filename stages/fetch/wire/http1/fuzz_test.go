@@ -20,8 +20,8 @@ func raw(r *Response) string {
 	return b.String()
 }
 
-// FuzzChunks checks that well-framed chunks are read back, in whatever pieces they arrive. It
-// checks that the reading of any other input stays within the bounds.
+// FuzzChunks checks that well-framed chunks are read back, in pieces of any length. It also checks
+// that any other input is read within the bounds.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("5;x=y\nhello0\n"), 1)

@@ -25,10 +25,10 @@ type Reader struct {
 	MaxBody   int64     // limit of a payload in bytes; OnPrefix may raise it
 	Deadline  time.Time // deadline of the exchange
 
-	// OnPrefix, if not nil, is called once, when PrefixLen bytes of the payload or the whole
+	// OnPrefix, if not nil, is called once, as soon as PrefixLen bytes of the payload or the whole
 	// payload have been read. Its result tells whether to read the rest of the payload.
 	OnPrefix func() bool
-	// Grow, if not nil, is called before payload and framing together take more than OwnMemory. The
+	// If Grow is not nil, it is called before payload and framing together exceed OwnMemory. The
 	// parameter bytes is the memory that payload and framing will take. An error of Grow ends the
 	// body.
 	Grow func(bytes int64) error

@@ -47,9 +47,9 @@ type Response struct {
 }
 
 // framing is the chunk framing of a raw body. Framing and payload are stored apart, so that each is
-// in memory only once. For each span, the raw body has the framing up to span.framing, then the
-// payload up to span.payload. The rest of the framing and the rest of the payload follow at the
-// end.
+// in memory only once. A span adds two pieces to the raw body: the framing up to span.framing, then
+// the payload up to span.payload. After the last span, the rest of the framing and the rest of the
+// payload follow.
 type framing struct {
 	bytes []byte
 	spans []span

@@ -40,8 +40,8 @@ func (t Target) authority() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// Origin returns scheme://host:port. Errors name the target by its origin, and kept connections
-// have it as their key.
+// Origin returns scheme://host:port. Origin is the name of the target in errors, and the key of
+// kept connections.
 func (t Target) Origin() string {
 	return t.scheme() + "://" + net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
