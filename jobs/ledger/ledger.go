@@ -346,3 +346,8 @@ func (w Writer) now() string { return w.Clock.Now().UTC().Format(time.RFC3339Nan
 func Named(what string, round int, key, digest string, format int) manifest.Entry {
 	return manifest.Entry{What: what, Round: &round, Object: key, SHA256: digest, Format: format}
 }
+
+// Planning returns the entry that freezes the time for planning a round.
+func Planning(round int, now time.Time) manifest.Entry {
+	return manifest.Entry{What: manifest.EntryPlanning, Round: &round, Now: now.UTC().Format(time.RFC3339Nano)}
+}

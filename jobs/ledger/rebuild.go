@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// Keeper copies an object to quarantine/.
+type Keeper func(ctx context.Context, b store.Bucket, key string) (to string, err error)
+
+// Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store,
+// and returns the keys. Rebuild copies damaged documents to quarantine/ first. The parameter crawls
+// lists the crawls that have objects. A recreated ledger does not name other lost objects, so their
+// loss stays unknown.
+func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made []string, err error) {
+	head, renamed, err := w.emptyHead(ctx, b, crawl, keep)
+	if err != nil {
+		return nil, err
+	}
+	var l *Ledger
+	written, err := keep.anew(ctx, b, layout.Ledger(crawl), func() error {
+		if l, err = Load(ctx, b, crawl); err != nil {
+			return err
+		}
+		return l.checkBegun(ctx, b)
+	}, func(old store.Version) error { return w.write(ctx, b, crawl, old) })
+	if err != nil {
+		return nil, err
+	}
+	if written {
+		made = append(made, layout.Ledger(crawl))
+	} else if !l.Stored && head == nil {
+		return nil, nil // no command has adopted or fully created the crawl yet
+	}
+	active, err := w.rebuildActive(ctx, b, crawl, crawls, keep)
+	if err != nil {
+		return made, err
+	}
+	if active {
+		made = append(made, layout.Active())
+	}
+	for _, c := range crawls {
+		if head, _, err = LoadHead(ctx, b, crawl); err != nil {
+			return made, err
+		}
+		l, err := Load(ctx, b, c)
+		if err != nil {
+			return made, err
+		}
+		if !l.Stored || head != nil && head.Names(c) {
+			continue
+		}
+		if err := w.name(ctx, b, c, true, true); err != nil {
+			return made, err
+		}
+		renamed = true
+	}
+	if renamed {
+		made = append(made, layout.Crawls())
+	}
+	return made, nil
+}
+
+// checkBegun calls CheckUnbegun for every round that has objects.
+func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
+	rounds, err := roundsIn(ctx, b, l.Crawl)
+	for _, round := range rounds {
+		if err == nil {
+			err = l.CheckUnbegun(ctx, b, round)
+		}
+	}
+	return err
+}
+
+// anew recreates a document for which judge returns a Lost error. Before that, keep copies the
+// document. The function remake swaps the new document over the judged version only, so that no
+// change by another process is undone. After such a change, anew calls judge again.
+func (keep Keeper) anew(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
+	for {
+		judged, err := versionOf(ctx, b, key)
+		if err != nil {
+			return false, err
+		}
+		err = judge()
+		if lost, ok := errors.AsType[*Lost](err); !ok || lost.Object != key {
+			return false, err
+		}
+		now, err := versionOf(ctx, b, key)
+		if err == nil && now != judged {
+			continue
+		}
+		if err == nil && judged != "" {
+			_, err = keep(ctx, b, key)
+		}
+		if err == nil {
+			err = remake(judged)
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return err == nil, err
+		}
+	}
+}
+
+// versionOf returns the version of an object, or "" if the object does not exist.
+func versionOf(ctx context.Context, b store.Bucket, key string) (store.Version, error) {
+	_, version, err := b.Get(ctx, key, manifest.MaxBytes)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", nil
+	}
+	return version, err
+}
+
+// emptyHead replaces a damaged head by a head without names. emptyHead returns the head, or nil if
+// the store has no head.
+func (w Writer) emptyHead(ctx context.Context, b store.Bucket, crawl string, keep Keeper) (head *manifest.Crawls, made bool, err error) {
+	made, err = keep.anew(ctx, b, layout.Crawls(), func() error {
+		head, _, err = LoadHead(ctx, b, crawl)
+		return err
+	}, func(old store.Version) error {
+		head = &manifest.Crawls{Header: manifest.Header{Version: w.Version}}
+		_, err := manifest.Swap(ctx, b, layout.Crawls(), head, old)
+		return err
+	})
+	return head, made, err
+}
+
+// rebuildActive recreates a lost or damaged active.json. The document names the newest round that has
+// started and whose fetch stage has not ended.
+func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made bool, err error) {
+	return keep.anew(ctx, b, layout.Active(), func() error {
+		a, _, err := LoadActive(ctx, b, crawl)
+		if errors.Is(err, store.ErrNotFound) {
+			return DamagedActive(crawl, nil)
+		}
+		if err == nil && !a.Done {
+			_, err = OfActive(ctx, b, a, crawl)
+		}
+		if lost, ok := errors.AsType[*Lost](err); ok && lost.Object != layout.Active() {
+			return nil // the loss concerns the crawl that active.json names
+		}
+		return err
+	}, func(old store.Version) error {
+		a, err := w.activeOf(ctx, b, crawls)
+		if err == nil {
+			_, err = manifest.Swap(ctx, b, layout.Active(), a, old)
+		}
+		return err
+	})
+}
+
+// activeOf returns the active.json that the ledgers of crawls imply.
+func (w Writer) activeOf(ctx context.Context, b store.Bucket, crawls []string) (*manifest.Active, error) {
+	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}
+	for _, crawl := range crawls {
+		if layout.IsReparse(crawl) {
+			continue
+		}
+		l, err := Load(ctx, b, crawl)
+		if err != nil {
+			return nil, err
+		}
+		for round := range l.Rounds() {
+			if l.Started(round) != nil && l.Frozen(round, stages.Merge) == nil && l.Newest(manifest.EntrySealed, round) == nil {
+				a.Crawl, a.Round, a.Done = crawl, round, false
+			}
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,254 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// assemble makes the ledger of a crawl of an older format from the objects in the store.
+func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, error) {
+	doc := manifest.Ledger{Crawl: m.Crawl}
+	entries, err := there(ctx, b, m.Crawl)
+	if err != nil {
+		return nil, err
+	}
+	err = doc.Append(entries...)
+	return indexed(&Ledger{Crawl: m.Crawl, doc: doc}), err
+}
+
+// The function there returns the entries of a crawl's ledger, one for each document that exists in
+// the store. The entries are marked as adopted.
+func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
+	m, digest, err := LoadCrawl(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	all := []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(crawl), SHA256: digest, Format: m.Format}}
+	var p manifest.Politeness
+	digest, found, err := look(ctx, b, layout.Politeness(crawl), &p)
+	if err != nil {
+		return nil, err
+	}
+	if found {
+		all = append(all, politeness(crawl, p.Revision, digest, p.Format))
+	}
+	rounds, err := roundsIn(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	for _, round := range rounds {
+		entries, err := ofRound(ctx, b, crawl, round)
+		if err != nil {
+			return nil, err
+		}
+		if len(entries) == 0 && !layout.IsReparse(crawl) {
+			// The round's tables or WARC files show that the round had fetched. The round's plan
+			// cannot be known.
+			some, err := anyKey(ctx, b, layout.RoundDir(crawl, round))
+			if err != nil {
+				return nil, err
+			}
+			if !some {
+				entries = append(entries, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), "", 0))
+			}
+		}
+		all = append(all, entries...)
+	}
+	for i := range all {
+		all[i].Adopted = true
+	}
+	return all, nil
+}
+
+// roundsIn lists the rounds of a crawl that have an object. An object may be a document, a part of
+// the dataset fetches, or a WARC file. Lost rounds do not hide the rounds after them. A listing of
+// all keys would read millions of names. roundsIn therefore finds the numbers digit by digit, and
+// lists only one key for each prefix.
+func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) {
+	seen := map[int]bool{}
+	var extend func(folder, digits string) error
+	extend = func(folder, digits string) error {
+		some, err := anyKey(ctx, b, folder+digits)
+		if err != nil || !some {
+			return err
+		}
+		if round, err := strconv.Atoi(digits); err == nil {
+			if whole, err := anyKey(ctx, b, folder+digits+"/"); err != nil {
+				return err
+			} else if whole {
+				seen[round] = true
+			}
+		}
+		for next := byte('0'); next <= '9' && digits != "0"; next++ {
+			if err := extend(folder, digits+string(next)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, root := range []string{"", "tables/fetches/", "warc/"} {
+		if err := extend(root+layout.CrawlDir(crawl)+"round=", ""); err != nil {
+			return nil, err
+		}
+	}
+	return slices.Sorted(maps.Keys(seen)), nil
+}
+
+// politeness returns the ledger's entry for a revision of the politeness.
+func politeness(crawl string, revision int, digest string, format int) manifest.Entry {
+	return manifest.Entry{What: manifest.EntryPoliteness, Revision: revision, Object: layout.Politeness(crawl), SHA256: digest, Format: format}
+}
+
+// look reads a document that may not exist. For an unreadable document, found is true and the
+// digest is empty.
+func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) (digest string, found bool, err error) {
+	_, digest, err = manifest.LoadContents(ctx, b, key, d)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return "", false, nil
+	case errors.Is(err, manifest.ErrCorrupt):
+		return "", true, nil
+	}
+	return digest, err == nil, err
+}
+
+// ofRound returns the ledger entries for a round, one for each document of the round that exists.
+func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
+	var all []manifest.Entry
+	id, format, err := followed(ctx, b, crawl, round)
+	if err != nil {
+		return nil, err
+	}
+	if id != "" {
+		key := layout.PlanManifest(crawl, round, id)
+		var p manifest.Plan
+		digest, _, err := look(ctx, b, key, &p)
+		if err != nil {
+			return nil, err
+		}
+		choice := Named(manifest.EntryPlan, round, key, digest, p.Format)
+		choice.Plan = id
+		all = append(all, choice)
+	}
+	if id != "" && format > 0 {
+		all = append(all, manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: id, Format: format})
+	}
+	fetched, err := anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch))+"part-")
+	if err != nil {
+		return nil, err
+	}
+	if fetched && format > 0 && !layout.IsReparse(crawl) {
+		all = append(all, Named(manifest.EntryFetching, round, layout.StageDir(crawl, round, string(stages.Fetch)), "", 0))
+	}
+	for _, stage := range stages.Order {
+		key := layout.Inputs(crawl, round, string(stage))
+		var in manifest.Inputs
+		digest, found, err := look(ctx, b, key, &in)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			frozen := Named(manifest.EntryFrozen, round, key, digest, in.Format)
+			frozen.Stage = string(stage)
+			all = append(all, frozen)
+		}
+	}
+	key := layout.Sealed(crawl, round)
+	var s manifest.Sealed
+	digest, found, err := look(ctx, b, key, &s)
+	if found {
+		sealed := Named(manifest.EntrySealed, round, key, digest, s.Format)
+		sealed.Generation = 1
+		all = append(all, sealed)
+	}
+	return all, err
+}
+
+// followed returns the plan of a round. If the round has started, followed also returns the format
+// in which the round began. For a round of an older format, start.json names the plan and the
+// format. If start.json does not exist, followed returns the plan that other objects of the round
+// name, or the only plan.
+func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
+	var s manifest.Start
+	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return "", 0, err
+	}
+	if err == nil {
+		if there, err := manifest.Exists(ctx, b, layout.PlanManifest(crawl, round, s.Plan)); err != nil || there {
+			return s.Plan, s.Format, err
+		}
+	}
+	made, err := madeOf(ctx, b, crawl, round)
+	switch {
+	case err != nil:
+		return "", 0, err
+	case s.Plan != "" && (made == "" || made == s.Plan):
+		return s.Plan, s.Format, nil
+	case made != "":
+		return made, schema.FormatVersion, nil
+	}
+	ids, err := Plans(ctx, b, crawl, round)
+	if err != nil || len(ids) != 1 {
+		return "", 0, err
+	}
+	begun, err := anyKey(ctx, b, layout.StageDir(crawl, round, string(stages.Fetch)))
+	if begun {
+		format = schema.FormatVersion
+	}
+	return ids[0], format, err
+}
+
+// madeOf returns the plan that a round's seal, inputs or taken partitions name, or "" if the round
+// has none of these objects. A round may have several plans, because a process may die before it
+// deletes the replaced plans. start.json alone proves nothing, because an older driver may create
+// start.json during an adoption.
+func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
+	var sealed manifest.Sealed
+	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {
+		return sealed.Plan, err
+	}
+	for _, stage := range stages.Order {
+		var in manifest.Inputs
+		if _, found, err := look(ctx, b, layout.Inputs(crawl, round, string(stage)), &in); err != nil || found && in.Plan != "" {
+			return in.Plan, err
+		}
+	}
+	for o, err := range b.List(ctx, layout.StageDir(crawl, round, string(stages.Fetch))+"taken/") {
+		if err != nil {
+			return "", fmt.Errorf("list what was taken of %s.%d: %w", crawl, round, err)
+		}
+		var t manifest.Taken
+		if _, found, err := look(ctx, b, o.Key, &t); err != nil || found && t.Plan != "" {
+			return t.Plan, err
+		}
+	}
+	return "", nil
+}
+
+// Plans lists the IDs of a round's complete plans.
+func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]string, error) {
+	var ids []string
+	prefix := layout.RoundDir(crawl, round) + "plan-"
+	for o, err := range b.List(ctx, prefix) {
+		if err != nil {
+			return nil, fmt.Errorf("list plans of %s.%d: %w", crawl, round, err)
+		}
+		id, rest, _ := strings.Cut(strings.TrimPrefix(o.Key, prefix), "/")
+		if rest == "plan.json" {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
