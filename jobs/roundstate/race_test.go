@@ -16,23 +16,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type between is a bucket on which another process acts once. The process acts right after the
-// first Get of a key.
-type between struct {
-	store.Bucket
-	key string
-	act func()
-}
-
-func (b *between) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
-	body, v, err := b.Bucket.Get(ctx, key, limit)
-	if act := b.act; act != nil && key == b.key {
-		b.act = nil
-		act()
-	}
-	return body, v, err
-}
-
 // The function found makes a crawl with its ledger and the plan "p" of round 0.
 func found(t *testing.T, b store.Bucket, crawl, continues string) *manifest.Plan {
 	t.Helper()
@@ -103,11 +86,11 @@ func TestWhatAnotherProcessDoesMeanwhileIsNoLoss(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := emptyStore(t)
 			found(t, b, crawl, "")
-			other := &between{Bucket: b, key: test.key, act: func() { test.act(t, b) }}
+			other := &ledgertest.Overtaken{Bucket: b, Key: test.key, Act: func() { test.act(t, b) }}
 			if err := test.command(t.Context(), other); err != nil {
 				t.Error(err)
 			}
-			if other.act != nil {
+			if other.Act != nil {
 				t.Errorf("%s was not read", test.key)
 			}
 		})

@@ -1,4 +1,4 @@
-// Package ledgertest makes and edits ledgers in tests.
+// Package ledgertest makes and edits ledgers in tests, and lets another process act meanwhile.
 //
 // A test writes documents into a store by hand. The package makes the ledger that names these
 // documents. The package imports jobs/ledger, stages and formats.
@@ -57,4 +57,21 @@ func Edit(t testing.TB, b store.Bucket, crawl string, change func([]manifest.Ent
 	if _, err := manifest.Swap(t.Context(), b, layout.Ledger(crawl), &l, version); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Overtaken is a bucket on which another process acts once, right after the first Get of Key.
+type Overtaken struct {
+	store.Bucket
+	Key string
+	Act func() // what the other process does; nil once it has acted
+}
+
+// Get implements store.Bucket.
+func (o *Overtaken) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+	body, v, err := o.Bucket.Get(ctx, key, limit)
+	if act := o.Act; act != nil && key == o.Key {
+		o.Act = nil
+		act()
+	}
+	return body, v, err
 }
