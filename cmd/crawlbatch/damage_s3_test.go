@@ -53,18 +53,5 @@ func TestDamageS3(t *testing.T) {
 		t.Errorf("only %d cells", len(cells))
 	}
 	l.judgeAll(t.Context(), cells)
-	golden := readDamage(t)
-	for _, c := range cells {
-		if c.err != nil {
-			t.Errorf("%s: %v", c.name(), c.err)
-			continue
-		}
-		now, wrong := c.entry()
-		if wrong != "" {
-			t.Errorf("%s: %s: %s", c.name(), now.text, wrong)
-		}
-		if was := golden[c.name()]; now.differs(was) {
-			t.Errorf("%s: %q in S3, the table has %q; %s", c.name(), now.text, was.text, now.says)
-		}
-	}
+	compareDamage(t, cells, readDamage(t), false)
 }

@@ -149,6 +149,27 @@ func (c *damageCell) text() (text, wrong string) {
 	return fmt.Sprintf("%s (%c)", text, 'a'+n-1), ""
 }
 
+// compareDamage reports the faults of judged cells, and the cells that differ from the golden table.
+// If record is true, compareDamage changes the table instead.
+func compareDamage(t *testing.T, cells []*damageCell, golden map[string]damageEntry, record bool) {
+	t.Helper()
+	for _, c := range cells {
+		if c.err != nil {
+			t.Errorf("%s: %v", c.name(), c.err)
+			continue
+		}
+		now, wrong := c.entry()
+		if wrong != "" {
+			t.Errorf("%s: %s: %s", c.name(), now.text, wrong)
+		}
+		if was := golden[c.name()]; record {
+			golden[c.name()] = now
+		} else if now.differs(was) {
+			t.Errorf("%s: %q, the table has %q; %s", c.name(), now.text, was.text, now.says)
+		}
+	}
+}
+
 // TestDamage harms stores in every way and compares the reactions of the commands with the golden
 // table. Unless CRAWLBATCH_DAMAGE is set, TestDamage judges only a selection of the cells.
 func TestDamage(t *testing.T) {
@@ -161,21 +182,7 @@ func TestDamage(t *testing.T) {
 	})
 	l.judgeAll(t.Context(), cells)
 	golden := readDamage(t)
-	for _, c := range cells {
-		if c.err != nil {
-			t.Errorf("%s: %v", c.name(), c.err)
-			continue
-		}
-		now, wrong := c.entry()
-		if wrong != "" {
-			t.Errorf("%s: %s: %s", c.name(), now.text, wrong)
-		}
-		if was := golden[c.name()]; *update {
-			golden[c.name()] = now
-		} else if now.differs(was) {
-			t.Errorf("%s: %q, the table has %q; %s", c.name(), now.text, was.text, now.says)
-		}
-	}
+	compareDamage(t, cells, golden, *update)
 	if *update {
 		if err := os.WriteFile(damageTable, []byte(damageDocument(golden)), 0o644); err != nil {
 			t.Fatal(err)
