@@ -80,8 +80,8 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	}
 	err := e.run(ctx, tasks, done)
 	if ctx.Err() != nil {
-		return fmt.Errorf("the Jobs in namespace %s continue without this command, `kubectl delete jobs -n %[1]s -l %s=%s` stops them: %w",
-			e.Config.Kubernetes.Namespace, LabelCrawl, tasks[0].Crawl, stages.ErrInterrupted)
+		return fmt.Errorf("the Jobs in namespace %s continue without this command, `kubectl delete jobs -n %[1]s -l %s=%s,%s=%s` stops them: %w",
+			e.Config.Kubernetes.Namespace, LabelCrawl, tasks[0].Crawl, LabelStage, tasks[0].Stage, stages.ErrInterrupted)
 	}
 	return err
 }

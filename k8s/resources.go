@@ -34,6 +34,7 @@ const (
 	mostCPU        = 4000
 	reduceCPU      = 1000 // CPU of a reduce task of at least reduceURLs URLs, in millicores
 	dedupCPU       = 2000
+	auditCPU       = 1000 // CPU of a task of verify
 	reduceURLs     = 1_000_000
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
@@ -71,6 +72,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	buckets := int64(max(p.Buckets, 1))
 	milli := inProportion(reduceCPU, urls)
+	stage := string(b.Stage)
 	var n needs
 	switch b.Stage {
 	case stages.Fetch:
@@ -91,8 +93,13 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n.memory = 2*baseMemory + urls*mergeRowMemory
 		n.scratch = leastScratch + 2*urls*share
 	}
+	if _, ok := b.Stage.Audit(); ok {
+		stage, milli = "verify", auditCPU
+		n.memory = 3*baseMemory + p.URLs*hashMemory
+		n.scratch = leastScratch + p.EstimatedBytes/int64(max(len(b.Partitions), 1))
+	}
 	n.cpu = *resource.NewMilliQuantity(min(max((milli+49)/50*50, leastCPU), mostCPU), resource.DecimalSI)
-	for _, key := range []string{"default", string(b.Stage)} {
+	for _, key := range []string{"default", stage} {
 		r := cfg.Kubernetes.Resources[key]
 		if r.CPU != "" {
 			if q, err := resource.ParseQuantity(r.CPU); err == nil { // the validation of the config has checked the quantity

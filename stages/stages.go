@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -58,6 +59,22 @@ func (s Stage) Tasks(p *manifest.Plan) int {
 // Valid reports whether s is a stage with tasks.
 func (s Stage) Valid() bool {
 	return slices.Contains(Order, s)
+}
+
+// auditPrefix begins the names of the stages of audits.
+const auditPrefix = "verify-"
+
+// AuditStage returns the stage for one phase of the audit with the given ID, such as
+// verify-1a2b3c-files. The tasks of an audit run under this name as the tasks of a stage do, but no
+// round waits for them.
+func AuditStage(id, phase string) Stage { return Stage(auditPrefix + id + "-" + phase) }
+
+// Audit returns the ID of the audit to which a stage belongs. The result ok is false if s is a stage
+// of a round.
+func (s Stage) Audit() (id string, ok bool) {
+	rest, ok := strings.CutPrefix(string(s), auditPrefix)
+	id, _, cut := strings.Cut(rest, "-")
+	return id, ok && cut
 }
 
 // Task is the work of one stage on one partition (on one bucket for rank and frontier).

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/k8s"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // These constants are the values of --executor.
@@ -35,6 +37,13 @@ func (o *clusterOptions) connect(ctx context.Context, cfg *config.Config) (k8s.C
 		return nil, err
 	}
 	return client, k8s.AdoptImage(ctx, client, cfg, os.Getenv(k8s.PodName))
+}
+
+// onCluster returns an executor that runs tasks in the cluster.
+func (o *runOptions) onCluster(client k8s.Client, b store.Bucket, cfg *config.Config, log *slog.Logger) *k8s.Executor {
+	return &k8s.Executor{
+		Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: stages.SystemClock{}, Log: log, Version: version, Again: o.given(),
+	}
 }
 
 // checkExecutor checks --executor and the flags that depend on it. Pods cannot reach a directory,

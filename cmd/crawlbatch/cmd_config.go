@@ -25,7 +25,7 @@ ${VAR} is printed as it is, and *** replaces secrets. The output is a config fil
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConfig(cmd.Context(), c, month, output) },
 	}
 	monthFlag(cmd, &month, "crawl whose frozen config and newest politeness apply")
-	outputFlag(cmd, &output, "yaml", "json")
+	usage.OutputFlag(cmd, &output, "yaml", "json")
 	c.configFlags(cmd, true)
 	return cmd
 }
@@ -49,7 +49,7 @@ func runConfig(ctx context.Context, c *common, month, output string) error {
 		return err
 	}
 	if output == "json" {
-		return writeJSON(c.out, settings)
+		return usage.WriteJSON(c.out, settings)
 	}
 	return config.WriteYAML(c.out, settings)
 }
@@ -86,10 +86,10 @@ func (c *common) givenKeys(kubernetes bool) string {
 		}
 		switch at := f.At.(type) {
 		case *string:
-			flags += flagFor(f.Name, *at)
+			flags += usage.Flag(f.Name, *at)
 		case *[]string:
 			for _, value := range *at {
-				flags += flagFor(f.Name, value)
+				flags += usage.Flag(f.Name, value)
 			}
 		case *bool:
 			if *at {

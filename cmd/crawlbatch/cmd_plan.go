@@ -55,7 +55,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 }
 
 func runPlan(ctx context.Context, o planOptions) error {
-	if err := month(o.month); err != nil {
+	if err := usage.CheckMonth(o.month); err != nil {
 		return err
 	}
 	if o.once && o.replace {

@@ -92,7 +92,7 @@ func (o *reparseOptions) check() error {
 	case o.external:
 		return o.checkExecutor()
 	}
-	if err := month(o.month); err != nil {
+	if err := usage.CheckMonth(o.month); err != nil {
 		return err
 	}
 	if of, _ := layout.MonthOf(o.as); of != o.month {

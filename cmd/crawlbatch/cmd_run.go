@@ -170,9 +170,7 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 		},
 	}
 	if client != nil {
-		d.Executor = &k8s.Executor{
-			Client: client, Bucket: b, Config: cfg, Store: o.store, Env: k8s.StoreEnv(), Clock: try.Clock, Log: try.Log, Version: version, Again: o.given(),
-		}
+		d.Executor = o.onCluster(client, b, cfg, try.Log)
 	}
 	return d, sync.OnceFunc(func() {
 		o.errors.Above(nil)

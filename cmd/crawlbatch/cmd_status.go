@@ -42,7 +42,7 @@ The executor and cluster flags only go into the commands that it prints.`,
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
 	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two updates with --watch")
 	o.whereFlags(cmd)
-	outputFlag(cmd, &o.output, "table", "json")
+	usage.OutputFlag(cmd, &o.output, "table", "json")
 	return cmd
 }
 
@@ -70,10 +70,10 @@ func runStatus(ctx context.Context, o statusOptions) error {
 			return nil, err
 		}
 		for _, lost := range s.Lost {
-			lost.Remedy = advised(lost.Remedy, o.given())
+			lost.Remedy = usage.Advise(lost.Remedy, o.given())
 		}
 		for i := range s.Rounds {
-			s.Rounds[i].Advice = advised(s.Rounds[i].Advice, o.given())
+			s.Rounds[i].Advice = usage.Advise(s.Rounds[i].Advice, o.given())
 		}
 		return s, nil
 	}
@@ -87,7 +87,7 @@ func runStatus(ctx context.Context, o statusOptions) error {
 			return err
 		}
 		if o.output == "json" {
-			err = writeJSON(o.out, s)
+			err = usage.WriteJSON(o.out, s)
 		} else {
 			if !first {
 				fmt.Fprintf(o.out, "\n%s\n", clock.Now().Format(time.TimeOnly))

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/scratch"
+	"crawlbatch.io/crawlbatch/jobs/verify"
 	"crawlbatch.io/crawlbatch/k8s"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -63,7 +66,8 @@ JOB_COMPLETION_INDEX selects one of them.`,
 }
 
 func runTask(ctx context.Context, o taskOptions) error {
-	if !o.task.Stage.Valid() {
+	_, audits := o.task.Stage.Audit()
+	if !o.task.Stage.Valid() && !audits {
 		return usage.Errorf("stage %q: it must be %s", o.task.Stage, usage.OrList(stageNames()))
 	}
 	if o.task.Stage == stages.Fetch {
@@ -74,6 +78,9 @@ func runTask(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer stopMetrics()
+	if audits {
+		return runAudit(ctx, o)
+	}
 	b, cfg, err := o.openToWrite(ctx, o.task.Crawl, false)
 	if err != nil {
 		return err
@@ -85,10 +92,8 @@ func runTask(ctx context.Context, o taskOptions) error {
 	}
 	defer remove()
 	try.Progress, try.Machine = measured.Progress(stages.NoProgress{}), os.Getenv(k8s.PodName)
-	if o.tasks != "" {
-		if o.task.Partition, err = k8s.PartitionAt(ctx, b, o.tasks, o.index, o.task); err != nil {
-			return err
-		}
+	if err := o.find(ctx, b); err != nil {
+		return err
 	}
 	if o.politeness != "" {
 		following, stop := context.WithCancel(ctx)
@@ -96,6 +101,37 @@ func runTask(ctx context.Context, o taskOptions) error {
 		go updates.Follow(following, o.politeness)
 	}
 	if err := try.Run(ctx, o.task); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.out, "%s done\n", o.task)
+	return nil
+}
+
+// The method find looks up the task in the list of --tasks, if that flag is given.
+func (o *taskOptions) find(ctx context.Context, b store.Bucket) (err error) {
+	if o.tasks != "" {
+		o.task.Partition, err = k8s.PartitionAt(ctx, b, o.tasks, o.index, o.task)
+	}
+	return err
+}
+
+// runAudit runs a task of an audit, which verify started.
+func runAudit(ctx context.Context, o taskOptions) error {
+	b, cfg, err := o.openAudit(ctx, o.task.Crawl)
+	if err != nil {
+		return err
+	}
+	if err := o.find(ctx, b); err != nil {
+		return err
+	}
+	dir, remove, err := scratch.New()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	boundMemory(verifyMemory(0))
+	options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Version: version, Archive: o.openArchive}
+	if err := verify.RunTask(ctx, options, o.task); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.out, "%s done\n", o.task)

@@ -10,18 +10,23 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/local"
 	"crawlbatch.io/crawlbatch/jobs/quarantine"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/jobs/scratch"
 	"crawlbatch.io/crawlbatch/jobs/show"
 	"crawlbatch.io/crawlbatch/jobs/verify"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 type verifyOptions struct {
-	*common
-	month    string
+	runOptions
 	round    int
+	tasks    int
 	sample   float64
 	output   string
 	oneClock bool
@@ -32,7 +37,7 @@ type verifyOptions struct {
 }
 
 func newVerify(c *common) *cobra.Command {
-	o := verifyOptions{common: c}
+	o := verifyOptions{runOptions: runOptions{common: c}}
 	cmd := &cobra.Command{
 		Use:   "verify --month YYYY-MM",
 		Short: "Audit the stored data of a crawl",
@@ -40,6 +45,9 @@ func newVerify(c *common) *cobra.Command {
 every planned URL has one outcome, no request violated robots.txt or the delay, every
 capture is in its WARC file, duplicates and links are complete, and the same inputs give
 the same bytes. It writes nothing to the store.
+
+With --tasks it divides the audit of a large month into tasks, which pods run with --executor
+kubernetes. The report is the same. The tasks keep their findings in the store until the end.
 
 Each check reports how much it read. With --sample 0.01, verify reads one in a hundred
 partitions, records and files.
@@ -49,6 +57,7 @@ checkpoint or running task. With --yes it moves them to quarantine/ in the store
 engine reads them: it copies each, compares the copy, then deletes it. No fetch stage may
 run meanwhile.`,
 		Example: `  crawlbatch verify --month 2026-11 --sample 0.01
+  crawlbatch verify --month 2026-11 --store s3://crawls --executor kubernetes --tasks 64
   crawlbatch verify --month 2026-11 --quarantine`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,11 +72,13 @@ run meanwhile.`,
 	monthFlag(cmd, &o.month, "crawl to audit")
 	cmd.Flags().IntVar(&o.round, "round", 0, "the only round to audit; not given: all")
 	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to look at, over 0 and up to 1")
-	outputFlag(cmd, &o.output, "table", "json")
+	usage.OutputFlag(cmd, &o.output, "table", "json")
 	cmd.Flags().BoolVar(&o.oneClock, "one-clock", false, "all tasks ran on one machine: compare times across restarts too")
 	cmd.Flags().BoolVar(&o.quarantine, "quarantine", false, "list the objects that nothing accounts for, and what --yes would do with them")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "with --quarantine: move the listed objects to quarantine/")
 	cmd.Flags().IntVar(&o.parallel, "parallel", 0, "checks at a time; 0: one per CPU")
+	cmd.Flags().IntVar(&o.tasks, "tasks", 0, "tasks into which the audit is divided; 0: none, all in this process")
+	o.whereFlags(cmd)
 	return cmd
 }
 
@@ -80,19 +91,23 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return usage.Errorf("--sample %v: it must be over 0 and up to 1", o.sample)
 	case o.parallel < 0:
 		return usage.Errorf("--parallel %d: it must be 0 or more", o.parallel)
+	case o.tasks < 0:
+		return usage.Errorf("--tasks %d: it must be 0 or more", o.tasks)
+	case o.tasks == 0 && o.executor == executorKubernetes:
+		return usage.Errorf("--executor kubernetes needs --tasks: the number of tasks into which the audit is divided")
+	case o.tasks > 0 && o.quarantine:
+		return usage.Errorf("--quarantine takes no --tasks")
 	case o.yes && !o.quarantine:
 		return usage.Errorf("--yes needs --quarantine")
 	case o.quarantine && (o.output != "table" || o.sample != 1):
 		return usage.Errorf("--quarantine takes neither --output nor --sample")
 	}
-	b, cfg, err := o.openCrawl(ctx, o.month)
+	if err := o.checkExecutor(); err != nil {
+		return err
+	}
+	b, cfg, err := o.openAudit(ctx, o.month)
 	if err == nil && o.yes {
 		b, cfg, err = o.openToWrite(ctx, o.month, false)
-	} else if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, ledger.ErrLost) {
-		// Without the frozen config, the audit still reports damage and losses, and runs the checks
-		// that need no config.
-		b, _, err = o.openNew(ctx)
-		cfg = nil
 	}
 	if err != nil {
 		return err
@@ -110,23 +125,59 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return o.runQuarantine(ctx, options)
 	}
 	boundMemory(verifyMemory(o.parallel))
-	report, err := verify.Run(ctx, options)
+	run := verify.Run
+	if o.tasks > 0 {
+		run = o.runInTasks
+	}
+	report, err := run(ctx, options)
 	if err != nil {
 		return err
 	}
 	return o.print(report)
 }
 
+// openAudit opens the store and the config of a crawl that is to be audited. If the frozen config
+// cannot be read, the config is nil: the audit still reports damage and losses, and runs the checks
+// that need no config.
+func (c *common) openAudit(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
+	b, cfg, err := c.openCrawl(ctx, crawl)
+	if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, ledger.ErrLost) {
+		b, _, err = c.openNew(ctx)
+		cfg = nil
+	}
+	return b, cfg, err
+}
+
+// runInTasks audits a crawl in tasks. In this process, the tasks run one after the other, because
+// each task uses all CPUs.
+func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) (*verify.Report, error) {
+	clock := stages.SystemClock{}
+	var e jobs.Executor = &local.Executor{
+		Try: func(ctx context.Context, t stages.Task) error { return verify.RunTask(ctx, options, t) }, Attempts: 3, Pause: time.Second, Clock: clock, Log: o.log,
+	}
+	if o.executor == executorKubernetes {
+		if options.Config == nil {
+			return nil, fmt.Errorf("the config of %s cannot be read, so no pod can be made: audit without --executor: %w", o.month, stages.ErrPermanent)
+		}
+		client, err := o.cluster.connect(ctx, options.Config)
+		if err != nil {
+			return nil, err
+		}
+		e = o.onCluster(client, options.Bucket, options.Config, o.log)
+	}
+	return verify.RunInTasks(ctx, options, o.tasks, e.Run)
+}
+
 // print prints a report. print returns errViolation if the report has a violation.
 func (o *verifyOptions) print(report *verify.Report) (err error) {
 	for i := range report.Violations {
-		report.Violations[i].Problem = advised(report.Violations[i].Problem, o.given())
+		report.Violations[i].Problem = usage.Advise(report.Violations[i].Problem, o.common.given())
 	}
 	for i := range report.Notes {
-		report.Notes[i] = advised(report.Notes[i], o.given())
+		report.Notes[i] = usage.Advise(report.Notes[i], o.common.given())
 	}
 	if o.output == "json" {
-		err = writeJSON(o.out, report)
+		err = usage.WriteJSON(o.out, report)
 	} else {
 		err = show.Report(show.Folding(o.out), report)
 	}
@@ -181,9 +232,9 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 	case n == 0:
 		fmt.Fprintln(out, "nothing to move: documents account for every object")
 	case o.yes:
-		fmt.Fprintf(out, "%s moved, %d bytes: check the crawl with `crawlbatch verify --month %s%s`, then remove quarantine/\n", show.Count(n, "object"), bytes, o.month, o.given())
+		fmt.Fprintf(out, "%s moved, %d bytes: check the crawl with `crawlbatch verify --month %s%s`, then remove quarantine/\n", show.Count(n, "object"), bytes, o.month, o.common.given())
 	default:
-		fmt.Fprintf(out, "%s, %d bytes: move them with `crawlbatch verify --month %s --quarantine --yes%s`\n", show.Count(n, "object"), bytes, o.month, o.given())
+		fmt.Fprintf(out, "%s, %d bytes: move them with `crawlbatch verify --month %s --quarantine --yes%s`\n", show.Count(n, "object"), bytes, o.month, o.common.given())
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ func (o *viewsOptions) check() error {
 	case o.month != "" && o.allMonths:
 		return usage.Errorf("--month and --all-months cannot be combined")
 	case o.month != "":
-		return crawlName(o.month)
+		return usage.CheckCrawl(o.month)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func TestAdvisedCommandsNameTheStoreOnce(t *testing.T) {
 		"see `crawlbatch status --month 2026-11`, or `crawlbatch retry --month 2026-11r1 --rebuild`":         "see `crawlbatch status --month 2026-11 --store s`, or `crawlbatch retry --month 2026-11r1 --store s --rebuild`",
 		"`crawlbatch run --month 2026-11 --store s --config c`; --month 2026-11 is right; `retry --rebuild`": "`crawlbatch run --month 2026-11 --store s --config c`; --month 2026-11 is right; `retry --rebuild`",
 	} {
-		if got := advised(text, " --store s"); got != want {
+		if got := usage.Advise(text, " --store s"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -53,6 +54,10 @@ func TestKubernetes(t *testing.T) {
 func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay})
 	c.finish()
+	here, there := c.report(), c.report(append(c.flags, "--tasks", "4")...)
+	if here != there {
+		t.Errorf("verify in pods says\n%s\nnot\n%s", there, here)
+	}
 	c.check(r.chaosRun, c.bucket(), nil)
 	reduceAgain(t, c.dir(), func(to string) {
 		here := &chaos{t: t, binary: c.binary, store: to}
@@ -75,11 +80,34 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 			}
 		}
 	}
+	audits := 0
+	for stage, n := range stagesSeen {
+		if strings.HasPrefix(stage, "1 verify-") {
+			audits += n
+		}
+	}
+	if audits != 2 {
+		t.Errorf("%d Jobs of verify; want one for each of its two phases: %v", audits, stagesSeen)
+	}
 	for _, p := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch") {
 		if p.Labels[k8s.LabelAttempt] != "1" || p.Labels[k8s.LabelPartition] == "" {
 			t.Errorf("pod %s: partition %q, attempt %q", p.Name, p.Labels[k8s.LabelPartition], p.Labels[k8s.LabelAttempt])
 		}
 	}
+}
+
+// report returns the report of verify on the crawl as JSON.
+func (c *chaos) report(flags ...string) string {
+	c.t.Helper()
+	cmd := exec.Command(c.binary, append([]string{"verify", "--month", demo.Crawl, "--store", c.store, "-o", "json"}, flags...)...)
+	cmd.Env = append(cmd.Environ(), c.env...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		c.t.Errorf("verify: %v\n%s", err, said.String())
+	}
+	return string(out)
 }
 
 // detachedDriver runs the driver as a Job, and deletes its pod in the middle of a stage.

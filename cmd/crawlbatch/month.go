@@ -6,33 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
-	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/k8s"
 )
-
-// The function month checks the --month of a command that makes a crawl.
-func month(s string) error {
-	if layout.IsReparse(s) {
-		of, _ := layout.MonthOf(s)
-		return usage.Errorf("--month %s is the name of a reparse: name the month %s; a reparse is made by `crawlbatch reparse --month %[2]s --as %[1]s`", s, of)
-	}
-	return crawlName(s)
-}
-
-// crawlName checks the --month of a command that reads a crawl. The value is a month, or the name
-// of a reparse of a month.
-func crawlName(s string) error {
-	if s == "" {
-		return usage.Errorf("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
-	}
-	if layout.IsReparse(s) {
-		return nil
-	}
-	if _, err := layout.ParseMonth(s); err != nil {
-		return usage.Errorf("--%v", err)
-	}
-	return nil
-}
 
 // A value of --month that starts with jobPrefix names a Kubernetes Job. The month is a part of the
 // Job's name.

@@ -163,7 +163,7 @@ func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) 
 
 // openNamed opens the store for a command about one crawl.
 func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, error) {
-	if err := crawlName(crawl); err != nil {
+	if err := usage.CheckCrawl(crawl); err != nil {
 		return nil, err
 	}
 	b, _, err := c.openNew(ctx)

@@ -50,7 +50,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errw io.Writ
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(show.Folding(errw), "crawlbatch: %s\n", advised(show.OneLine(err), storeFlag(c.store)))
+	fmt.Fprintf(show.Folding(errw), "crawlbatch: %s\n", usage.Advise(show.OneLine(err), storeFlag(c.store)))
 	return c.exitCode(err)
 }
 

@@ -146,7 +146,7 @@ var audience = &rule[string]{"not empty", func(audience string, report report) {
 }}
 
 // resourceKeys lists the entries that kubernetes.resources may have.
-var resourceKeys = []string{"default", "fetch", "merge", "dedup", "rank", "frontier", "publish"}
+var resourceKeys = []string{"default", "fetch", "merge", "dedup", "rank", "frontier", "publish", "verify"}
 
 var resourcesRule = &rule[map[string]Resources]{"`memory` 64MiB to 4TiB, `scratch` 64MiB to 16TiB", func(resources map[string]Resources, report report) {
 	for _, stage := range sortedKeys(resources) {

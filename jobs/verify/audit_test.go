@@ -55,7 +55,7 @@ func (d *damaged) audit(change ...func(*Options)) *Report {
 	for _, c := range change {
 		c(&o)
 	}
-	r, err := audit.Run(d.t.Context(), o, fetchcheck.Steps())
+	r, err := audit.Run(d.t.Context(), o, fetchcheck.Steps(), nil)
 	if err != nil {
 		d.t.Fatal(err)
 	}

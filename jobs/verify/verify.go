@@ -11,10 +11,11 @@
 // (reducecheck) by round. In an unfinished round, the checks cover the committed results and
 // checkpoints. The crawl may continue during the audit.
 //
-// The package never writes to the store. Memory is bounded: rows are streamed, and rows that must
+// An audit runs in one process, or in tasks that an executor starts (RunInTasks). Only an audit in
+// tasks writes to the store, and removes its documents at the end. Memory is bounded: rows are streamed, and rows that must
 // be joined are sorted on local disk. An error means that the audit was impossible. All faults of
 // the data are violations. The report does not depend on the number of checks that run at the same
-// time. The package imports audit, fetchcheck and reducecheck.
+// time. The package imports audit, fetchcheck, reducecheck, jobs/roundstate, stages and formats.
 package verify
 
 import (
@@ -43,8 +44,10 @@ type (
 // Run audits a crawl. An error means that the audit is impossible, because the store does not
 // answer, the crawl or round does not exist, or the context ended.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	return audit.Run(ctx, o, slices.Concat(fetchcheck.Steps(), reducecheck.Steps()))
+	return audit.Run(ctx, o, steps(), nil)
 }
+
+func steps() []audit.Step { return slices.Concat(fetchcheck.Steps(), reducecheck.Steps()) }
 
 // Strays calls the function do for each stray of a crawl. If documents are damaged, Strays does not
 // call the function, and the report describes the damage.

@@ -39,27 +39,16 @@ type Options struct {
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
 	Version  string // version of the running crawlbatch; empty means the version that made the crawl
 	OneClock bool   // true: all tasks ran on one machine, so times of different epochs may be compared
+	Share    Share  // the part of the audit that this process does
+	ID       string // identifies an audit that runs in tasks, whose own documents are no strays; empty: the audit runs in one process
 }
 
-// Violation is a stored object, row or record that breaks an invariant.
-type Violation struct {
-	Invariant int    `json:"invariant"` // number of the broken invariant; 0 means the store's structure
-	Check     string `json:"check"`     // short name of the check, such as "one outcome a URL"
-	Round     int    `json:"round"`     // number of the round; negative means the whole crawl
-	Object    string `json:"object"`    // key of the object
-	Row       string `json:"row"`       // identifies the row or record by its URL or offset
-	Problem   string `json:"problem"`
-	Where     string `json:"where,omitempty"` // SQL condition that selects the rows in the object
-}
-
-// Checked tells the number of items that a check has read.
-type Checked struct {
-	Invariant int    `json:"invariant"`
-	Check     string `json:"check"`
-	Looked    int64  `json:"looked"` // number of rows, records or objects that the check read
-	Of        string `json:"of"`     // noun for the counted items, such as "rows" or "WARC records"
-	Found     int64  `json:"found"`  // number of violations, including violations that the report does not list
-}
+type (
+	// Violation is a stored object, row or record that breaks an invariant.
+	Violation = manifest.Violation
+	// Checked tells the number of items that a check has read.
+	Checked = manifest.CheckCount
+)
 
 // Report is the result of an audit.
 type Report struct {
@@ -121,10 +110,10 @@ type Audit struct {
 	mu       sync.Mutex
 	found    map[checkRound][]Violation // sorted violations; the first maxViolations of each check and round
 	checked  map[string]*Checked
-	broken   map[string]bool      // keys of unreadable objects that were reported
-	frozen   bool                 // true: broken does not change any more
-	reported map[checkPlace]bool  // places that a check has reported as unreadable
-	counted  map[string]*exampled // counted notes, by text
+	broken   map[string]bool                  // keys of unreadable objects that were reported
+	frozen   bool                             // true: broken does not change any more
+	reported map[checkPlace]bool              // places that a check has reported as unreadable
+	counted  map[string]*manifest.CountedNote // by text
 	notes    []string
 }
 
@@ -134,11 +123,6 @@ type (
 		check string
 	}
 	checkPlace struct{ check, place string }
-	// exampled counts a note and keeps its smallest example.
-	exampled struct {
-		n     int64
-		least string
-	}
 )
 
 // New returns an audit without findings.
@@ -148,7 +132,7 @@ func New(o Options) *Audit {
 	}
 	return &Audit{
 		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, lost: map[string]bool{},
-		reported: map[checkPlace]bool{}, counted: map[string]*exampled{},
+		reported: map[checkPlace]bool{}, counted: map[string]*manifest.CountedNote{},
 	}
 }
 
@@ -172,13 +156,17 @@ func (a *Audit) Note(format string, args ...any) {
 func (a *Audit) CountNote(text, example string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	e := a.counted[text]
+	a.addNote(manifest.CountedNote{Text: text, N: 1, Example: example})
+}
+
+func (a *Audit) addNote(n manifest.CountedNote) {
+	e := a.counted[n.Text]
 	if e == nil {
-		e = &exampled{least: example}
-		a.counted[text] = e
+		a.counted[n.Text] = &n
+		return
 	}
-	e.n++
-	e.least = min(e.least, example)
+	e.N += n.N
+	e.Example = min(e.Example, n.Example)
 }
 
 // Wrong reports a violation of a check in a round. A negative round means the whole crawl.
@@ -187,9 +175,13 @@ func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.entry(c).Found++
-	l := checkRound{round, c.Name}
-	// Wrong keeps the smallest violations, so that the report does not depend on the order in which
-	// steps find violations.
+	a.addViolation(v)
+}
+
+// addViolation lists a violation. addViolation keeps the smallest violations, so that the report
+// does not depend on the order in which steps find violations.
+func (a *Audit) addViolation(v Violation) {
+	l := checkRound{v.Round, v.Check}
 	if i, _ := slices.BinarySearchFunc(a.found[l], v, compareViolations); i < maxViolations {
 		all := slices.Insert(a.found[l], i, v)
 		a.found[l] = all[:min(len(all), maxViolations)]
@@ -286,7 +278,7 @@ func (a *Audit) Report() *Report {
 	}
 	slices.SortFunc(r.Violations, compareViolations)
 	for text, e := range a.counted {
-		r.Notes = append(r.Notes, strings.NewReplacer("{n}", strconv.FormatInt(e.n, 10), "{example}", e.least).Replace(text))
+		r.Notes = append(r.Notes, strings.NewReplacer("{n}", strconv.FormatInt(e.N, 10), "{example}", e.Example).Replace(text))
 	}
 	slices.Sort(r.Notes)
 	return r

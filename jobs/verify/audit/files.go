@@ -76,7 +76,7 @@ func (r *Round) listedFiles() []listedFile {
 	return slices.CompactFunc(all, func(a, b listedFile) bool { return a.Key == b.Key })
 }
 
-// checkFiles looks for every file that the round's documents list. checkFiles compares the digests
+// checkFiles looks for every file of the audit's share that the round's documents list. checkFiles compares the digests
 // of a sample of files, and reads the tables.
 func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	for _, c := range []Check{filesThere, fileDigests, tablesRead} {
@@ -86,7 +86,9 @@ func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
 	g.SetLimit(a.Parallel)
 	files := r.listedFiles()
 	for i, whole := range a.SampledOf(len(files), func(i int) string { return files[i].Key }) {
-		g.Go(func() error { return a.checkFile(ctx, r, files[i], whole) })
+		if a.Share.HasNamed(files[i].Key) {
+			g.Go(func() error { return a.checkFile(ctx, r, files[i], whole) })
+		}
 	}
 	return g.Wait()
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
 // Step checks a round, or each partition of a round. Exactly one function of a step is set. A step
@@ -17,32 +18,57 @@ type Step struct {
 	Partition func(context.Context, *Audit, *Round, int) error
 	Checks    []Check // the checks that the step counts and reports; the first check gets errors of Concat
 	Alone     bool    // the step runs alone after all other steps, one round after the other, because the step uses all CPUs and much memory
+	Divided   bool    // the function Round does only the audit's Share, so every task calls it; otherwise, one task calls Round for the whole round
 }
 
-// Run audits a crawl with steps. An error means that the audit is impossible, because the store
-// does not answer, the crawl or round does not exist, or the context ended. All faults of the data
-// are in the report.
-func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
+// Phase is a part of an audit that several tasks can do together. A phase begins when the phase
+// before has ended.
+type Phase string
+
+// These are the phases of an audit, in order.
+const (
+	Files  Phase = "files"  // the search for unreadable files
+	Checks Phase = "checks" // the steps, which skip unreadable files
+)
+
+// Elsewhere lets tasks do a phase for the given rounds, and returns what each task has found.
+type Elsewhere func(ctx context.Context, phase Phase, rounds []*Round) ([]*manifest.Findings, error)
+
+// Run audits a crawl with steps. If the function elsewhere is not nil, other tasks do the phases,
+// and Run itself only reads the documents and lists the objects. An error means that the audit is
+// impossible, because the store does not answer, the crawl or round does not exist, or the context
+// ended. All faults of the data are in the report.
+func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Report, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
+	do := func(phase Phase) error {
+		if elsewhere == nil || len(rounds) == 0 {
+			return a.do(ctx, phase, steps, rounds)
+		}
+		found, err := elsewhere(ctx, phase, rounds)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			a.add(f)
+		}
+		return nil
+	}
 	damaged := len(a.found) > 0 // until now, only documents were read
 	// The search for unreadable files comes first, so that each unreadable file is reported only
 	// once.
-	for _, r := range rounds {
-		if err := a.checkFiles(ctx, r); err != nil {
-			return nil, err
-		}
+	if err := do(Files); err != nil {
+		return nil, err
 	}
 	if damaged {
 		a.Note("strays were not looked for: damaged documents cannot tell which objects are theirs; repair the documents first")
 	} else if err := a.checkStrays(ctx, rounds); err != nil {
 		return nil, err
 	}
-	a.freezeBroken()
-	if err := a.steps(ctx, steps, rounds); err != nil {
+	if err := do(Checks); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
 	}
 	report := a.Report()
@@ -50,24 +76,58 @@ func Run(ctx context.Context, o Options, steps []Step) (*Report, error) {
 	return report, nil
 }
 
-// steps runs the steps for all rounds.
+// RunShare does the share of one task in a phase. The parameter files holds the findings of all
+// tasks of the phase Files, if the phase is Checks. Every task reads the crawl's documents. The
+// findings lack the faults of the documents, which Run reports.
+func RunShare(ctx context.Context, o Options, steps []Step, phase Phase, files []*manifest.Findings) (*manifest.Findings, error) {
+	a := New(o)
+	rounds, err := a.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.forget()
+	for _, f := range files {
+		for _, key := range f.Unreadable {
+			a.setBroken(key)
+		}
+	}
+	if err := a.do(ctx, phase, steps, rounds); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
+	}
+	return a.findings(), nil
+}
+
+// The method do does the audit's share of a phase.
+func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Round) error {
+	if phase == Checks {
+		a.freezeBroken()
+		return a.steps(ctx, steps, rounds)
+	}
+	for _, r := range rounds {
+		if err := a.checkFiles(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// steps runs the audit's share of the steps for all rounds.
 func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error {
 	together, running := errgroup.WithContext(ctx)
 	together.SetLimit(a.Parallel)
-	for _, s := range steps {
+	for i, s := range steps {
 		for _, c := range s.Checks {
 			a.Count(c, 0)
 		}
-		if s.Alone {
-			continue
-		}
 		for _, r := range rounds {
-			if s.Round != nil {
+			switch {
+			case s.Alone || s.Round != nil && !s.Divided && !a.Share.Has(i+r.Number):
+			case s.Round != nil:
 				together.Go(func() error { return a.Skip(s.Round(running, a, r), s.Checks[0], r) })
-				continue
-			}
-			for _, n := range a.partitions(r) {
-				together.Go(func() error { return a.Skip(s.Partition(running, a, r, n), s.Checks[0], r) })
+			default:
+				for _, n := range a.partitions(r) {
+					together.Go(func() error { return a.Skip(s.Partition(running, a, r, n), s.Checks[0], r) })
+				}
 			}
 		}
 	}
@@ -97,12 +157,12 @@ func (r *Report) addRounds(rounds []*Round) {
 	}
 }
 
-// partitions lists the round's partitions that are in the sample.
+// partitions lists the round's partitions that are in the sample and in the audit's share.
 func (a *Audit) partitions(r *Round) []int {
 	var in []int
 	name := func(n int) string { return layout.RoundDir(r.Crawl, r.Number) + layout.Part(n) }
 	for n, ok := range a.SampledOf(len(r.Plan.Partitions), name) {
-		if ok {
+		if ok && a.Share.Has(n) {
 			in = append(in, n)
 		}
 	}

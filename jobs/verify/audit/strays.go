@@ -89,6 +89,9 @@ func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, er
 					yield(Stray{}, fmt.Errorf("list %s: %w", prefix, err))
 					return
 				}
+				if a.ID != "" && strings.Contains(o.Key, "/"+string(stages.AuditStage(a.ID, ""))) {
+					continue // the audit's own document
+				}
 				a.Count(noStray, 1)
 				s := l.judge(o)
 				if s.Why != "" && !yield(s, nil) {
@@ -256,6 +259,9 @@ func (l *lister) ofRound(r *Round, rest string) string {
 		return ""
 	}
 	stage := stages.Stage(folder)
+	if _, ok := stage.Audit(); ok {
+		return "it belongs to an audit that was broken off, or that runs now"
+	}
 	if !stage.Valid() {
 		return "no stage has this name"
 	}

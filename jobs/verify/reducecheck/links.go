@@ -86,7 +86,7 @@ func compareFacts(a, b *fact) int {
 
 // NoLinkTargetIsLost looks up every link target of a followed kind and every redirect target.
 // NoLinkTargetIsLost compares the states in urls with the outcomes of the round. The check merges
-// the sorted tables of one bucket at a time. The check therefore needs memory only for a sort and
+// the sorted tables of one bucket of the audit's share at a time. The check therefore needs memory only for a sort and
 // for the open parts.
 func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
@@ -109,6 +109,9 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 	at := &targetsAt{next: next}
 	at.advance()
 	for bucket := range r.Plan.Buckets {
+		if !a.Share.Has(bucket) {
+			continue
+		}
 		if err := a.Skip(checkBucketURLs(ctx, a, r, bucket, at), targetsKept, r); err != nil {
 			return err
 		}
@@ -128,6 +131,7 @@ type linkRow struct {
 	Spelling string `parquet:"target_spelling,optional"`
 }
 
+// collectTargets reads all links and keeps those whose target is in a bucket of the audit's share.
 // collectTargets reads the targets of followed links, of redirects that were passed to the
 // frontier, and of other links with a spelling that counts. collectTargets skips unreadable parts.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
@@ -136,10 +140,14 @@ func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *ta
 		if err != nil {
 			return nil // the merge stage notes a target without a key, which can neither be planned nor joined
 		}
+		bucket := urlkey.Bucket(k.Domain, r.Plan.Buckets)
+		if !a.Share.Has(bucket) {
+			return nil
+		}
 		if spelling = ownSpelling(k.Domain, source, spelling); kind == "" && spelling == "" {
 			return nil
 		}
-		return out.Add(&linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.Plan.Buckets)), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: spelling})
+		return out.Add(&linkTarget{Bucket: int32(bucket), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: spelling})
 	}
 	followed := a.Config.FollowedKinds()
 	link := func(_ string, l *linkRow) error {

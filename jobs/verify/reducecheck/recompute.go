@@ -19,7 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// SameInputsGiveSameBytes recomputes the reduce tasks of the sample from their frozen inputs. The
+// SameInputsGiveSameBytes recomputes the reduce tasks of the sample and of the audit's share from their frozen inputs. The
 // check compares every row of every part, the parts' digests and the result with the committed
 // rows, digests and result. If a task's result differs, the check computes the task's parts a
 // second time and compares their bytes. Other checks report missing results, and stored bytes that
@@ -42,7 +42,7 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.Parallel)
 	for i, in := range a.SampledOf(len(tasks), func(i int) string { return tasks[i].String() }) {
-		if t := tasks[i]; in {
+		if t := tasks[i]; in && a.Share.HasNamed(t.String()) {
 			g.Go(func() error { return Recompute(ctx, a, t, r.Results[t.Stage][t.Partition]) })
 		}
 	}

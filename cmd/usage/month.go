@@ -1,0 +1,27 @@
+package usage
+
+import "crawlbatch.io/crawlbatch/formats/layout"
+
+// CheckMonth checks the --month of a command that makes a crawl.
+func CheckMonth(s string) error {
+	if layout.IsReparse(s) {
+		of, _ := layout.MonthOf(s)
+		return Errorf("--month %s is the name of a reparse: name the month %s; a reparse is made by `crawlbatch reparse --month %[2]s --as %[1]s`", s, of)
+	}
+	return CheckCrawl(s)
+}
+
+// CheckCrawl checks the --month of a command that reads a crawl. The value is a month, or the name
+// of a reparse of a month.
+func CheckCrawl(s string) error {
+	if s == "" {
+		return Errorf("--month is missing: name the crawl as YYYY-MM, such as --month 2026-11")
+	}
+	if layout.IsReparse(s) {
+		return nil
+	}
+	if _, err := layout.ParseMonth(s); err != nil {
+		return Errorf("--%v", err)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package manifest
+
+// Audit is inputs.json of an audit that runs in tasks. It says what the tasks of one phase audit.
+type Audit struct {
+	Header
+	Crawl    string  `json:"crawl"`
+	Plan     string  `json:"plan"`  // plan of the round whose folder holds the audit's documents
+	Round    int     `json:"round"` // the only round to audit; negative: all rounds
+	Sample   float64 `json:"sample"`
+	OneClock bool    `json:"one_clock"`
+	Tasks    int     `json:"tasks"`           // number of tasks in the phase
+	Files    string  `json:"files,omitempty"` // stage of the tasks that looked for unreadable files; empty in that stage itself
+}
+
+func (*Audit) kind() string { return "audit" }
+
+// Findings is what one task of an audit has found. Findings of several tasks add up.
+type Findings struct {
+	Checked    []CheckCount  `json:"checked"`
+	Violations []Violation   `json:"violations"`
+	Notes      []string      `json:"notes"`
+	Counted    []CountedNote `json:"counted"`
+	Unreadable []string      `json:"unreadable"` // keys of unreadable objects that are reported
+}
+
+// Violation is a stored object, row or record that breaks an invariant.
+type Violation struct {
+	Invariant int    `json:"invariant"` // number of the broken invariant; 0 means the store's structure
+	Check     string `json:"check"`     // short name of the check, such as "one outcome a URL"
+	Round     int    `json:"round"`     // number of the round; negative means the whole crawl
+	Object    string `json:"object"`    // key of the object
+	Row       string `json:"row"`       // identifies the row or record by its URL or offset
+	Problem   string `json:"problem"`
+	Where     string `json:"where,omitempty"` // SQL condition that selects the rows in the object
+}
+
+// CheckCount tells the number of items that a check has read.
+type CheckCount struct {
+	Invariant int    `json:"invariant"`
+	Check     string `json:"check"`
+	Looked    int64  `json:"looked"` // number of rows, records or objects that the check read
+	Of        string `json:"of"`     // noun for the counted items, such as "rows" or "WARC records"
+	Found     int64  `json:"found"`  // number of violations, including violations that the report does not list
+}
+
+// CountedNote is a note that a report lists once. In the text, {n} stands for the number of times
+// that the note applies, and {example} for the example.
+type CountedNote struct {
+	Text    string `json:"text"`
+	N       int64  `json:"n"`
+	Example string `json:"example"` // the smallest of all examples
+}

@@ -1,0 +1,167 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// each returns an executor that runs tasks one after the other, each of them twice, as after the
+// loss of a pod.
+func each(o Options) Execute {
+	return func(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error {
+		for _, t := range slices.Concat(tasks, tasks) {
+			done(t, RunTask(ctx, Options{Bucket: o.Bucket, Crawl: o.Crawl, Config: o.Config, Scratch: o.Scratch, Archive: o.Archive, Version: o.Version}, t))
+		}
+		return nil
+	}
+}
+
+// sameInTasks audits in one process and in tasks, and compares the reports.
+func (d *damaged) sameInTasks(tasks int, change func(*Options)) *Report {
+	d.t.Helper()
+	o := d.a.Options
+	o.OneClock = true
+	if change != nil {
+		change(&o)
+	}
+	before := d.keys()
+	want, err := Run(d.t.Context(), o)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	got, err := RunInTasks(d.t.Context(), o, tasks, each(o))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		d.t.Errorf("in %d tasks (+) the report differs (-):\n%s", tasks, diff)
+	}
+	if after := d.keys(); !slices.Equal(before, after) {
+		d.t.Errorf("%d objects before, %d after", len(before), len(after))
+	}
+	return want
+}
+
+func TestAnAuditInTasksGivesTheSameReport(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	urlOf := func(r *schema.URLRecord) string { return r.URL }
+	for name, c := range map[string]struct {
+		tasks  int
+		damage func(*damaged)
+		change func(*Options)
+		clean  bool
+	}{
+		"one task":             {tasks: 1, clean: true},
+		"seven tasks":          {tasks: 7, clean: true},
+		"a sample":             {tasks: 3, clean: true, change: func(o *Options) { o.Sample = 0.3 }},
+		"one round":            {tasks: 2, clean: true, change: func(o *Options) { o.Round = 0 }},
+		"no config":            {tasks: 2, clean: true, change: func(o *Options) { o.Config = nil }},
+		"a damaged document":   {tasks: 3, damage: func(d *damaged) { d.flip(result(stages.Merge, 0)) }},
+		"a missing WARC file":  {tasks: 3, damage: func(d *damaged) { d.delete(warcOf(d)) }},
+		"a damaged links file": {tasks: 3, damage: func(d *damaged) { d.flip(part(stages.FileLinks)) }},
+		"a part that turns out unreadable, and a sample": {tasks: 5, damage: func(d *damaged) {
+			d.replace(part(stages.FileLinks), make([]byte, len(d.body(part(stages.FileLinks)))))
+		}, change: func(o *Options) { o.Sample = 0.01 }},
+		"lost link targets": {tasks: 4, damage: func(d *damaged) {
+			for range 3 {
+				damageRow(d, stages.FileURLs, urlOf, func(r *schema.URLRecord) bool { return r.State == schema.StateFound }, func(*schema.URLRecord) []schema.URLRecord { return nil })
+			}
+		}},
+		"many violations": {tasks: 3, damage: func(d *damaged) {
+			rewrite(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
+				for i := range rows {
+					rows[i].Start = rows[0].Start
+				}
+				return rows
+			})
+		}},
+		"a stray": {tasks: 2, damage: func(d *damaged) { d.put(layout.Table(stages.FileLinks, testCrawl, 0, 77), part(stages.FileLinks)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := copyCrawl(t)
+			if c.damage != nil {
+				c.damage(d)
+			}
+			if r := d.sameInTasks(c.tasks, c.change); (r.Found() == 0) != c.clean {
+				t.Errorf("%d violations", r.Found())
+			}
+		})
+	}
+}
+
+func TestAnAuditThatFailsLeavesNothing(t *testing.T) {
+	d := copyCrawl(t)
+	before := d.keys()
+	var task stages.Task
+	gone := errors.New("the cluster is gone")
+	_, err := RunInTasks(t.Context(), d.a.Options, 2, func(_ context.Context, tasks []stages.Task, _ func(stages.Task, error)) error {
+		task = tasks[1]
+		return gone
+	})
+	if !errors.Is(err, gone) {
+		t.Error(err)
+	}
+	if after := d.keys(); !slices.Equal(before, after) {
+		t.Errorf("%d objects before, %d after", len(before), len(after))
+	}
+	if err := RunTask(t.Context(), d.a.Options, task); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "has ended") {
+		t.Errorf("a task of an audit that has ended: %v", err)
+	}
+	// A task without a result must not count as a task that found nothing.
+	_, err = RunInTasks(t.Context(), d.a.Options, 2, func(context.Context, []stages.Task, func(stages.Task, error)) error { return nil })
+	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "has no result") {
+		t.Error(err)
+	}
+}
+
+func TestDocumentsOfAnotherAuditAreLeftovers(t *testing.T) {
+	d := copyCrawl(t)
+	in := &manifest.Audit{Crawl: testCrawl, Round: -1, Sample: 1, Tasks: 2}
+	if _, err := manifest.Create(t.Context(), d.b, layout.Inputs(testCrawl, 1, string(stages.AuditStage("abcdef", string(audit.Files)))), in); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	r, err := Strays(t.Context(), d.a.Options, func(s Stray) error {
+		n++
+		if s.Read || !strings.Contains(s.Why, "an audit") {
+			t.Errorf("%+v", s)
+		}
+		return nil
+	})
+	if err != nil || r.Found() != 0 || n != 1 {
+		t.Errorf("%d strays, %v", n, err)
+	}
+}
+
+// full is a store whose disk is full.
+type full struct{ store.Bucket }
+
+func (full) Create(context.Context, string, io.ReaderAt, int64) (store.Version, error) {
+	return "", &os.PathError{Op: "write", Path: "x", Err: store.ErrFull}
+}
+
+func TestAnAuditOnAFullDiskSaysSo(t *testing.T) {
+	d := copyCrawl(t)
+	o := d.a.Options
+	o.Bucket = full{d.b}
+	if _, err := RunInTasks(t.Context(), o, 2, each(o)); !errors.Is(err, store.ErrFull) {
+		t.Error(err)
+	}
+}
