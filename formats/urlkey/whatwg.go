@@ -84,10 +84,22 @@ func hideACE(u *url.Url, host string) string {
 		return host
 	}
 	name, ok := domainToASCII(unescape(host))
-	if !ok || strings.IndexByte(name, '%') >= 0 {
+	if !ok || strings.IndexByte(name, '%') >= 0 || strings.ContainsAny(name, "+-") && endsInNumber(name) {
 		return badHost
 	}
 	return mapLabels(name, "xn-", "xn-q")
+}
+
+// endsInNumber reports whether the last label of a host is a decimal or hexadecimal number. The URL
+// Standard parses such a host as an IPv4 address, whose numbers have no sign. The library's parser
+// takes signs.
+func endsInNumber(name string) bool {
+	last := strings.TrimSuffix(name, ".")
+	last = last[strings.LastIndexByte(last, '.')+1:]
+	if hex, ok := strings.CutPrefix(last, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
 func showACE(host string) string { return mapLabels(host, "xn-q", "xn-") }
