@@ -164,7 +164,7 @@ func TestACrawlEqualsTheTruth(t *testing.T) {
 	addr, stop := serve(t, "--hosts", "20", "--pages", "100", "--fault-classes", "quick,retried", "--crawl-delay", "90ms", "--retry-after", "0s")
 	dir := filepath.Join(t.TempDir(), "store")
 	crawl(t, web, addr, dir, 300)
-	correct, err := truth.Of(web, truth.Default())
+	correct, err := truth.Compute(web, truth.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A value of the type said describes the expected content of Robots. The letters i, f and a in
+// A value of robotsContent describes the expected content of Robots. The letters i, f and a in
 // forbids stand for NoIndex, NoFollow and NoArchive.
-type said struct {
+type robotsContent struct {
 	forbids, list, until string
 }
 
-func of(d *Robots) said {
-	var s said
+func contentOf(d *Robots) robotsContent {
+	var s robotsContent
 	for _, f := range []struct {
 		set bool
 		as  string
@@ -37,40 +37,40 @@ func TestXRobotsTag(t *testing.T) {
 	tests := []struct {
 		name   string
 		fields []string
-		want   said
+		want   robotsContent
 	}{
-		{"one directive", []string{"noindex"}, said{"i", "noindex", ""}},
-		{"several, in any letter case", []string{" NoIndex ,NOFOLLOW,noArchive"}, said{"ifa", "noindex,nofollow,noarchive", ""}},
-		{"none is two", []string{"none"}, said{"if", "none", ""}},
-		{"another name of noarchive", []string{"nocache"}, said{"a", "nocache", ""}},
-		{"repeated fields add up", []string{"noindex", "nofollow", "noindex"}, said{"if", "noindex,nofollow", ""}},
-		{"to allow takes nothing back", []string{"noindex", "index, follow, all"}, said{"i", "noindex,index,follow,all", ""}},
-		{"for us", []string{"ourbot: noindex"}, said{"i", "noindex", ""}},
-		{"for us in another letter case", []string{"OurBot : nofollow"}, said{"f", "nofollow", ""}},
-		{"for all", []string{"*: noindex", "robots: nofollow"}, said{"if", "noindex,nofollow", ""}},
-		{"for another", []string{"otherbot: noindex, nofollow"}, said{"", "", ""}},
-		{"for another whose name begins alike", []string{"ourbots: noindex", "our: noindex"}, said{"", "", ""}},
-		{"for another, then for us", []string{"otherbot: noindex, ourbot: nofollow"}, said{"f", "nofollow", ""}},
-		{"for us, then for another", []string{"ourbot: nofollow, noarchive, otherbot: noindex"}, said{"fa", "nofollow,noarchive", ""}},
-		{"for all, then for another", []string{"noindex, otherbot: nofollow, noarchive"}, said{"i", "noindex", ""}},
-		{"a name holds for its field only", []string{"otherbot: nofollow", "noindex"}, said{"i", "noindex", ""}},
-		{"a name without directives", []string{"otherbot:, noindex", "ourbot:"}, said{"", "", ""}},
-		{"directives with values", []string{"max-snippet: 20, noindex, max-image-preview:large"}, said{"i", "max-snippet: 20,noindex,max-image-preview:large", ""}},
-		{"values after a name", []string{"ourbot: max-snippet:-1, noarchive"}, said{"a", "max-snippet:-1,noarchive", ""}},
-		{"a date", []string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}, said{"", "unavailable_after: 25 jun 2010 15:00:00 pst", "2010-06-25T23:00:00Z"}},
+		{"one directive", []string{"noindex"}, robotsContent{"i", "noindex", ""}},
+		{"several, in any letter case", []string{" NoIndex ,NOFOLLOW,noArchive"}, robotsContent{"ifa", "noindex,nofollow,noarchive", ""}},
+		{"none is two", []string{"none"}, robotsContent{"if", "none", ""}},
+		{"another name of noarchive", []string{"nocache"}, robotsContent{"a", "nocache", ""}},
+		{"repeated fields add up", []string{"noindex", "nofollow", "noindex"}, robotsContent{"if", "noindex,nofollow", ""}},
+		{"to allow takes nothing back", []string{"noindex", "index, follow, all"}, robotsContent{"i", "noindex,index,follow,all", ""}},
+		{"for us", []string{"ourbot: noindex"}, robotsContent{"i", "noindex", ""}},
+		{"for us in another letter case", []string{"OurBot : nofollow"}, robotsContent{"f", "nofollow", ""}},
+		{"for all", []string{"*: noindex", "robots: nofollow"}, robotsContent{"if", "noindex,nofollow", ""}},
+		{"for another", []string{"otherbot: noindex, nofollow"}, robotsContent{"", "", ""}},
+		{"for another whose name begins alike", []string{"ourbots: noindex", "our: noindex"}, robotsContent{"", "", ""}},
+		{"for another, then for us", []string{"otherbot: noindex, ourbot: nofollow"}, robotsContent{"f", "nofollow", ""}},
+		{"for us, then for another", []string{"ourbot: nofollow, noarchive, otherbot: noindex"}, robotsContent{"fa", "nofollow,noarchive", ""}},
+		{"for all, then for another", []string{"noindex, otherbot: nofollow, noarchive"}, robotsContent{"i", "noindex", ""}},
+		{"a name holds for its field only", []string{"otherbot: nofollow", "noindex"}, robotsContent{"i", "noindex", ""}},
+		{"a name without directives", []string{"otherbot:, noindex", "ourbot:"}, robotsContent{"", "", ""}},
+		{"directives with values", []string{"max-snippet: 20, noindex, max-image-preview:large"}, robotsContent{"i", "max-snippet: 20,noindex,max-image-preview:large", ""}},
+		{"values after a name", []string{"ourbot: max-snippet:-1, noarchive"}, robotsContent{"a", "max-snippet:-1,noarchive", ""}},
+		{"a date", []string{"unavailable_after: 25 Jun 2010 15:00:00 PST"}, robotsContent{"", "unavailable_after: 25 jun 2010 15:00:00 pst", "2010-06-25T23:00:00Z"}},
 		{"a date with a comma", []string{"unavailable_after: Friday, 25-Jun-10 15:00:00 GMT, noarchive"},
-			said{"a", "unavailable_after: friday, 25-jun-10 15:00:00 gmt,noarchive", "2010-06-25T15:00:00Z"}},
-		{"a date of another", []string{"otherbot: unavailable_after: 2010-06-25"}, said{"", "", ""}},
-		{"a date of ours", []string{"ourbot: unavailable_after: 2010-06-25T15:00:00+02:00"}, said{"", "unavailable_after: 2010-06-25t15:00:00+02:00", "2010-06-25T13:00:00Z"}},
+			robotsContent{"a", "unavailable_after: friday, 25-jun-10 15:00:00 gmt,noarchive", "2010-06-25T15:00:00Z"}},
+		{"a date of another", []string{"otherbot: unavailable_after: 2010-06-25"}, robotsContent{"", "", ""}},
+		{"a date of ours", []string{"ourbot: unavailable_after: 2010-06-25T15:00:00+02:00"}, robotsContent{"", "unavailable_after: 2010-06-25t15:00:00+02:00", "2010-06-25T13:00:00Z"}},
 		{"the earlier of two dates", []string{"unavailable_after: 2012-01-01", "unavailable_after: 2011-01-01"},
-			said{"", "unavailable_after: 2012-01-01,unavailable_after: 2011-01-01", "2011-01-01T00:00:00Z"}},
-		{"no date", []string{"unavailable_after: soon, noindex"}, said{"i", "unavailable_after: soon,noindex", ""}},
-		{"white space for commas", []string{"noindex nofollow"}, said{"if", "noindex,nofollow", ""}},
-		{"semicolons for commas", []string{"noindex; noarchive"}, said{"ia", "noindex,noarchive", ""}},
-		{"words that are no directives", []string{"please do not noindex"}, said{"", "please do not noindex", ""}},
-		{"what matters stands behind much", []string{strings.Repeat("x,y"+strings.Repeat("z", 90)+",", 2000) + "noindex"}, said{"i", "x,y" + strings.Repeat("z", 63) + ",noindex", ""}},
-		{"bytes", []string{"\xff\x00, noindex\xff"}, said{"", "\uFFFD,noindex\uFFFD", ""}},
-		{"nothing", []string{"", ",,", " "}, said{}},
+			robotsContent{"", "unavailable_after: 2012-01-01,unavailable_after: 2011-01-01", "2011-01-01T00:00:00Z"}},
+		{"no date", []string{"unavailable_after: soon, noindex"}, robotsContent{"i", "unavailable_after: soon,noindex", ""}},
+		{"white space for commas", []string{"noindex nofollow"}, robotsContent{"if", "noindex,nofollow", ""}},
+		{"semicolons for commas", []string{"noindex; noarchive"}, robotsContent{"ia", "noindex,noarchive", ""}},
+		{"words that are no directives", []string{"please do not noindex"}, robotsContent{"", "please do not noindex", ""}},
+		{"what matters stands behind much", []string{strings.Repeat("x,y"+strings.Repeat("z", 90)+",", 2000) + "noindex"}, robotsContent{"i", "x,y" + strings.Repeat("z", 63) + ",noindex", ""}},
+		{"bytes", []string{"\xff\x00, noindex\xff"}, robotsContent{"", "\uFFFD,noindex\uFFFD", ""}},
+		{"nothing", []string{"", ",,", " "}, robotsContent{}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestXRobotsTag(t *testing.T) {
 			for _, f := range tt.fields {
 				d.Field(f, "ourbot")
 			}
-			if diff := cmp.Diff(tt.want, of(&d), cmp.AllowUnexported(said{})); diff != "" {
+			if diff := cmp.Diff(tt.want, contentOf(&d), cmp.AllowUnexported(robotsContent{})); diff != "" {
 				t.Errorf("%q (-want +got):\n%s", tt.fields, diff)
 			}
 		})
@@ -88,12 +88,12 @@ func TestXRobotsTag(t *testing.T) {
 func TestMetaHasNoNames(t *testing.T) {
 	var d Robots
 	d.Meta("ourbot: noindex, NOFOLLOW")
-	if diff := cmp.Diff(said{"f", "ourbot: noindex,nofollow", ""}, of(&d), cmp.AllowUnexported(said{})); diff != "" {
+	if diff := cmp.Diff(robotsContent{"f", "ourbot: noindex,nofollow", ""}, contentOf(&d), cmp.AllowUnexported(robotsContent{})); diff != "" {
 		t.Error(diff)
 	}
 	d.Reset()
 	d.Meta("none, unavailable_after: 1 Jan 2030 00:00:00 GMT")
-	if got := of(&d); got.forbids != "if" || got.until != "2030-01-01T00:00:00Z" {
+	if got := contentOf(&d); got.forbids != "if" || got.until != "2030-01-01T00:00:00Z" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -121,7 +121,7 @@ func TestOthersAreBounded(t *testing.T) {
 func TestControlCharactersAreWhiteSpace(t *testing.T) {
 	var d Robots
 	d.Field("a\x01b\x08, \x00noarchive\x7Fnoindex\u0085", "")
-	if got, want := of(&d), (said{"ia", "a b,noarchive,noindex", ""}); got != want {
+	if got, want := contentOf(&d), (robotsContent{"ia", "a b,noarchive,noindex", ""}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	var m TDM

@@ -97,7 +97,7 @@ func (o *checked) ReadAt(p []byte, off int64) (int, error) {
 	if off == 0 && int64(len(p)) >= o.Size() {
 		n, err := readFull(o.Object, p[:o.Size()], 0)
 		if err == nil {
-			err = o.same(sha256.Sum256(p[:n]))
+			err = o.checkSum(sha256.Sum256(p[:n]))
 		}
 		return ended(p, n, err)
 	}
@@ -135,14 +135,14 @@ func (o *checked) readWhole() ([]byte, error) {
 		h.Write(buf[:n])
 		at += int64(n)
 	}
-	err := o.same([sha256.Size]byte(h.Sum(nil)))
+	err := o.checkSum([sha256.Size]byte(h.Sum(nil)))
 	if f.sound = err == nil && o.Size() > wholeBytes; err != nil || f.sound {
 		return nil, err
 	}
 	return buf, nil
 }
 
-func (o *checked) same(sum [sha256.Size]byte) error {
+func (o *checked) checkSum(sum [sha256.Size]byte) error {
 	if got := hex.EncodeToString(sum[:]); got != o.file.SHA256 {
 		return o.file.changed("its SHA-256 is %s, %s was recorded", got, o.file.SHA256)
 	}

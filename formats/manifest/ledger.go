@@ -53,8 +53,8 @@ type Entry struct {
 	Digest  string `json:"digest"`
 }
 
-// In returns true if the entry concerns a round.
-func (e *Entry) In(round int) bool { return e.Round != nil && *e.Round == round }
+// InRound returns true if the entry concerns a round.
+func (e *Entry) InRound(round int) bool { return e.Round != nil && *e.Round == round }
 
 // chained returns the entry's digest. The argument before is the digest of the previous entry.
 func (e Entry) chained(before string) (string, error) {

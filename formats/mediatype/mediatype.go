@@ -112,10 +112,10 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 	return nil
 }
 
-// Of returns the value of the most specific range that includes a media type (lower case, without
-// parameters). The method Of tries four ranges in this order: the type itself, the main type with
-// the suffix, the main type, and */*. The result ok is false if no range matches.
-func (r *Ranges[T]) Of(mediaType string) (v T, ok bool) {
+// Lookup returns the value of the most specific range that includes a media type (lower case,
+// without parameters). Lookup tries four ranges in this order: the type itself, the main type
+// with the suffix, the main type, and */*. The result ok is false if no range matches.
+func (r *Ranges[T]) Lookup(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true
 	}

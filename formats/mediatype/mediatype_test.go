@@ -24,12 +24,12 @@ func TestTheMostSpecificRangeCounts(t *testing.T) {
 		"":                     "*/*",
 		"nonsense":             "*/*",
 	} {
-		if got, ok := r.Of(in); got != want || !ok {
+		if got, ok := r.Lookup(in); got != want || !ok {
 			t.Errorf("%q: %q, %t; want %q", in, got, ok, want)
 		}
 	}
 	var none Ranges[bool]
-	if _, ok := none.Of("text/html"); ok {
+	if _, ok := none.Lookup("text/html"); ok {
 		t.Error("an empty Ranges has a value")
 	}
 }

@@ -18,7 +18,7 @@ type Pair struct {
 	Distance int
 }
 
-// Pairs passes every pair of fingerprints with a distance of at most k to the function found. Pairs
+// Pairs passes every pair of fingerprints with a distance of at most k to report. Pairs
 // stops when the function returns false. The order of the pairs depends only on the fingerprints.
 // Fingerprints must be sorted and distinct.
 //
@@ -30,7 +30,7 @@ type Pair struct {
 // bits into blocks. A large group is slow only if it has many pairs.
 //
 // Pairs uses 16 bytes of memory for each fingerprint.
-func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
+func Pairs(fingerprints []uint64, k int, report func(Pair) bool) error {
 	if k < 0 || k > MaxDistance {
 		return fmt.Errorf("simhash: distance %d is not one of 0 to %d", k, MaxDistance)
 	}
@@ -51,7 +51,7 @@ func Pairs(fingerprints []uint64, k int, found func(Pair) bool) error {
 			}
 			i, _ := slices.BinarySearch(fingerprints, a)
 			j, _ := slices.BinarySearch(fingerprints[i:], b)
-			return found(Pair{A: i, B: i + j, Distance: Distance(a, b)})
+			return report(Pair{A: i, B: i + j, Distance: Distance(a, b)})
 		},
 	}
 	s.split(slices.Clone(fingerprints), ^uint64(0), chooseBlocks(len(fingerprints), 64, k), nil)
@@ -63,7 +63,7 @@ type search struct {
 	k     int
 	spare []uint64 // buffer for sorting, as long as the fingerprints
 	found func(a, b uint64) bool
-	done  bool // the function found returned false
+	done  bool // report returned false
 }
 
 // smallGroup is the size of the largest group that is compared pair by pair. Comparing all pairs of
@@ -78,10 +78,10 @@ type level struct {
 	chosen uint64   // union of the chosen blocks
 }
 
-// first reports whether a pair agrees in the chosen blocks and in no earlier choice of blocks. The
-// argument diff holds the bits in which the pair differs. Pairs reports a pair in this first choice
-// and in no later choice.
-func (l *level) first(diff uint64) bool {
+// firstAgreement reports whether a pair agrees in the chosen blocks and in no earlier choice of
+// blocks. The argument diff holds the bits in which the pair differs. Pairs reports a pair in this
+// first choice and in no later choice.
+func (l *level) firstAgreement(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
 		if diff&b == 0 {
@@ -110,7 +110,7 @@ func (s *search) split(group []uint64, free uint64, n int, above []*level) {
 // choices yields the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		// The function choose adds blocks to mask. The argument left is the number of blocks to
+		// choose adds blocks to mask. The argument left is the number of blocks to
 		// add, and at is the number of the first candidate. If choose returns false, the iteration
 		// stops.
 		var choose func(at, left int, mask uint64) bool
@@ -129,15 +129,15 @@ func (l *level) choices() iter.Seq[uint64] {
 	}
 }
 
-// The method pays reports whether cutting the bits of a run into n blocks saves at least half of
-// the comparisons. A cut saves nothing if all members are near each other and agree in every choice
-// of blocks.
-func (s *search) pays(run []uint64, free uint64, n int) bool {
+// cutPays reports whether cutting the bits of a run into n blocks saves at least half of the
+// comparisons. A cut saves nothing if all members are near each other and agree in every choice of
+// blocks.
+func (s *search) cutPays(run []uint64, free uint64, n int) bool {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := len(run) * len(run) / 2
 	for mask := range l.choices() {
 		radixSort(run, s.spare[:len(run)], mask)
-		for group := range runs(run, mask) {
+		for group := range splitRuns(run, mask) {
 			left -= len(group) * len(group)
 		}
 		if left < 0 {
@@ -152,7 +152,7 @@ func (s *search) pays(run []uint64, free uint64, n int) bool {
 func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	mask := levels[len(levels)-1].chosen
 	radixSort(group, s.spare[:len(group)], mask)
-	for run := range runs(group, mask) {
+	for run := range splitRuns(group, mask) {
 		s.search(run, free&^mask, levels)
 		if s.done {
 			return
@@ -160,8 +160,8 @@ func (s *search) groups(group []uint64, free uint64, levels []*level) {
 	}
 }
 
-// The function runs splits a sorted list into runs whose members agree in the bits of mask.
-func runs(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
+// splitRuns splits a sorted list into runs whose members agree in the bits of mask.
+func splitRuns(sorted []uint64, mask uint64) iter.Seq[[]uint64] {
 	return func(yield func([]uint64) bool) {
 		for begin := 0; begin < len(sorted); {
 			key := sorted[begin] & mask
@@ -188,8 +188,8 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 		free &= differ
 		if width := bits.OnesCount64(free); width > s.k+1 {
 			n := chooseBlocks(len(run), width, s.k)
-			if s.pays(run, free, n) {
-				// The method split reorders the run. The new order does no harm, because the caller
+			if s.cutPays(run, free, n) {
+				// split reorders the run. The new order does no harm, because the caller
 				// sorts again for the next choice of blocks.
 				s.split(run, free, n, levels)
 				return
@@ -212,7 +212,7 @@ func (s *search) search(run []uint64, free uint64, levels []*level) {
 // same pair, but exactly one choice reports the pair.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
-		if !l.first(diff) {
+		if !l.firstAgreement(diff) {
 			return false
 		}
 	}

@@ -22,7 +22,7 @@ func radixSort(a, spare []uint64, mask uint64) {
 		mask = rest
 		var counts [1 << digitBits]int
 		for _, x := range from {
-			counts[digit.of(x)]++
+			counts[digit.valueIn(x)]++
 		}
 		sum := 0
 		for i, n := range counts {
@@ -30,7 +30,7 @@ func radixSort(a, spare []uint64, mask uint64) {
 			sum += n
 		}
 		for _, x := range from {
-			d := digit.of(x)
+			d := digit.valueIn(x)
 			to[counts[d]] = x
 			counts[d]++
 		}
@@ -54,8 +54,8 @@ type part struct {
 	mask  uint64
 }
 
-// The method of returns the value of the digit d in the word x.
-func (d *digit) of(x uint64) uint64 {
+// valueIn returns the value of the digit d in the word x.
+func (d *digit) valueIn(x uint64) uint64 {
 	v := x >> d.parts[0].shift & d.parts[0].mask
 	for _, p := range d.parts[1:d.n] {
 		v |= x >> p.shift & p.mask

@@ -62,8 +62,8 @@ type Hasher struct {
 // bytes.
 const keepBuffer = 64 << 10
 
-// Of returns the fingerprint of text.
-func (h *Hasher) Of(text string) uint64 {
+// Fingerprint returns the fingerprint of text.
+func (h *Hasher) Fingerprint(text string) uint64 {
 	h.buf, h.words, h.inWord, h.alone = h.buf[:0], 0, false, false
 	h.votes = counter{}
 	for i := 0; i < len(text); {
@@ -73,7 +73,7 @@ func (h *Hasher) Of(text string) uint64 {
 			case folded == 0:
 				h.step(separator)
 				continue
-			case !h.inWord || h.alone: // within a word, the method step would change nothing
+			case !h.inWord || h.alone: // within a word, step would change nothing
 				h.step(spaced)
 			}
 			h.buf = append(h.buf, asciiFold[c])
@@ -105,7 +105,7 @@ func (h *Hasher) Of(text string) uint64 {
 
 // step reads a code point of kind k, at which a word may begin or end. step reports whether the
 // code point is part of a word.
-func (h *Hasher) step(k kind) bool {
+func (h *Hasher) step(k runeRole) bool {
 	switch {
 	case k == separator:
 		if h.inWord {
@@ -149,14 +149,14 @@ func (h *Hasher) endWord() {
 	}
 }
 
-// The type kind tells the role of a code point in a text.
-type kind uint8
+// runeRole tells the role of a code point in a text.
+type runeRole uint8
 
 const (
-	separator kind = iota
-	spaced         // code point of a word of several code points
-	unspaced       // code point that is a word by itself
-	mark           // code point that belongs to the word before it
+	separator runeRole = iota
+	spaced             // code point of a word of several code points
+	unspaced           // code point that is a word by itself
+	mark               // code point that belongs to the word before it
 )
 
 // asciiFold maps ASCII letters and digits to lower case, and everything else to 0.
@@ -177,7 +177,7 @@ var unspacedScripts = []*unicode.RangeTable{
 	unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar,
 }
 
-func kindOf(r rune) kind {
+func kindOf(r rune) runeRole {
 	switch {
 	case r >= 0x4e00 && r <= 0x9fff && unicode.Is(unicode.Han, r):
 		return unspaced

@@ -85,7 +85,7 @@ func TestFingerprintsAreThoseOfTheDefinition(t *testing.T) {
 	var h simhash.Hasher
 	for range 2 { // state left by a text must not change the next fingerprint
 		for _, text := range texts {
-			if got, want := h.Of(text), byTheBook(text); got != want {
+			if got, want := h.Fingerprint(text), byTheBook(text); got != want {
 				t.Errorf("%.40q: %016x, want %016x", text, got, want)
 			}
 		}
@@ -100,7 +100,7 @@ func FuzzHasher(f *testing.F) {
 	}
 	var h simhash.Hasher
 	f.Fuzz(func(t *testing.T, text string) {
-		if got, want := h.Of(text), byTheBook(text); got != want {
+		if got, want := h.Fingerprint(text), byTheBook(text); got != want {
 			t.Errorf("%q: %016x, want %016x", text, got, want)
 		}
 	})
@@ -118,7 +118,7 @@ func TestFingerprintsDoNotChange(t *testing.T) {
 		"東京は日本の首都":                                     0x058018d2d0809878,
 	} {
 		var h simhash.Hasher
-		if got := h.Of(text); got != want {
+		if got := h.Fingerprint(text); got != want {
 			t.Errorf("%q: %#016x, want %#016x", text, got, want)
 		}
 	}
@@ -138,12 +138,12 @@ func TestNearTextsAreNearAndOthersFar(t *testing.T) {
 	var h simhash.Hasher
 	for range 50 {
 		words := prose(r, 1500)
-		text := h.Of(strings.Join(words, " "))
+		text := h.Fingerprint(strings.Join(words, " "))
 		words[r.IntN(len(words))] = "changed"
-		if d := simhash.Distance(text, h.Of(strings.Join(words, ", "))); d > 6 {
+		if d := simhash.Distance(text, h.Fingerprint(strings.Join(words, ", "))); d > 6 {
 			t.Errorf("one word of 1500 changed: distance %d", d)
 		}
-		if d := simhash.Distance(text, h.Of(strings.Join(prose(r, 1500), " "))); d < 12 {
+		if d := simhash.Distance(text, h.Fingerprint(strings.Join(prose(r, 1500), " "))); d < 12 {
 			t.Errorf("another text: distance %d", d)
 		}
 	}
@@ -152,8 +152,8 @@ func TestNearTextsAreNearAndOthersFar(t *testing.T) {
 func TestHasherDoesNotAllocate(t *testing.T) {
 	var h simhash.Hasher
 	text := strings.Join(prose(rand.New(rand.NewPCG(5, 6)), 3000), " ") + "東京は日本の首都"
-	h.Of(text)
-	if n := testing.AllocsPerRun(10, func() { h.Of(text) }); n > 0 {
+	h.Fingerprint(text)
+	if n := testing.AllocsPerRun(10, func() { h.Fingerprint(text) }); n > 0 {
 		t.Errorf("%v allocations a text", n)
 	}
 }
@@ -167,7 +167,7 @@ func BenchmarkHasher(b *testing.B) {
 			var h simhash.Hasher
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				h.Of(text)
+				h.Fingerprint(text)
 			}
 		})
 	}

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// The type element tells how to read an XML element. Each element sets exactly one of the three
+// elementRule tells how to read an XML element. Each element sets exactly one of the three
 // members. The function take reads the attributes. A compound element sets within. An element with
 // text sets field.
-type element struct {
+type elementRule struct {
 	take   func(*reader)
-	within within
-	field  field
+	within compound
+	field  textField
 }
 
 // urlElements lists the elements of a sitemap entry by compound. The reader recognizes an extension
 // by the name of its outermost element, under any prefix.
-var urlElements = [...]map[string]element{
+var urlElements = [...]map[string]elementRule{
 	withinNothing: {
 		"loc":        {field: fieldLoc},
 		"lastmod":    {field: fieldLastMod},
@@ -52,7 +52,7 @@ var urlElements = [...]map[string]element{
 
 // itemElements lists the elements of a feed entry by prefix. The prefix "" is the feed's own
 // vocabulary. The reader ignores elements of unlisted vocabularies.
-var itemElements = map[string]map[string]element{
+var itemElements = map[string]map[string]elementRule{
 	"": {
 		"title":       {field: fieldTitle},
 		"link":        {take: (*reader).link},
@@ -81,7 +81,7 @@ var itemElements = map[string]map[string]element{
 	"itunes":  media,
 }
 
-var dublinCore = map[string]element{
+var dublinCore = map[string]elementRule{
 	"date":        {field: fieldPublished},
 	"created":     {field: fieldPublished},
 	"issued":      {field: fieldPublished},
@@ -91,20 +91,20 @@ var dublinCore = map[string]element{
 }
 
 // The map media holds the elements of Media RSS and of iTunes' vocabulary.
-var media = map[string]element{
+var media = map[string]elementRule{
 	"content":   {take: (*reader).media},
 	"thumbnail": {take: (*reader).media},
 	"image":     {take: (*reader).media},
 }
 
 // feedElements lists the elements of a feed itself, by prefix.
-var feedElements = map[string]map[string]element{
+var feedElements = map[string]map[string]elementRule{
 	"":       feedOwn,
 	"dc":     feedOwn,
 	"itunes": {"author": {field: fieldAuthor}},
 }
 
-var feedOwn = map[string]element{
+var feedOwn = map[string]elementRule{
 	"title":          {field: fieldTitle},
 	"description":    {field: fieldSummary},
 	"subtitle":       {field: fieldSummary},
@@ -126,12 +126,12 @@ var feedOwn = map[string]element{
 // itemImage lists the elements within an entry's image. feedAuthor lists the elements within a
 // feed's author.
 var (
-	itemImage  = map[string]element{"url": {field: fieldImage}}
-	feedAuthor = map[string]element{"name": {field: fieldAuthor}}
+	itemImage  = map[string]elementRule{"url": {field: fieldImage}}
+	feedAuthor = map[string]elementRule{"name": {field: fieldAuthor}}
 )
 
-// The method elements returns the elements that are known at the position of the current tag.
-func (x *reader) elements() map[string]element {
+// knownElements returns the elements that are known at the position of the current tag.
+func (x *reader) knownElements() map[string]elementRule {
 	switch {
 	case !x.feed() && x.open:
 		if int(x.in) < len(urlElements) {
@@ -162,7 +162,7 @@ func (x *reader) elements() map[string]element {
 }
 
 // take reads the current element by its table entry e.
-func (x *reader) take(e element) {
+func (x *reader) take(e elementRule) {
 	switch {
 	case e.take != nil:
 		e.take(x)
@@ -171,7 +171,7 @@ func (x *reader) take(e element) {
 			x.in, x.inName = e.within, append(x.inName[:0], x.tag.name...)
 		}
 	case e.field != noField:
-		x.begin(e.field)
+		x.beginField(e.field)
 	}
 }
 
@@ -185,13 +185,13 @@ func (x *reader) linkAttrs(rel string) linkAttrs {
 		short := val[:min(len(val), 64)]
 		switch string(key) {
 		case "rel":
-			l.rel = strings.ToLower(words(short))
+			l.rel = strings.ToLower(trimmedText(short))
 		case "href":
 			l.href = reference(val)
 		case "hreflang":
-			l.lang = words(short)
+			l.lang = trimmedText(short)
 		case "type":
-			l.mediaType = words(short)
+			l.mediaType = trimmedText(short)
 		case "xml:base":
 			l.base = reference(val)
 		}
@@ -211,7 +211,7 @@ func (x *reader) alternate() {
 func (x *reader) pageMapImage() {
 	x.attrs(func(key, val []byte) {
 		if string(key) == "name" && (string(val) == "image_src" || string(val) == "src") {
-			x.begin(fieldImage)
+			x.beginField(fieldImage)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func (x *reader) link() {
 	e := &x.entry
 	switch {
 	case l.href == "":
-		x.begin(fieldLoc)
+		x.beginField(fieldLoc)
 	case len(l.href) > MaxLoc:
 	case l.rel == "enclosure":
 		if len(e.Enclosures) < maxExtras {
@@ -244,7 +244,7 @@ func (x *reader) link() {
 func (x *reader) feedLink() {
 	l := x.linkAttrs("alternate")
 	if l.href == "" {
-		x.begin(fieldSite)
+		x.beginField(fieldSite)
 		return
 	}
 	base := x.feedBase

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// The type again is a reader that repeats a text, so that a long input takes no memory.
-type again struct {
+// repeatReader is a reader that repeats a text, so that a long input takes no memory.
+type repeatReader struct {
 	text string
 	at   int
 }
 
-func (r *again) Read(p []byte) (int, error) {
+func (r *repeatReader) Read(p []byte) (int, error) {
 	for n := 0; n < len(p); {
 		k := copy(p[n:], r.text[r.at:])
 		n, r.at = n+k, (r.at+k)%len(r.text)
@@ -23,14 +23,14 @@ func (r *again) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watched is a reader that calls the function look after each MiB.
-type watched struct {
+// watchedReader is a reader that calls look after each MiB.
+type watchedReader struct {
 	r    io.Reader
 	n    int
 	look func()
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *watchedReader) Read(p []byte) (int, error) {
 	n, err := w.r.Read(p)
 	if w.n += n; w.n > 1<<20 {
 		w.n = 0
@@ -76,8 +76,8 @@ func TestHostileFilesStayWithinBounds(t *testing.T) {
 			runtime.GC()
 			look()
 			before := most
-			in := io.LimitReader(&again{text: tt.again}, size)
-			watched := &watched{io.MultiReader(strings.NewReader(tt.head), in), 0, look}
+			in := io.LimitReader(&repeatReader{text: tt.again}, size)
+			watched := &watchedReader{io.MultiReader(strings.NewReader(tt.head), in), 0, look}
 			_, err := Read(watched, Limits{}, func(*Entry) bool {
 				n++
 				return true
@@ -98,14 +98,14 @@ func TestBombsAreCutAtTheLimit(t *testing.T) {
 		"gzip":         gzipped("<urlset><url><loc>/a</loc></url>" + zeros),
 		"gzip in gzip": gzipped(gzipped("<urlset><url><loc>/a</loc></url>" + zeros)),
 	} {
-		got, sum, err := all(t, []byte(body), Limits{Bytes: 1 << 20})
+		got, sum, err := entriesOf(t, []byte(body), Limits{Bytes: 1 << 20})
 		if err != nil || len(got) != 1 || !sum.Cut {
 			t.Errorf("%s: %d entries, cut %t, %v", name, len(got), sum.Cut, err)
 		}
 	}
 	// The reader never resolves entities that the document defines.
 	lol := `<!DOCTYPE urlset [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><urlset><url><loc>/&b;</loc></url></urlset>`
-	if got, _, err := all(t, []byte(lol), Limits{}); err != nil || len(got) != 1 || got[0].Loc != "/&b;" {
+	if got, _, err := entriesOf(t, []byte(lol), Limits{}); err != nil || len(got) != 1 || got[0].Loc != "/&b;" {
 		t.Errorf("entities: %+v, %v", got, err)
 	}
 }
@@ -125,7 +125,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add([]byte("<rss><item><title>\xCC</title><link>/a"), "windows-1251")
 	f.Fuzz(func(t *testing.T, body []byte, charset string) {
-		got, sum, _ := all(t, body, Limits{Entries: 100, Bytes: 1 << 20, Charset: charset})
+		got, sum, _ := entriesOf(t, body, Limits{Entries: 100, Bytes: 1 << 20, Charset: charset})
 		if len(got) != sum.Entries || sum.Entries > 100 {
 			t.Errorf("%d entries given, %d counted", len(got), sum.Entries)
 		}
@@ -143,7 +143,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("base %q, priority %v", e.Base, e.Priority)
 			}
 		}
-		again, twice, _ := all(t, bytes.Clone(body), Limits{Entries: 100, Bytes: 1 << 20, Charset: charset})
+		again, twice, _ := entriesOf(t, bytes.Clone(body), Limits{Entries: 100, Bytes: 1 << 20, Charset: charset})
 		if len(again) != len(got) || twice.Title != sum.Title {
 			t.Error("read twice, it is not the same")
 		}

@@ -18,8 +18,8 @@ import (
 // one more by mistake.
 const maxLayers = 3
 
-// The type input is a decompressed file, decoded to UTF-8 if its charset is known.
-type input struct {
+// decodedInput is a decompressed file, decoded to UTF-8 if its charset is known.
+type decodedInput struct {
 	*bufio.Reader
 	charset string
 	layers  []*limited
@@ -27,12 +27,12 @@ type input struct {
 
 // cut reports whether a part of the file was not read, because of a limit or because the compressed
 // data are incomplete.
-func (i *input) cut() bool {
+func (i *decodedInput) cut() bool {
 	return slices.ContainsFunc(i.layers, func(l *limited) bool { return l.cut })
 }
 
-func open(r io.Reader, lim Limits) (*input, error) {
-	in := &input{}
+func open(r io.Reader, lim Limits) (*decodedInput, error) {
+	in := &decodedInput{}
 	br := bufio.NewReaderSize(r, headLen)
 	for range maxLayers {
 		if magic, _ := br.Peek(2); len(magic) < 2 || magic[0] != 0x1F || magic[1] != 0x8B {
@@ -57,7 +57,7 @@ func open(r io.Reader, lim Limits) (*input, error) {
 	return in, nil
 }
 
-func (i *input) limit(r io.Reader, bytes int64) *bufio.Reader {
+func (i *decodedInput) limit(r io.Reader, bytes int64) *bufio.Reader {
 	l := &limited{r: r, left: bytes}
 	i.layers = append(i.layers, l)
 	return bufio.NewReaderSize(l, headLen)

@@ -110,7 +110,7 @@ func (j *jsonReader) run() error {
 		return err
 	}
 	for {
-		if more, err := j.in.more('}'); err != nil || !more {
+		if more, err := j.in.hasMore('}'); err != nil || !more {
 			return err
 		}
 		raw, err := j.in.value()
@@ -124,7 +124,7 @@ func (j *jsonReader) run() error {
 		if err := j.in.delim(':'); err != nil {
 			return err
 		}
-		c, err := j.in.next()
+		c, err := j.in.peekByte()
 		if err != nil {
 			return err
 		}
@@ -189,7 +189,7 @@ func (j *jsonReader) items() (more bool, err error) {
 		return false, err
 	}
 	for {
-		if more, err := j.in.more(']'); err != nil || !more {
+		if more, err := j.in.hasMore(']'); err != nil || !more {
 			return err == nil, err
 		}
 		raw, err := j.in.value()

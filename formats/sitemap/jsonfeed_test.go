@@ -46,7 +46,7 @@ func TestTextsHoldNoControlCharacters(t *testing.T) {
 		"RSS":  "<rss><channel><title>A\x00 &#8;\x01B</title><description>\x01C\x7FD</description><item><link>/a</link><title>x\x08y</title><description>&lt;p>s\x0B\xC2\x85t&lt;b>\x02</description></item></channel></rss>",
 		"JSON": jsonHead + `"title":"A\u0000\u0008\u0001B","description":"\u0001C\u007fD","items":[{"url":"/a","title":"x\u0008y","content_html":"<p>s\u000b\u0085t<b>\u0002"}]}`,
 	} {
-		got, sum, err := all(t, []byte(in), Limits{})
+		got, sum, err := entriesOf(t, []byte(in), Limits{})
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: %+v, %v", name, got, err)
 		}

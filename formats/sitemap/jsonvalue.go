@@ -20,8 +20,8 @@ type jsonStream struct {
 	buf []byte
 }
 
-// The method next skips white space and returns the byte that follows. The byte stays in the input.
-func (s *jsonStream) next() (byte, error) {
+// peekByte skips white space and returns the byte that follows. The byte stays in the input.
+func (s *jsonStream) peekByte() (byte, error) {
 	for {
 		c, err := s.r.ReadByte()
 		if err != nil {
@@ -37,7 +37,7 @@ func (s *jsonStream) next() (byte, error) {
 
 // delim reads one byte and returns an error unless the byte is the delimiter want.
 func (s *jsonStream) delim(want byte) error {
-	c, err := s.next()
+	c, err := s.peekByte()
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,10 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// The method more reports whether another member or element follows, and reads the comma before
-// this member or element. At the end, the method reads the closing delimiter and returns false.
-func (s *jsonStream) more(end byte) (bool, error) {
-	c, err := s.next()
+// hasMore reports whether another member or element follows, and reads the comma before this
+// member or element. At the end, hasMore reads the closing delimiter and returns false.
+func (s *jsonStream) hasMore(end byte) (bool, error) {
+	c, err := s.peekByte()
 	switch {
 	case err != nil:
 		return false, err
@@ -59,7 +59,7 @@ func (s *jsonStream) more(end byte) (bool, error) {
 		return false, s.delim(end)
 	case c == ',':
 		if err = s.delim(','); err == nil {
-			if c, err = s.next(); err == nil && c == end { // tolerates a comma before the closing delimiter
+			if c, err = s.peekByte(); err == nil && c == end { // tolerates a comma before the closing delimiter
 				return false, s.delim(end)
 			}
 		}
@@ -72,7 +72,7 @@ func (s *jsonStream) value() ([]byte, error) {
 	s.buf = s.buf[:0]
 	long := false
 	var in nesting
-	if _, err := s.next(); err != nil {
+	if _, err := s.peekByte(); err != nil {
 		return nil, err
 	}
 	for {

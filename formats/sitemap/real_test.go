@@ -90,8 +90,8 @@ func readFiles(t *testing.T, dir string, want map[string]string) {
 		if err != nil {
 			return err
 		}
-		entries, sum, err := all(t, body, Limits{})
-		line := told(entries, sum)
+		entries, sum, err := entriesOf(t, body, Limits{})
+		line := summaryText(entries, sum)
 		if err != nil {
 			line += ": " + strings.TrimSuffix(err.Error(), ": "+ErrUnknown.Error())
 		}
@@ -107,7 +107,7 @@ func readFiles(t *testing.T, dir string, want map[string]string) {
 	}
 }
 
-func told(entries []Entry, sum Summary) string {
+func summaryText(entries []Entry, sum Summary) string {
 	names := []string{"sitemaps", "dated", "daily", "prioritised", "titled", "summaries", "alternates", "images", "videos"}
 	n := map[string]int{}
 	for i := range entries {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The function all returns copies of all entries of body.
-func all(t testing.TB, body []byte, lim Limits) ([]Entry, Summary, error) {
+// entriesOf returns copies of all entries of body.
+func entriesOf(t testing.TB, body []byte, lim Limits) ([]Entry, Summary, error) {
 	t.Helper()
 	var out []Entry
 	sum, err := Read(bytes.NewReader(body), lim, func(e *Entry) bool {
@@ -91,7 +91,7 @@ func TestReadGivesEntriesInOrder(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, sum, err := all(t, []byte(tt.in), Limits{})
+			got, sum, err := entriesOf(t, []byte(tt.in), Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestReadStopsAtItsLimits(t *testing.T) {
 		{"a loc without end", "<urlset><url><loc>/" + strings.Repeat("x", 2*MaxLoc) + "</loc></url><url><loc>/b</loc></url>", Limits{}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, sum, err := all(t, []byte(tt.body), tt.lim)
+			got, sum, err := entriesOf(t, []byte(tt.body), tt.lim)
 			if err != nil {
 				t.Fatal(err)
 			}

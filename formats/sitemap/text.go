@@ -35,9 +35,9 @@ func reference(p []byte) string {
 	return b.String()
 }
 
-// The function words returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252,
-// the charset of most mislabelled text.
-func words(p []byte) string {
+// trimmedText returns a text as a trimmed string. Malformed UTF-8 is read as windows-1252, the
+// charset of most mislabelled text.
+func trimmedText(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if utf8.Valid(p) {
 		return string(p)
@@ -112,7 +112,7 @@ const maxMarkup = 64 << 10
 func plain(p []byte, max int) string {
 	p = p[:min(len(p), maxMarkup)]
 	if bytes.IndexByte(p, '<') < 0 && bytes.IndexByte(p, '&') < 0 {
-		return cut(fold(words(p)), max)
+		return cut(fold(trimmedText(p)), max)
 	}
 	out := make([]byte, 0, min(len(p), 2*max+maxEntity))
 	skipped := ""
@@ -141,7 +141,7 @@ func plain(p []byte, max int) string {
 			p = p[tagEnd(p):]
 		}
 	}
-	return cut(fold(words(out)), max)
+	return cut(fold(trimmedText(out)), max)
 }
 
 // beginsTag reports whether a < before c begins a tag, a declaration or similar markup.

@@ -114,7 +114,7 @@ func (x *reader) setOfFeed(v []byte) {
 	case fieldAuthor:
 		s.Author = cmp.Or(s.Author, plain(v, MaxSummary))
 	case fieldLanguage:
-		s.Lang = cmp.Or(s.Lang, words(v))
+		s.Lang = cmp.Or(s.Lang, trimmedText(v))
 	case fieldSite:
 		x.addFeedLink(FeedLink{Rel: "alternate", Href: reference(v), Base: x.feedBase})
 	case fieldUpdated:

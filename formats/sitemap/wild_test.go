@@ -42,7 +42,7 @@ func brief(e *Entry) string {
 
 func briefs(t *testing.T, in string, lim Limits) (lines []string, sum Summary) {
 	t.Helper()
-	entries, sum, err := all(t, []byte(in), lim)
+	entries, sum, err := entriesOf(t, []byte(in), lim)
 	if err != nil {
 		t.Errorf("%v", err)
 	}
@@ -147,7 +147,7 @@ func TestWhichDateOfAnEntryCounts(t *testing.T) {
 		`<rss><item><link>/a</link><pubDate>Mon, 01 Jan 2024 00:00:00 GMT</pubDate><atom:updated>2024-02-02T00:00:00Z</atom:updated></item>`:                   modified,
 		`{"version":"https://jsonfeed.org/version/1.1","items":[{"url":"/a","date_published":"2024-01-01T00:00:00Z","date_modified":"2024-02-02T00:00:00Z"}]}`: modified,
 	} {
-		got, _, err := all(t, []byte(in), Limits{})
+		got, _, err := entriesOf(t, []byte(in), Limits{})
 		if err != nil || len(got) != 1 || got[0].LastMod != ms(want) {
 			t.Errorf("%s: %+v, %v; want %s", in, got, err, want)
 		}
@@ -215,20 +215,20 @@ func TestTextsInAWrongCharsetAreReadable(t *testing.T) {
 		"<rss><item><title>Caf\xE9 \x93x\x94</title><link>/a</link></item></rss>":                                         "Café “x”",
 		"<?xml version='1.0' encoding='windows-1251'?><rss><item><title>\xCC\xE8\xF0</title><link>/a</link></item></rss>": "Мир",
 	} {
-		got, _, err := all(t, []byte(in), Limits{})
+		got, _, err := entriesOf(t, []byte(in), Limits{})
 		if err != nil || len(got) != 1 || got[0].Title != want {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
 	}
 	// The file does not declare its charset, so the charset in Limits counts.
-	got, sum, _ := all(t, []byte("<rss><item><title>\xCC\xE8\xF0</title><link>/a</link></item></rss>"), Limits{Charset: "windows-1251"})
+	got, sum, _ := entriesOf(t, []byte("<rss><item><title>\xCC\xE8\xF0</title><link>/a</link></item></rss>"), Limits{Charset: "windows-1251"})
 	if len(got) != 1 || got[0].Title != "Мир" || sum.Charset != "windows-1251" {
 		t.Errorf("%+v, %+v", got, sum)
 	}
 }
 
 func TestASummaryIsBounded(t *testing.T) {
-	got, _, _ := all(t, []byte("<rss><item><link>/a</link><description>"+strings.Repeat("wörter ", 100_000)+"</description></item></rss>"), Limits{})
+	got, _, _ := entriesOf(t, []byte("<rss><item><link>/a</link><description>"+strings.Repeat("wörter ", 100_000)+"</description></item></rss>"), Limits{})
 	if len(got) != 1 || len(got[0].Summary) > MaxSummary || len(got[0].Summary) < MaxSummary-1 {
 		t.Errorf("%d entries, a summary of %d bytes", len(got), len(got[0].Summary))
 	}

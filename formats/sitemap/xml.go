@@ -16,11 +16,11 @@ const maxToken = 4 << 20
 // maxAttrs is the largest number of attributes that are read per tag.
 const maxAttrs = 64
 
-// A value of the type field tells the meaning of an element's text.
-type field uint8
+// A value of textField tells the meaning of an element's text.
+type textField uint8
 
 const (
-	noField field = iota
+	noField textField = iota
 	fieldLoc
 	fieldLastMod
 	fieldChangeFreq
@@ -42,14 +42,14 @@ const (
 )
 
 // markup reports whether the text of the field f may contain HTML.
-func (f field) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
+func (f textField) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// A value of the type within names the compound that surrounds an element, such as an extension or
+// A value of compound names the compound that surrounds an element, such as an extension or
 // an author. Inside a compound, element names have other meanings.
-type within uint8
+type compound uint8
 
 const (
-	withinNothing within = iota
+	withinNothing compound = iota
 	withinImage
 	withinVideo
 	withinNews
@@ -70,10 +70,10 @@ type reader struct {
 	own    []byte // prefix of the root element or of the last entry; all elements of the file's own format have this prefix
 	known  bool   // the reader has seen the root element
 	open   bool   // the reader is inside an entry
-	in     within
+	in     compound
 	inName []byte // name of the element that began the compound
 
-	field     field
+	field     textField
 	fieldName []byte // name of the element that began the field
 	buf       []byte // text of the field
 	bare      []byte // text directly within the entry, which replaces loc in some files
@@ -199,7 +199,7 @@ func (x *reader) root() error {
 			case "xml:base":
 				x.feedBase = reference(val)
 			case "xml:lang":
-				x.sum.Lang = words(val)
+				x.sum.Lang = trimmedText(val)
 			}
 		})
 		x.entry.Base = x.feedBase
@@ -241,8 +241,8 @@ func (x *reader) text(raw []byte) {
 	*dst = unescape(*dst, raw[:min(len(raw), room)])
 }
 
-// The method begin starts to collect the text of the field f at the current element.
-func (x *reader) begin(f field) {
+// beginField starts to collect the text of the field f at the current element.
+func (x *reader) beginField(f textField) {
 	if !x.tag.empty {
 		x.field, x.fieldName, x.buf = f, append(x.fieldName[:0], x.tag.name...), x.buf[:0]
 	}
@@ -250,7 +250,7 @@ func (x *reader) begin(f field) {
 
 // start reads a start tag and returns false if reading must end.
 func (x *reader) start() bool {
-	opens := x.opens()
+	opens := x.opensEntry()
 	if x.field.markup() && !opens && !x.endsMarkup() {
 		if !inline(x.tag.local) {
 			x.buf = append(x.buf, ' ')
@@ -264,7 +264,7 @@ func (x *reader) start() bool {
 	if opens {
 		return x.openEntry()
 	}
-	x.take(x.elements()[string(x.tag.local)])
+	x.take(x.knownElements()[string(x.tag.local)])
 	return true
 }
 
@@ -292,9 +292,9 @@ func (x *reader) openEntry() bool {
 	return true
 }
 
-// The method opens reports whether the current element begins an entry. A new entry also ends a
+// opensEntry reports whether the current element begins an entry. A new entry also ends a
 // compound whose end tag is missing.
-func (x *reader) opens() bool {
+func (x *reader) opensEntry() bool {
 	switch string(x.tag.local) {
 	case "url", "sitemap":
 		return !x.feed() && (x.in == withinNothing || len(x.tag.prefix) == 0)
@@ -322,7 +322,7 @@ func (x *reader) endsMarkup() bool {
 func (x *reader) end() bool {
 	if x.field != noField {
 		switch {
-		case bytes.Equal(x.tag.name, x.fieldName) || !x.field.markup() || x.open && x.opens():
+		case bytes.Equal(x.tag.name, x.fieldName) || !x.field.markup() || x.open && x.opensEntry():
 			x.set()
 			x.field = noField
 		default:
@@ -336,7 +336,7 @@ func (x *reader) end() bool {
 		x.in = withinNothing
 		return true
 	}
-	if x.open && x.opens() {
+	if x.open && x.opensEntry() {
 		return x.finish()
 	}
 	return true

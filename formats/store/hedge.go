@@ -93,8 +93,8 @@ func (h *Hedged) begin(class int) (time.Duration, bool) {
 	return max(l.p95+l.p95/10, h.hedge.Floor), l.known // a tenth more than p95, because a read that takes about p95 is not slow
 }
 
-// The method take takes the budget for a second request, or returns false if the budget is used up.
-func (h *Hedged) take() bool {
+// takeBudget takes the budget for a second request, or returns false if the budget is used up.
+func (h *Hedged) takeBudget() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.tokens < 1 {
@@ -117,10 +117,9 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls the function ask, and calls ask a second time if the first call takes long. The
-// function ask must not touch data of the caller. The function drop receives the value of the
-// losing call.
-func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T, error) {
+// hedged calls ask, and calls ask a second time if the first call takes long. The function ask must
+// not touch data of the caller. discard receives the value of the losing call.
+func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
 	send := func(second bool) {
@@ -146,18 +145,18 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), drop func(T)) (T
 		case r := <-replies:
 			asked--
 			if asked > 0 && errors.Is(r.err, ErrUnavailable) {
-				drop(r.value)
+				discard(r.value)
 				continue // the other request may succeed
 			}
 			if r.second {
 				h.won.Add(1)
 			}
 			if asked > 0 {
-				go func() { drop((<-replies).value) }()
+				go func() { discard((<-replies).value) }()
 			}
 			return r.value, r.err
 		case <-timer.C:
-			if h.take() {
+			if h.takeBudget() {
 				asked++
 				h.sent.Add(1)
 				go send(true)

@@ -55,7 +55,7 @@ type Retry struct {
 	// zero Share means 0.2.
 	Burst int
 	Share float64
-	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means the function Sleep
+	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means Sleep
 	// OnRetry, if set, is called before each pause with the number of tries, the pause and the
 	// failure.
 	OnRetry func(tried int, wait time.Duration, err error)

@@ -155,7 +155,7 @@ func (l *rowLayout) textBytes(row unsafe.Pointer) int {
 			first, length := elements(p)
 			n += length * int(f.size)
 			for i := 0; f.kind == reflect.String && i < length; i++ {
-				n += len(*(*string)(f.at(first, i)))
+				n += len(*(*string)(f.elementAt(first, i)))
 			}
 		case f.kind == reflect.String:
 			n += len(*(*string)(p))
@@ -170,8 +170,8 @@ func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
 	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
 }
 
-// The method at returns a pointer to element i of the list that begins at first.
-func (f *rowField) at(first unsafe.Pointer, i int) unsafe.Pointer {
+// elementAt returns a pointer to element i of the list that begins at first.
+func (f *rowField) elementAt(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }
 
@@ -192,7 +192,7 @@ func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 			first, length := elements(p)
 			buf = binary.AppendUvarint(buf, uint64(length)+1)
 			for i := range length {
-				buf = f.encode(buf, f.at(first, i))
+				buf = f.encode(buf, f.elementAt(first, i))
 			}
 		}
 	}
@@ -290,7 +290,7 @@ func (d *decoder) list(f *rowField, p unsafe.Pointer) {
 		return
 	}
 	for first, i := *(*unsafe.Pointer)(p), 0; i < int(n); i++ {
-		d.value(f, f.at(first, i))
+		d.value(f, f.elementAt(first, i))
 	}
 }
 

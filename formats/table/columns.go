@@ -21,7 +21,7 @@ var errLong = errors.New("a column has more values than its row group has rows")
 // columnReader decodes the columns of one row group straight into the fields of rows, by their
 // offsets. The library's own reader of rows boxes every value, which takes several times as long.
 type columnReader struct {
-	columns []*column
+	columns []*columnCursor
 	rows    int64 // number of rows that are not read yet
 	size    uintptr
 }
@@ -89,7 +89,7 @@ func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowG
 	r := &columnReader{rows: g.NumRows(), size: uintptr(layout.size)}
 	chunks := g.ColumnChunks()
 	for i := range layout.fields {
-		c := &column{field: &layout.fields[i]}
+		c := &columnCursor{field: &layout.fields[i]}
 		if leaf := leaves[i]; leaf != nil {
 			c.pages, c.most = chunks[leaf.Index()].Pages(), byte(leaf.MaxDefinitionLevel())
 		}
@@ -103,7 +103,7 @@ func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
 	n = int(min(int64(n), r.rows))
 	for _, c := range r.columns {
 		for i := range n {
-			if err := c.set(unsafe.Add(first, uintptr(i)*r.size+c.field.offset)); err != nil {
+			if err := c.readInto(unsafe.Add(first, uintptr(i)*r.size+c.field.offset)); err != nil {
 				return 0, err
 			}
 		}
@@ -130,8 +130,8 @@ func (r *columnReader) close() error {
 	return err
 }
 
-// The type column reads one column value by value. A column holds one page in memory.
-type column struct {
+// columnCursor reads one column value by value. A column holds one page in memory.
+type columnCursor struct {
 	field *rowField
 	pages parquet.Pages // nil if the file lacks the column
 	most  byte          // largest definition level; only this level has a value
@@ -177,15 +177,15 @@ func typedOf(kind parquet.Kind, p parquet.Page) (t typed) {
 	return t
 }
 
-func (c *column) release() {
+func (c *columnCursor) release() {
 	if c.page != nil {
 		parquet.Release(c.page)
 		c.page = nil
 	}
 }
 
-// The method turn moves on to the next page that has values.
-func (c *column) turn() error {
+// nextPage moves on to the next page that has values.
+func (c *columnCursor) nextPage() error {
 	c.release()
 	for {
 		p, err := c.pages.ReadPage()
@@ -218,13 +218,13 @@ func (c *column) turn() error {
 
 // end returns an error if the column has more values than its row group has rows. A damaged footer
 // may count too few rows, and only the pages show the damage.
-func (c *column) end() error {
+func (c *columnCursor) end() error {
 	if c.pages == nil {
 		return nil
 	}
 	err := errLong
 	if c.page == nil || c.levels == c.count {
-		err = cmp.Or(c.turn(), errLong)
+		err = cmp.Or(c.nextPage(), errLong)
 	}
 	if err == errShort {
 		return nil
@@ -232,8 +232,8 @@ func (c *column) end() error {
 	return err
 }
 
-// The method set reads the value or the list of the next row into the field at p.
-func (c *column) set(p unsafe.Pointer) error {
+// readInto reads the value or the list of the next row into the field at p.
+func (c *columnCursor) readInto(p unsafe.Pointer) error {
 	if c.field.shape == list {
 		return c.setList(p)
 	}
@@ -241,7 +241,7 @@ func (c *column) set(p unsafe.Pointer) error {
 		return nil
 	}
 	if c.page == nil || c.levels == c.count {
-		if err := c.turn(); err != nil {
+		if err := c.nextPage(); err != nil {
 			return err
 		}
 	}
@@ -258,18 +258,18 @@ func (c *column) set(p unsafe.Pointer) error {
 }
 
 // defined moves on to the next definition level and reports whether this level has a value.
-func (c *column) defined() bool {
+func (c *columnCursor) defined() bool {
 	c.levels++
 	return c.most == 0 || c.definitions[c.levels-1] == c.most
 }
 
 // setList reads a list. A row's list may continue in the next page. Like the library, setList reads
 // an empty list as nil.
-func (c *column) setList(p unsafe.Pointer) error {
+func (c *columnCursor) setList(p unsafe.Pointer) error {
 	c.words, c.numbers = c.words[:0], c.numbers[:0]
 	for n := 0; ; n++ {
 		if c.page == nil || c.levels == c.count {
-			err := c.turn()
+			err := c.nextPage()
 			if err == errShort && n > 0 {
 				break
 			}
@@ -300,7 +300,7 @@ func (c *column) setList(p unsafe.Pointer) error {
 }
 
 // assign copies the next value to the field at p.
-func (c *column) assign(p unsafe.Pointer) {
+func (c *columnCursor) assign(p unsafe.Pointer) {
 	values, i := &c.values, c.value
 	c.value++
 	if c.indexes != nil {
@@ -323,7 +323,7 @@ func (c *column) assign(p unsafe.Pointer) {
 }
 
 // text returns a copy of a text. Rows share the texts of a dictionary.
-func (c *column) text(values *typed, i int) string {
+func (c *columnCursor) text(values *typed, i int) string {
 	bytes := values.bytes[values.offsets[i]:values.offsets[i+1]]
 	if c.indexes == nil || len(bytes) == 0 {
 		return string(bytes)

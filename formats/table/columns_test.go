@@ -131,7 +131,7 @@ func bucketOf(t *testing.T) store.Bucket {
 // end of the file.
 func TestAFooterThatCountsTooFewRowsIsDamage(t *testing.T) {
 	for _, list := range []bool{false, true} { // with a list, a column has more values than rows
-		rows := make([]compared, 300)
+		rows := make([]wideRow, 300)
 		for i := range rows {
 			rows[i].URL = fmt.Sprint(i)
 			if list {
@@ -139,7 +139,7 @@ func TestAFooterThatCountsTooFewRowsIsDamage(t *testing.T) {
 			}
 		}
 		for _, lost := range []int64{0, 1, 200} {
-			w, err := NewWriter[compared](t.TempDir() + "/rows")
+			w, err := NewWriter[wideRow](t.TempDir() + "/rows")
 			if err == nil {
 				err = w.Write(rows)
 			}
@@ -150,14 +150,14 @@ func TestAFooterThatCountsTooFewRowsIsDamage(t *testing.T) {
 			if _, err := Finish(t.Context(), w, b, "", "rows"); err != nil {
 				t.Fatal(err)
 			}
-			r, err := Open[compared](t.Context(), b, "rows")
+			r, err := Open[wideRow](t.Context(), b, "rows")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err = r.startGroup(r.file.RowGroups()[0]); err == nil {
 				r.columns.rows = int64(len(rows)) - lost
 				r.next = 1
-				_, err = r.Read(make([]compared, 400))
+				_, err = r.Read(make([]wideRow, 400))
 			}
 			if damaged := errors.Is(err, ErrCorrupt); damaged != (lost > 0) || !damaged && err != io.EOF {
 				t.Errorf("%d rows less, lists=%t: %v", lost, list, err)
@@ -167,8 +167,8 @@ func TestAFooterThatCountsTooFewRowsIsDamage(t *testing.T) {
 	}
 }
 
-// The type compared is a row with every shape of column.
-type compared struct {
+// wideRow is a row with every shape of column.
+type wideRow struct {
 	URL    string   `parquet:"url"`
 	Status int16    `parquet:"status,optional"`
 	Kept   *bool    `parquet:"kept"`
@@ -177,10 +177,10 @@ type compared struct {
 
 func TestAComparerFindsEveryDifference(t *testing.T) {
 	yes, no := true, false
-	rows := func() []compared {
-		out := make([]compared, 200)
+	rows := func() []wideRow {
+		out := make([]wideRow, 200)
 		for i := range out {
-			out[i] = compared{URL: fmt.Sprint("u", i), Status: int16(i % 3), Names: []string{"a", "b"}[:i%3]}
+			out[i] = wideRow{URL: fmt.Sprint("u", i), Status: int16(i % 3), Names: []string{"a", "b"}[:i%3]}
 			if i%2 == 0 {
 				out[i].Kept = &no
 			}
@@ -192,24 +192,24 @@ func TestAComparerFindsEveryDifference(t *testing.T) {
 		same   bool
 		opts   []WriterOption
 		end    int // number of rows after which a row group ends
-		change func([]compared) []compared
+		change func([]wideRow) []wideRow
 	}{
 		"none":               {same: true},
-		"a value":            {change: func(r []compared) []compared { r[150].Status = 9; return r }},
-		"a value for null":   {change: func(r []compared) []compared { r[151].Kept = &no; return r }},
-		"another value":      {change: func(r []compared) []compared { r[150].Kept = &yes; return r }},
-		"an element":         {change: func(r []compared) []compared { r[2].Names = []string{"a", "c"}; return r }},
-		"a shorter list":     {change: func(r []compared) []compared { r[2].Names = nil; return r }},
-		"a row less":         {change: func(r []compared) []compared { return r[:199] }},
-		"a row more":         {change: func(r []compared) []compared { return append(r, compared{}) }},
-		"two rows swapped":   {change: func(r []compared) []compared { r[7], r[8] = r[8], r[7]; return r }},
-		"no rows":            {change: func([]compared) []compared { return nil }},
+		"a value":            {change: func(r []wideRow) []wideRow { r[150].Status = 9; return r }},
+		"a value for null":   {change: func(r []wideRow) []wideRow { r[151].Kept = &no; return r }},
+		"another value":      {change: func(r []wideRow) []wideRow { r[150].Kept = &yes; return r }},
+		"an element":         {change: func(r []wideRow) []wideRow { r[2].Names = []string{"a", "c"}; return r }},
+		"a shorter list":     {change: func(r []wideRow) []wideRow { r[2].Names = nil; return r }},
+		"a row less":         {change: func(r []wideRow) []wideRow { return r[:199] }},
+		"a row more":         {change: func(r []wideRow) []wideRow { return append(r, wideRow{}) }},
+		"two rows swapped":   {change: func(r []wideRow) []wideRow { r[7], r[8] = r[8], r[7]; return r }},
+		"no rows":            {change: func([]wideRow) []wideRow { return nil }},
 		"the sort order":     {opts: []WriterOption{SortedBy("status")}},
 		"the codec":          {opts: []WriterOption{sorted, Fast()}},
 		"the end of a group": {end: 100},
 	} {
 		b := bucketOf(t)
-		l, err := WriteFile(t.TempDir()+"/rows", func(yield func(compared, error) bool) {
+		l, err := WriteFile(t.TempDir()+"/rows", func(yield func(wideRow, error) bool) {
 			for _, row := range rows() {
 				if !yield(row, nil) {
 					return
@@ -241,8 +241,8 @@ func TestAComparerFindsEveryDifference(t *testing.T) {
 	}
 }
 
-func compareAll(ctx context.Context, b store.Bucket, rows []compared, end int, opts []WriterOption) (f any, err error) {
-	w, err := NewComparer[compared](ctx, b, "key", opts...)
+func compareAll(ctx context.Context, b store.Bucket, rows []wideRow, end int, opts []WriterOption) (f any, err error) {
+	w, err := NewComparer[wideRow](ctx, b, "key", opts...)
 	if err != nil {
 		return nil, err
 	}

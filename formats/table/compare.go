@@ -36,7 +36,7 @@ func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ..
 	if err != nil {
 		return nil, err
 	}
-	s := &stored[T]{Reader: r, batch: make([]T, writeRows), fields: layout.since(reflect.TypeFor[T](), o.format), ends: map[int64]bool{}}
+	s := &storedObject[T]{Reader: r, batch: make([]T, writeRows), fields: layout.fieldsInFormat(reflect.TypeFor[T](), o.format), ends: map[int64]bool{}}
 	if err := s.framed(want); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -67,8 +67,8 @@ func specimen[T any](opts []WriterOption) (*format.FileMetaData, error) {
 	return f.Metadata(), nil
 }
 
-// The type stored is the object with which a comparer compares its rows.
-type stored[T any] struct {
+// storedObject is the object with which a comparer compares its rows.
+type storedObject[T any] struct {
 	*Reader[T]
 	batch  []T
 	fields []rowField
@@ -77,7 +77,7 @@ type stored[T any] struct {
 
 // framed compares the object's footer with the footer want, which belongs to a file with the same
 // options.
-func (s *stored[T]) framed(want *format.FileMetaData) error {
+func (s *storedObject[T]) framed(want *format.FileMetaData) error {
 	m := s.file.Metadata()
 	same := m.Version == want.Version && m.CreatedBy == want.CreatedBy && reflect.DeepEqual(m.Schema, want.Schema) &&
 		reflect.DeepEqual(m.KeyValueMetadata, want.KeyValueMetadata) && reflect.DeepEqual(m.ColumnOrders, want.ColumnOrders)
@@ -96,8 +96,8 @@ func (s *stored[T]) framed(want *format.FileMetaData) error {
 	return nil
 }
 
-// The method compare compares rows with the next rows of the object.
-func (s *stored[T]) compare(rows []T) error {
+// compareRows compares rows with the next rows of the object.
+func (s *storedObject[T]) compareRows(rows []T) error {
 	n, err := s.Read(s.batch[:len(rows)])
 	if err != nil && err != io.EOF {
 		return err
@@ -115,7 +115,7 @@ func (s *stored[T]) compare(rows []T) error {
 }
 
 // finish checks that the object has no more rows, and returns the object's description.
-func (s *stored[T]) finish(rows int64) (l Local, err error) {
+func (s *storedObject[T]) finish(rows int64) (l Local, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if rows != s.Rows() {
 		return Local{}, fmt.Errorf("%q has %d rows, not %d: %w", s.key, s.Rows(), rows, ErrDiffers)
@@ -127,8 +127,8 @@ func (s *stored[T]) finish(rows int64) (l Local, err error) {
 	return LocalOf("", rows, sum), nil
 }
 
-// The method since returns the fields whose columns exist in a format.
-func (l *rowLayout) since(t reflect.Type, format int) (fields []rowField) {
+// fieldsInFormat returns the fields whose columns exist in a format.
+func (l *rowLayout) fieldsInFormat(t reflect.Type, format int) (fields []rowField) {
 	newer := map[string]bool{}
 	for _, f := range reflect.VisibleFields(t) {
 		newer[f.Name] = schema.Since(f) > format
@@ -154,7 +154,7 @@ func (f *rowField) equal(a, b unsafe.Pointer) bool {
 		second, m := elements(b)
 		same := n == m
 		for i := 0; same && i < n; i++ {
-			same = f.equalValue(f.at(first, i), f.at(second, i))
+			same = f.equalValue(f.elementAt(first, i), f.elementAt(second, i))
 		}
 		return same
 	}

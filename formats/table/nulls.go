@@ -70,9 +70,9 @@ func zerolessOf(t reflect.Type, format int) (z zeroless) {
 	return z
 }
 
-// The method write changes rows, a slice of structs, as parquet-go changed values of fields without
-// a pointer. Zero becomes null, and nulls after a misread run become zero.
-func (z zeroless) write(rows reflect.Value) {
+// normalize changes rows, a slice of structs, as parquet-go changed values of fields without a
+// pointer. Zero becomes null, and nulls after a misread run become zero.
+func (z zeroless) normalize(rows reflect.Value) {
 	for _, index := range z {
 		for i := range rows.Len() {
 			if f := rows.Index(i).FieldByIndex(index); !f.IsNil() && f.Elem().IsZero() {

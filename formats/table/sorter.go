@@ -161,7 +161,7 @@ func (s *Sorter[T]) grouped(order []int32, compare func(a, b int32) int) []int32
 	return order
 }
 
-// The method spill writes the rows in memory to a scratch file as a run.
+// spill writes the rows in memory to a scratch file as a run.
 func (s *Sorter[T]) spill() error {
 	if len(s.runs) == maxRuns {
 		if err := s.compact(); err != nil {

@@ -47,16 +47,16 @@ func All[T any](ctx context.Context, s Stream[T]) iter.Seq2[T, error] {
 func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
-			if !one(ctx, b, key, opts, yield) {
+			if !streamObject(ctx, b, key, opts, yield) {
 				return
 			}
 		}
 	}
 }
 
-// The function one yields the rows of a single object. The result more tells whether the caller may
-// go on.
-func one[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
+// streamObject yields the rows of a single object. The result more tells whether the caller may go
+// on.
+func streamObject[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
 	var zero T
 	r, err := Open[T](ctx, b, key, opts...)
 	if err != nil {
@@ -112,7 +112,7 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compa
 // convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert passes each row of the stream in to the function convert, and returns a stream of the
+// Convert passes each row of the stream in to convert, and returns a stream of the
 // results. If convert returns false, the stream omits the row. The pointer that convert receives
 // stays valid after the call.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {

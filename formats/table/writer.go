@@ -100,7 +100,7 @@ type Writer[T any] struct {
 	buf    *bufio.Writer
 	file   *os.File // file to write, nil for NewWriterTo
 	layout *rowLayout
-	stored *stored[T] // set if the writer compares (NewComparer) and has neither pq, out nor buf
+	stored *storedObject[T] // set if the writer compares (NewComparer) and has neither pq, out nor buf
 
 	nullable nullable // fields whose nulls need cuts of rows; nil if zeros may stand for nulls
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
@@ -238,25 +238,25 @@ func (w *Writer[T]) encode() {
 	if w.err != nil || len(w.pending) == 0 {
 		return
 	}
-	w.zeroless.write(reflect.ValueOf(w.pending))
-	if err := w.hand(w.pending); err != nil {
+	w.zeroless.normalize(reflect.ValueOf(w.pending))
+	if err := w.writeParts(w.pending); err != nil {
 		w.err = fmt.Errorf("write rows: %w", err)
 	}
 	clear(w.pending)
 	w.pending, w.text = w.pending[:0], 0
 }
 
-// The method hand passes rows to parquet-go in parts, so that parquet-go writes nulls correctly
-// (see nullable).
-func (w *Writer[T]) hand(rows []T) error {
+// writeParts passes rows to parquet-go in parts, so that parquet-go writes nulls correctly (see
+// nullable).
+func (w *Writer[T]) writeParts(rows []T) error {
 	if w.stored != nil {
-		return w.stored.compare(rows)
+		return w.stored.compareRows(rows)
 	}
 	if cut := w.nullable.misread(reflect.ValueOf(rows)); cut > 0 {
-		if err := w.hand(rows[:cut]); err != nil {
+		if err := w.writeParts(rows[:cut]); err != nil {
 			return err
 		}
-		return w.hand(rows[cut:])
+		return w.writeParts(rows[cut:])
 	}
 	_, err := w.pq.Write(rows)
 	return err

@@ -17,7 +17,7 @@ type Key struct {
 
 // Canonicalizer makes canonical URLs. A Canonicalizer is immutable and safe for concurrent use.
 type Canonicalizer struct {
-	strip names
+	strip paramPatterns
 }
 
 // New returns a Canonicalizer that strips query parameters whose names match one of the patterns.
@@ -49,21 +49,21 @@ func (c *Canonicalizer) URL(raw, base string) (string, error) {
 	return l.url, err
 }
 
-func (c *Canonicalizer) canonical(raw, base string) (laid, given, error) {
+func (c *Canonicalizer) canonical(raw, base string) (urlLayout, inputParts, error) {
 	if len(raw) > maxRaw {
-		return laid{}, given{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
+		return urlLayout{}, inputParts{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrTooLong)
 	}
 	raw = trim(raw)
 	scheme := schemeOf(raw)
 	if scheme != "" && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https") {
-		return laid{}, given{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrScheme)
+		return urlLayout{}, inputParts{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), ErrScheme)
 	}
-	l, g, ok, err := c.fast(raw, base)
+	l, g, ok, err := c.canonicalizeFast(raw, base)
 	if !ok {
-		l, g, err = c.slow(raw, base)
+		l, g, err = c.canonicalizeSlow(raw, base)
 	}
 	if err != nil {
-		return laid{}, given{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), err)
+		return urlLayout{}, inputParts{}, fmt.Errorf("canonical form of %s: %w", quoted(raw), err)
 	}
 	return l, g, nil
 }
@@ -86,30 +86,30 @@ func schemeOf(s string) string {
 	return ""
 }
 
-// The method slow canonicalizes any input with the URL Standard's parser.
-func (c *Canonicalizer) slow(raw, base string) (laid, given, error) {
+// canonicalizeSlow canonicalizes any input with the URL Standard's parser.
+func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputParts, error) {
 	u, err := parse(raw, base)
 	if err != nil && base != "" {
 		u, err = parse(raw, "")
 	}
 	if err != nil {
-		return laid{}, given{}, ErrNotURL
+		return urlLayout{}, inputParts{}, ErrNotURL
 	}
 	if u.Scheme() != "http" && u.Scheme() != "https" {
-		return laid{}, given{}, ErrScheme
+		return urlLayout{}, inputParts{}, ErrScheme
 	}
-	g := given{path: u.Pathname(), query: u.Query()}
+	g := inputParts{path: u.Pathname(), query: u.Query()}
 	l, err := lay(u, normalizeEscapes(g.path))
 	if err != nil {
-		return laid{}, given{}, err
+		return urlLayout{}, inputParts{}, err
 	}
 	l, err = c.finish(l, normalizeEscapes(g.query), false)
 	return l, g, err
 }
 
-// The type laid is a canonical URL with the offsets of its parts. The URL has no query until the
+// urlLayout is a canonical URL with the offsets of its parts. The URL has no query until the
 // method finish adds the query.
-type laid struct {
+type urlLayout struct {
 	url     string // the URL, at least up to the end of the path
 	host    int    // offset of the start of the host
 	hostEnd int    // offset of the end of the host
@@ -118,15 +118,15 @@ type laid struct {
 }
 
 // lay makes a canonical URL from a parsed URL, without credentials, query and fragment.
-func lay(u *url.Url, path string) (laid, error) {
+func lay(u *url.Url, path string) (urlLayout, error) {
 	host := strings.TrimSuffix(u.Hostname(), ".")
 	if !lookable(host) || u.Port() == "0" {
-		return laid{}, ErrHost
+		return urlLayout{}, ErrHost
 	}
 	var b strings.Builder
 	b.WriteString(u.Scheme())
 	b.WriteString("://")
-	l := laid{host: b.Len()}
+	l := urlLayout{host: b.Len()}
 	b.WriteString(host)
 	l.hostEnd = b.Len()
 	if p := u.Port(); p != "" {
@@ -164,7 +164,7 @@ func lookable(host string) bool {
 
 // finish adds the canonical form of the query. If follows is true, the memory after l.url already
 // holds "?" and the query, so that an unchanged query costs nothing.
-func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error) {
+func (c *Canonicalizer) finish(l urlLayout, query string, follows bool) (urlLayout, error) {
 	canonical := c.canonicalQuery(query)
 	switch {
 	case canonical == "":
@@ -175,13 +175,13 @@ func (c *Canonicalizer) finish(l laid, query string, follows bool) (laid, error)
 		l.url = l.url[:l.pathEnd] + "?" + canonical
 	}
 	if len(l.url) > MaxLength {
-		return laid{}, ErrTooLong
+		return urlLayout{}, ErrTooLong
 	}
 	return l, nil
 }
 
 // key derives the keys of a complete canonical URL l.
-func (l laid) key() Key {
+func (l urlLayout) key() Key {
 	host := l.url[l.host:l.hostEnd]
 	k := Key{URL: l.url, Host: host, Domain: Domain(host), SURT: l.surt()}
 	if port := l.url[l.hostEnd:l.portEnd]; port != "" && port != ":80" && port != ":443" {

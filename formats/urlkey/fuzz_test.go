@@ -35,8 +35,8 @@ func FuzzCanonical(f *testing.F) {
 		if err != nil {
 			t.Fatalf("Canonical(%q, %q): an error of no kind: %v", raw, base, err)
 		}
-		if fast, fastGiven, ok, fastErr := c.fast(trim(raw), base); ok {
-			slow, slowGiven, slowErr := c.slow(trim(raw), base)
+		if fast, fastGiven, ok, fastErr := c.canonicalizeFast(trim(raw), base); ok {
+			slow, slowGiven, slowErr := c.canonicalizeSlow(trim(raw), base)
 			if fastErr == nil && fastGiven != slowGiven {
 				t.Fatalf("of %q, %q:\nfast %+v\nslow %+v", raw, base, fastGiven, slowGiven)
 			}

@@ -32,8 +32,8 @@ func SURT(canonical string) (string, error) {
 }
 
 // layCanonical finds the parts of a canonical URL.
-func layCanonical(s string) (laid, error) {
-	l := laid{url: s}
+func layCanonical(s string) (urlLayout, error) {
+	l := urlLayout{url: s}
 	switch {
 	case strings.HasPrefix(s, "http://"):
 		l.host = len("http://")
@@ -69,12 +69,12 @@ func Domain(host string) string {
 		return host
 	}
 	suffix, _ := publicsuffix.PublicSuffix(host)
-	return under(host, suffix, host)
+	return suffixWithLabel(host, suffix, host)
 }
 
-// The function under returns the suffix with the label that precedes the suffix in the host. If
+// suffixWithLabel returns the suffix with the label that precedes the suffix in the host. If
 // there is no such label, the function returns the argument otherwise.
-func under(host, suffix, otherwise string) string {
+func suffixWithLabel(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
 		return otherwise
@@ -174,12 +174,12 @@ func (p *Parts) splitName() {
 	}
 	suffix, icann := publicsuffix.PublicSuffix(p.HostName)
 	p.PrivateSuffix = suffix
-	p.PrivateDomain = under(p.HostName, suffix, "")
+	p.PrivateDomain = suffixWithLabel(p.HostName, suffix, "")
 	for !icann && strings.Contains(suffix, ".") {
 		// The registry suffix is the end of a private suffix, such as io in github.io.
 		_, suffix, _ = strings.Cut(suffix, ".")
 		suffix, icann = publicsuffix.PublicSuffix(suffix)
 	}
 	p.RegistrySuffix = suffix
-	p.RegisteredDomain = under(p.HostName, suffix, "")
+	p.RegisteredDomain = suffixWithLabel(p.HostName, suffix, "")
 }

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// A value of the type names is a set of patterns of parameter names, in lower case.
-type names struct {
+// A value of paramPatterns is a set of patterns of parameter names, in lower case.
+type paramPatterns struct {
 	patterns []string
 	first    [256]bool // set of the first octets of matching names
 }
 
 // newNames checks the patterns. In a pattern, * matches any run of octets, and ? matches any single
 // octet.
-func newNames(patterns []string) (names, error) {
-	var n names
+func newNames(patterns []string) (paramPatterns, error) {
+	var n paramPatterns
 	for _, p := range patterns {
 		if p == "" || strings.ContainsAny(p, "&=#%[]\\ ") || strings.ContainsFunc(p, func(r rune) bool { return r < 0x21 || r > 0x7e }) {
-			return names{}, fmt.Errorf("pattern %s: %w: give a name such as fbclid or utm_*, with * for any run of characters and ? for one", quoted(p), ErrPattern)
+			return paramPatterns{}, fmt.Errorf("pattern %s: %w: give a name such as fbclid or utm_*, with * for any run of characters and ? for one", quoted(p), ErrPattern)
 		}
 		if strings.Trim(p, "*") == "" {
-			return names{}, fmt.Errorf("pattern %s: %w: it would strip every parameter", quoted(p), ErrPattern)
+			return paramPatterns{}, fmt.Errorf("pattern %s: %w: it would strip every parameter", quoted(p), ErrPattern)
 		}
 		p = strings.ToLower(p)
 		n.patterns = append(n.patterns, p)
@@ -42,7 +42,7 @@ func lower(c byte) byte {
 }
 
 // match reports whether a pattern matches name, in any letter case.
-func (n *names) match(name string) bool {
+func (n *paramPatterns) match(name string) bool {
 	if name == "" || !n.first[name[0]] {
 		return false
 	}

@@ -2,9 +2,9 @@ package urlkey
 
 import "strings"
 
-// The type given holds the path and the query of a parsed URL. The path has no dot segments.
+// inputParts holds the path and the query of a parsed URL. The path has no dot segments.
 // Percent escapes and the order of parameters are as in the input.
-type given struct{ path, query string }
+type inputParts struct{ path, query string }
 
 // Spelled is like Canonical but also returns the spelling of the URL in raw: the canonical URL with
 // the input's percent escapes and order of parameters. The spelling is "" if it equals the
@@ -28,17 +28,17 @@ func (c *Canonicalizer) SpelledURL(raw, base string) (url, spelling string, err 
 	return l.url, s, err
 }
 
-func (c *Canonicalizer) spelled(raw, base string) (laid, string, error) {
+func (c *Canonicalizer) spelled(raw, base string) (urlLayout, string, error) {
 	l, g, err := c.canonical(raw, base)
 	if err != nil {
-		return laid{}, "", err
+		return urlLayout{}, "", err
 	}
 	return l, c.spelling(l, g), nil
 }
 
 // spelling returns the URL l with the path and query g of the input, or "" if this text equals
 // l.url.
-func (c *Canonicalizer) spelling(l laid, g given) string {
+func (c *Canonicalizer) spelling(l urlLayout, g inputParts) string {
 	canonical := strings.TrimPrefix(l.url[l.pathEnd:], "?")
 	path, query := upperEscapes(g.path), g.query
 	if query != canonical {
@@ -57,22 +57,22 @@ func (c *Canonicalizer) spelling(l laid, g given) string {
 // spelledQuery returns the given query without the parameters that canonicalQuery drops.
 func (c *Canonicalizer) spelledQuery(given, canonical string) string {
 	normal := normalizeEscapes(given)
-	s := c.kept(upperEscapes(given), normal)
+	s := c.keptParams(upperEscapes(given), normal)
 	if c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
 	// A dropped parameter may have separated a stray percent sign from an escape. Dropping the
 	// parameter would change the meaning of the escape, so spelledQuery tries normalized escapes.
-	if s = c.kept(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
+	if s = c.keptParams(normal, normal); c.canonicalQuery(normalizeEscapes(s)) == canonical {
 		return s
 	}
 	return canonical
 }
 
-// kept returns the parameters of a query that canonicalization keeps. The argument normal is the
-// same query with normalized escapes. Both queries have the same number of parameters, because
-// normalizeEscapes never decodes "&".
-func (c *Canonicalizer) kept(query, normal string) string {
+// keptParams returns the parameters of a query that canonicalization keeps. The argument normal
+// is the same query with normalized escapes. Both queries have the same number of parameters,
+// because normalizeEscapes never decodes "&".
+func (c *Canonicalizer) keptParams(query, normal string) string {
 	var out strings.Builder
 	out.Grow(len(query))
 	for more := query != ""; more; {

@@ -11,7 +11,7 @@ import (
 // Archive and Common Crawl. A SURT has the labels of the host in reverse order, without "www.". A
 // SURT's path and query are unescaped and in lower case. The path of a SURT has no empty segments
 // and no trailing slash. The query of a SURT is sorted and lacks session identifiers.
-func (l laid) surt() string {
+func (l urlLayout) surt() string {
 	var room [256]byte
 	b := appendHost(room[:0], l.url[l.host:l.hostEnd])
 	if port := l.url[l.hostEnd:l.portEnd]; port != "" {

@@ -160,7 +160,7 @@ func (c *checker) finish(s *Summary) {
 // messagePayload returns the verdict on the payload of an HTTP message. The result problem is a
 // message if the digest covers more than the entity body, which WARC 1.1 forbids.
 func (c *checker) messagePayload() (v Verdict, problem string) {
-	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.is(h.Sum(nil)) }
+	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.matches(h.Sum(nil)) }
 	onlyHead := !c.headDone && !c.large // the block ended within the head, so the body's hash covers no bytes
 	switch {
 	case matches(c.entity), c.headDone && c.entity == nil && matches(c.body):
@@ -183,7 +183,7 @@ func (c *checker) verdict(want Digest, h hash.Hash) Verdict {
 	switch {
 	case h == nil:
 		return Unchecked
-	case want.is(h.Sum(nil)):
+	case want.matches(h.Sum(nil)):
 		return Matches
 	}
 	return Differs

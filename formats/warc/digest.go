@@ -54,8 +54,8 @@ func (d Digest) hasher() hash.Hash {
 	return nil
 }
 
-// The method is compares the value of d with sum, encoded in base16, base32 or base64.
-func (d Digest) is(sum []byte) bool {
+// matches compares the value of d with sum, encoded in base16, base32 or base64.
+func (d Digest) matches(sum []byte) bool {
 	v := strings.TrimSpace(d.Value())
 	return strings.EqualFold(v, base32.StdEncoding.EncodeToString(sum)) ||
 		strings.EqualFold(strings.TrimRight(v, "="), base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum)) ||

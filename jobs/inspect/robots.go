@@ -45,7 +45,7 @@ func (r *Robots) Answer(q RobotsQuestion) (any, error) {
 		return nil, fmt.Errorf("robots_base64: %w", err)
 	}
 	file := robots.Parse(body)
-	group := file.For(robots.ProductToken(q.Agent))
+	group := file.GroupFor(robots.ProductToken(q.Agent))
 	v := r.verdict(group, q.URL)
 	a := RobotsAnswer{Allowed: v.Allowed, Rule: v.Rule, Sitemaps: file.Sitemaps(r.robotsURL(q.URL)), Spelling: v.Spelling, Warning: v.warning}
 	if v.canonical != q.URL {
@@ -68,7 +68,7 @@ func (r *Robots) Answer(q RobotsQuestion) (any, error) {
 // warnings to errw.
 func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []string) {
 	file := robots.Parse(body)
-	group := file.For(robots.ProductToken(agent))
+	group := file.GroupFor(robots.ProductToken(agent))
 	if err := robots.CheckAgent(agent); err != nil {
 		fmt.Fprintf(errw, "warning: %v\n", err)
 	}

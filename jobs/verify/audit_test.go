@@ -187,7 +187,7 @@ func (d *damaged) forget() {
 	d.t.Helper()
 	ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
 		return slices.DeleteFunc(all, func(e manifest.Entry) bool {
-			return e.In(1) && (e.What == manifest.EntryFrozen || e.What == manifest.EntrySealed)
+			return e.InRound(1) && (e.What == manifest.EntryFrozen || e.What == manifest.EntrySealed)
 		})
 	})
 }

@@ -103,7 +103,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 		},
 		"the newer part of the ledger": func(d *damaged) map[string]string {
 			ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
-				return all[:slices.IndexFunc(all, func(e manifest.Entry) bool { return e.What == manifest.EntryStarted && e.In(1) })]
+				return all[:slices.IndexFunc(all, func(e manifest.Entry) bool { return e.What == manifest.EntryStarted && e.InRound(1) })]
 			})
 			return one(documents, layout.Ledger(testCrawl))
 		},

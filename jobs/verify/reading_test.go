@@ -70,7 +70,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				t.Helper()
 				ledgertest.Edit(t, l.bucket, testCrawl, func(all []manifest.Entry) []manifest.Entry {
 					for i := range all {
-						if all[i].What == manifest.EntryStarted && all[i].In(0) {
+						if all[i].What == manifest.EntryStarted && all[i].InRound(0) {
 							all[i].Format = format
 						}
 					}

@@ -34,7 +34,7 @@ const none = math.MaxUint32
 // findClusters finds the components of p.
 func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, error) {
 	c := &clusters{class: make([]uint32, p.count())}
-	fingerprints := c.classes(p)
+	fingerprints := c.assignClasses(p)
 	current := make([]bool, len(c.root)) // whether each class has a page of this round
 	for i := p.sealed; i < p.count(); i++ {
 		current[c.class[i]] = true
@@ -60,9 +60,9 @@ func findClusters(ctx context.Context, p *pages, maxDistance int) (*clusters, er
 	return c, nil
 }
 
-// The method classes puts every page of p into a class. Classes of long pages have the lowest
+// assignClasses puts every page of p into a class. Classes of long pages have the lowest
 // numbers, and fingerprints[i] is the fingerprint of class i.
-func (c *clusters) classes(p *pages) (fingerprints []uint64) {
+func (c *clusters) assignClasses(p *pages) (fingerprints []uint64) {
 	order := make([]uint32, p.count())
 	for i := range order {
 		order[i] = uint32(i)

@@ -22,7 +22,7 @@ func TestClustersOfASyntheticWeb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	correct, err := truth.Of(web, truth.Default())
+	correct, err := truth.Compute(web, truth.Default())
 	if err != nil {
 		t.Fatal(err)
 	}

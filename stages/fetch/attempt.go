@@ -60,7 +60,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		})
 	}
 	guard(func(ctx context.Context) error { return a.lease.KeepRenewed(ctx, a.tell) })
-	guard(a.checkpoints)
+	guard(a.checkpointLoop)
 	guard(a.closeWindow)
 	guard(a.reloads)
 	wg.Go(func() { a.lease.WatchExpiry(beside, flights) })
@@ -219,7 +219,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	// earlier segments. The upload of an interrupted checkpoint is continued here.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
-		if err := patiently(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
+		if err := retryStore(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
 			return err
 		}
 		if err := a.commit(ctx, g, nil); err != nil {
@@ -240,7 +240,7 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 // commit swaps in a checkpoint. If g is not nil, the checkpoint lists the segment g. If set is not
 // nil, the function set changes the checkpoint.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
-	return patiently(ctx, a.env, &a.paused, func() error {
+	return retryStore(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
 		return a.lease.Swap(ctx, func(d *manifest.Checkpoint) (err error) {
 			if g != nil {
@@ -261,21 +261,21 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// telling is a number of failures. The function patiently logs the wait after this many
-	// failures in a row.
-	telling = 2
+	// quietFailures is a number of failures. retryStore logs the wait after
+	// this many failures in a row.
+	quietFailures = 2
 )
 
-// The function patiently calls op until op succeeds or fails for good. It waits while the store
-// does not answer or is full. The variable paused describes this wait. During the wait, the
-// function admit lets no request begin if the lease has ended or too many bytes wait for upload.
-func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stages.Wait], op func() error) error {
+// retryStore calls op until op succeeds or fails for good. It waits while the store does not
+// answer or is full. currentWait describes this wait. During the wait, the function
+// admit lets no request begin if the lease has ended or too many bytes wait for upload.
+func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
-	defer paused.Store(nil)
+	defer currentWait.Store(nil)
 	for try := 0; ; try++ {
 		err := op()
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
-			if err == nil && try >= telling {
+			if err == nil && try >= quietFailures {
 				env.Log.Info("the store is back", "away", env.Clock.Now().Sub(began).Round(time.Second))
 			}
 			return err
@@ -283,10 +283,10 @@ func patiently(ctx context.Context, env *stages.Env, paused *atomic.Pointer[stag
 		if env.Clock.Now().Sub(began) > lease.Patience {
 			return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 		}
-		if try >= telling {
-			paused.Store(&stages.Wait{Why: status.StoreAway(err), Until: began.Add(lease.Patience)})
+		if try >= quietFailures {
+			currentWait.Store(&stages.Wait{Why: status.StoreAway(err), Until: began.Add(lease.Patience)})
 		}
-		if try == telling {
+		if try == quietFailures {
 			env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
 		}
 		if serr := env.Clock.Sleep(ctx, store.Backoff{Max: 5 * time.Second}.Delay(try)); serr != nil {

@@ -26,8 +26,8 @@ func putOff(every time.Duration, urls int64) bool {
 	return every >= patientFrom && urls < int64(worthwhile*every/time.Minute)
 }
 
-// The method checkpoints makes a checkpoint whenever one is due.
-func (a *attempt) checkpoints(ctx context.Context) error {
+// checkpointLoop makes a checkpoint whenever one is due.
+func (a *attempt) checkpointLoop(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
 	if a.lease.Checkpoint().Stalled > 1 {
@@ -61,7 +61,7 @@ func (a *attempt) closeWindow(ctx context.Context) error {
 	if a.env.Clock.Sleep(ctx, left) != nil {
 		return nil
 	}
-	a.env.Log.Info("the fetch window has closed", "left", a.fetcher.sched.Left())
+	a.env.Log.Info("the fetch window has closed", "left", a.fetcher.sched.Remaining())
 	a.fetcher.sched.Close()
 	return nil
 }

@@ -130,7 +130,7 @@ func BenchmarkResume(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StopTimer()
-				if left := a.fetcher.sched.Left(); left != rows/2 {
+				if left := a.fetcher.sched.Remaining(); left != rows/2 {
 					b.Fatalf("%d URLs are left, want %d", left, rows/2)
 				}
 				end()

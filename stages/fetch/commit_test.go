@@ -521,15 +521,15 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// late is a bucket that hides a checkpoint from the first read. A process has the same view if it
-// reads before the checkpoint exists and is then paused.
-type late struct {
+// lateBucket is a bucket that hides a checkpoint from the first read. A process has the same view
+// if it reads before the checkpoint exists and is then paused.
+type lateBucket struct {
 	store.Bucket
 	key    string
 	looked atomic.Bool
 }
 
-func (l *late) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
+func (l *lateBucket) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
 	if key == l.key && !l.looked.Swap(true) {
 		return nil, "", store.ErrNotFound
 	}
@@ -543,7 +543,7 @@ func TestAPartitionTakenSinceItWasLookedAtIsNotOneWhoseCheckpointIsGone(t *testi
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := l.run(t.Context(), &late{Bucket: apart{l.bucket}, key: layout.Checkpoint("2026-11", 0, 0)}, nil)
+		again, err := l.run(t.Context(), &lateBucket{Bucket: apart{l.bucket}, key: layout.Checkpoint("2026-11", 0, 0)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

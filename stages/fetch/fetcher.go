@@ -121,7 +121,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	}, nil
 }
 
-// newClient makes the HTTP client of a fetcher. The function tune may be nil.
+// newClient makes the HTTP client of a fetcher. tune may be nil.
 func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {
@@ -167,7 +167,7 @@ func (f *fetcher) fail(err error) {
 }
 
 // loop serves grants until no URL is left or ctx ends. Before it returns, loop waits for the
-// requests in flight. The parameter flights gives each request its context. The function loop
+// requests in flight. The parameter flights gives each request its context. loop
 // returns nil once every URL has its outcome.
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
@@ -375,7 +375,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	case response.AfterLimit:
 		return &counts.Limited, r.RateLimited, 0 // the scheduler pauses the whole host
 	case response.AfterDNS:
-		return &counts.DNS, r.DNS, 0 // the function retry puts off all requests to the host
+		return &counts.DNS, r.DNS, 0 // retry puts off all requests to the host
 	case response.ForRobots:
 		pause = laterPauses * p.ServerError
 		for range min(counts.Later, maxLater) {

@@ -49,7 +49,7 @@ type lab struct {
 	hooks   hooks // hooks of the task; if tune is nil, connections go to web
 }
 
-// bubble runs the function f in a synctest bubble. Pooled compressors hold channels of the bubble
+// bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble
 // in which they were made, so bubble first empties all pools by two garbage collections.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
@@ -419,7 +419,7 @@ func urls(host string, n int) []string {
 	return out
 }
 
-// seen returns a handler that calls the function f at each request.
+// seen returns a handler that calls f at each request.
 func seen(next http.Handler, f func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f()

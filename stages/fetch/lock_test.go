@@ -33,13 +33,13 @@ func (e *emptying) Lock(name string) (store.Lock, bool, error) {
 	return e.Store.Lock(name)
 }
 
-// asked records which attempt (a user agent) sent each request.
-type asked struct {
+// askedServer records which attempt (a user agent) sent each request.
+type askedServer struct {
 	mu   sync.Mutex
 	runs []string
 }
 
-func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
+func (a *askedServer) note(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		a.runs = append(a.runs, r.UserAgent())
@@ -49,7 +49,7 @@ func (a *asked) note(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // turns counts the requests whose sender differs from the sender of the previous request.
-func (a *asked) turns() (n int) {
+func (a *askedServer) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := 1; i < len(a.runs); i++ {
@@ -68,7 +68,7 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				var who asked
+				var who askedServer
 				l := newLab(t, noRobots(who.note(page)), urls("a.com", planned)...)
 				root := l.bucket.String()
 				began := time.Now()

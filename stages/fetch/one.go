@@ -40,7 +40,7 @@ func hasty(cfg Config) Config {
 
 // One fetches rawURL as a map task would, with robots.txt, redirects and short retries, but without
 // a store. The captures name no file, and env.Bucket is not used. The request uses the canonical
-// form of rawURL. robots.txt must allow rawURL and its canonical form. The function tell is called
+// form of rawURL. robots.txt must allow rawURL and its canonical form. tell is called
 // for each wait. The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})

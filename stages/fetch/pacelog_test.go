@@ -256,7 +256,7 @@ func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time
 		}
 		byAddress[m.address(e.Host)] = e
 		if all := byHost[e.Host]; len(all) > 0 {
-			rule, least := m.least(all, e, reloaded)
+			rule, least := m.leastGap(all, e, reloaded)
 			rules[rule]++
 			before := all[len(all)-1]
 			if gap := e.Time.Sub(before.Time); gap < least {
@@ -276,9 +276,9 @@ func (m *mixture) number(host string) int {
 	return m.domains[m.web.Domain(i)]
 }
 
-// least returns the minimum gap between request e and the previous request to the host. The
-// returned rule is the strictest rule, which sets this gap.
-func (m *mixture) least(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
+// leastGap returns the minimum gap between request e and the previous request to the host.
+// The returned rule is the strictest rule, which sets this gap.
+func (m *mixture) leastGap(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
 	take := func(r string, d time.Duration) {
 		if d > least {
 			rule, least = r, d

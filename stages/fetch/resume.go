@@ -22,7 +22,7 @@ import (
 )
 
 // resume restores the state that earlier attempts left: recorded rows, URLs that wait for another
-// try, URLs that redirects led to, and the state of hosts. The function resume sends no requests.
+// try, URLs that redirects led to, and the state of hosts. resume sends no requests.
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
@@ -201,7 +201,7 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Pauses.Grace)
 	defer cancel()
 	var paused atomic.Pointer[stages.Wait] // nobody reads the activity any more
-	err := patiently(ctx, env, &paused, func() error {
+	err := retryStore(ctx, env, &paused, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 			// If the previous attempt did not release the partition, the time of its last requests
 			// is unknown. Then this attempt does not release the partition either, so that the next

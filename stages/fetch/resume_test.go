@@ -102,33 +102,33 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failing is a bucket that cannot open objects whose keys contain a given text. Before each
-// failure, the bucket calls the function in the field before.
-type failing struct {
+// failingBucket is a bucket that cannot open objects whose keys contain a given text.
+// Before each failure, the bucket calls the function in the field before.
+type failingBucket struct {
 	store.Bucket
-	at     string
-	before func()
-	err    error
+	at            string
+	beforeFailure func()
+	err           error
 }
 
-func (f failing) Open(ctx context.Context, key string) (store.Object, error) {
+func (f failingBucket) Open(ctx context.Context, key string) (store.Object, error) {
 	if !strings.Contains(key, f.at) {
 		return f.Bucket.Open(ctx, key)
 	}
-	if f.before != nil {
-		f.before()
+	if f.beforeFailure != nil {
+		f.beforeFailure()
 	}
 	return nil, cmp.Or(f.err, ctx.Err())
 }
 
-func (f failing) Unwrap() store.Bucket { return f.Bucket }
+func (f failingBucket) Unwrap() store.Bucket { return f.Bucket }
 
 // toldAt makes an attempt that is told to stop when it reads a file. The key of this file contains
 // the text at.
 func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
 	ctx, stop := context.WithCancel(l.t.Context())
 	defer stop()
-	_, err := l.run(ctx, failing{Bucket: bucket, at: at, before: stop}, in)
+	_, err := l.run(ctx, failingBucket{Bucket: bucket, at: at, beforeFailure: stop}, in)
 	return err
 }
 
@@ -169,7 +169,7 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 					if c.told {
 						err = l.toldAt(shared, at, nil)
 					} else {
-						_, err = l.run(t.Context(), failing{Bucket: shared, at: at, err: c.err}, nil)
+						_, err = l.run(t.Context(), failingBucket{Bucket: shared, at: at, err: c.err}, nil)
 					}
 					if want := cmp.Or(c.err, stages.ErrInterrupted); !errors.Is(err, want) {
 						t.Errorf("it ended with %v, want %v", err, want)

@@ -120,7 +120,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 	switch robots.FetchClass(s.Exchange.Status, err) {
 	case robots.Rules:
 		rules := &robotscache.Rules{
-			Group: robots.Parse(s.Exchange.Body).For(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
+			Group: robots.Parse(s.Exchange.Body).GroupFor(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
 		}
 		f.robotsLearned(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // a copy, because the exchange's memory is reused
 		g.Done(polite.Result{Class: polite.Success})

@@ -33,7 +33,7 @@ func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 		}
 		truthCfg := truth.Default()
 		truthCfg.Rounds = 1
-		correct, err := truth.Of(w, truthCfg)
+		correct, err := truth.Compute(w, truthCfg)
 		if err != nil {
 			t.Fatal(err)
 		}

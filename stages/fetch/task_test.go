@@ -240,7 +240,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 	})
 }
 
-// setPlanAt does the work of the function setPlan with another plan ID, so that a lab can plan
+// setPlanAt does the work of setPlan with another plan ID, so that a lab can plan
 // twice.
 func (l *lab) setPlanAt(rows []schema.PlannedURL, plan string) {
 	l.t.Helper()

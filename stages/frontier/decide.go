@@ -14,7 +14,7 @@ import (
 type decider struct {
 	cfg     *Config
 	round   string // name of the round, such as 2026-11.0
-	planned planned
+	planned plannedNames
 	ranks   map[string]float64
 	alike   alike
 	hosts   int64 // number of hosts in all buckets
@@ -26,9 +26,9 @@ type decider struct {
 	counts  map[string]int64
 }
 
-// The method decide writes the rows of one URL. A group without a SURT holds only refused entries
-// that are not URLs.
-func (d *decider) decide(g *group) error {
+// decideURL writes the rows of one URL. A group without a SURT holds only refused entries that
+// are not URLs.
+func (d *decider) decideURL(g *group) error {
 	overBudget := false
 	for _, r := range g.refused {
 		overBudget = overBudget || r.Reason == schema.SkipBudget
@@ -53,9 +53,9 @@ func (d *decider) decide(g *group) error {
 	}
 	if overBudget && !g.spellings.Overflow() {
 		// The URL waits until the budget allows it.
-		return d.found(g, &k, g.refused[0].Depth, "")
+		return d.writeFound(g, &k, g.refused[0].Depth, "")
 	}
-	return d.met(g, &k)
+	return d.decideNew(g, &k)
 }
 
 // requested returns the outcome of a request for the URL in this round, or nil if there was no
@@ -134,7 +134,7 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	}
 	waits := p.State == schema.StateFound || p.State == schema.StateDeferred
 	if waits {
-		if r, changed := d.updated(g, k); changed {
+		if r, changed := d.updateWaiting(g, k); changed {
 			return d.url(r)
 		}
 	}
@@ -152,7 +152,7 @@ func (d *decider) reconsider(g *group, k *urlkey.Key) error {
 	return nil
 }
 
-// reconsiderOverflow does the work of the function reconsider for a known URL with too many
+// reconsiderOverflow does the work of reconsider for a known URL with too many
 // spellings.
 func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error {
 	if len(g.refused) == 0 && (g.redirect != nil || g.inlink != nil) {
@@ -167,10 +167,10 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// The method updated applies this round's links to the record of a waiting URL. The result changed
+// updateWaiting applies this round's links to the record of a waiting URL. The result changed
 // tells whether the links reduce the URL's depth, change its priority by 50 or more, or add
 // spellings.
-func (d *decider) updated(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
+func (d *decider) updateWaiting(g *group, k *urlkey.Key) (r schema.URLRecord, changed bool) {
 	if g.inlink == nil && g.redirect == nil {
 		return r, false
 	}
@@ -196,8 +196,8 @@ func (g *group) nearest() (depth int32, source string, followed bool) {
 	return depth, source, followed
 }
 
-// The method met decides about a URL that is new or was skipped before.
-func (d *decider) met(g *group, k *urlkey.Key) error {
+// decideNew decides about a URL that is new or was skipped before.
+func (d *decider) decideNew(g *group, k *urlkey.Key) error {
 	if g.redirect == nil && g.inlink == nil {
 		depth := int32(0) // unknown: the URL appears only in links that are never followed (images, scripts)
 		if len(g.refused) > 0 {
@@ -211,7 +211,7 @@ func (d *decider) met(g *group, k *urlkey.Key) error {
 		reason, detail = schema.SkipSpellings, g.spellings.TooMany()
 	}
 	if reason == "" {
-		return d.found(g, k, depth, source)
+		return d.writeFound(g, k, depth, source)
 	}
 	if len(g.refused) == 0 { // a URL that the plan refused has a row already
 		if err := d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth}); err != nil {
@@ -266,8 +266,8 @@ func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schem
 	return "", ""
 }
 
-// The method found writes the record of a URL that waits to be planned.
-func (d *decider) found(g *group, k *urlkey.Key, depth int32, source string) error {
+// writeFound writes the record of a URL that waits to be planned.
+func (d *decider) writeFound(g *group, k *urlkey.Key, depth int32, source string) error {
 	r := d.record(g, k, depth)
 	r.FirstSource = source
 	return d.url(r)

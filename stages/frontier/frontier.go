@@ -28,7 +28,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	}
 	defer func() { err = errors.Join(err, inputs.Close()) }()
 	d := &decider{cfg: &cfg, round: fmt.Sprintf("%s.%d", in.Task.Crawl, in.Task.Round), counts: map[string]int64{}}
-	if d.planned, err = inputs.planned(ctx); err != nil {
+	if d.planned, err = inputs.plannedHosts(ctx); err != nil {
 		return nil, err
 	}
 	if d.ranks, d.hosts, err = stages.HostRanks(ctx, env, in, inputs.bucket); err != nil {
@@ -52,7 +52,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 		return nil, err
 	}
 	defer d.filter.Abort()
-	if err := d.all(ctx, inputs, env.Progress); err != nil {
+	if err := d.decideAll(ctx, inputs, env.Progress); err != nil {
 		return nil, err
 	}
 	urls, err := table.Finish(ctx, d.urls, env.Bucket, stages.FileURLs, urlsKey)
@@ -83,10 +83,10 @@ type group struct {
 	spellings schema.Spellings // spellings from all inputs, including the plan
 }
 
-// The method add adds an item. Prior states come from the oldest to the newest, so the last state
+// addItem adds an item. Prior states come from the oldest to the newest, so the last state
 // counts. If there are several responses or redirects, the first response and the first redirect
 // count.
-func (g *group) add(i *item) {
+func (g *group) addItem(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
 		g.prior = row
@@ -114,23 +114,23 @@ func (g *group) add(i *item) {
 	}
 }
 
-// The method all merges the inputs and decides about each URL.
-func (d *decider) all(ctx context.Context, in *inputs, progress stages.Progress) error {
+// decideAll merges the inputs and decides about each URL.
+func (d *decider) decideAll(ctx context.Context, in *inputs, progress stages.Progress) error {
 	var g group
 	for i, err := range table.Merge(ctx, compareItems, in.streams...) {
 		if err != nil {
 			return err
 		}
 		if i.surt != g.surt || i.url != g.url {
-			if err := d.decide(&g); err != nil {
+			if err := d.decideURL(&g); err != nil {
 				return err
 			}
 			progress.Add(stages.CountRows, 1)
 			g = group{surt: i.surt, url: i.url, refused: g.refused[:0]}
 		}
-		g.add(&i)
+		g.addItem(&i)
 	}
-	return d.decide(&g)
+	return d.decideURL(&g)
 }
 
 // sorted lists the counts of the result.

@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// item is a row about one URL from one input. The row has one of the types that group.add
+// item is a row about one URL from one input. The row has one of the types that group.addItem
 // distinguishes.
 type item struct {
 	surt, url string
@@ -274,8 +274,8 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 		func(a, b *plannedSpelling) int { return 0 })
 }
 
-// planned holds those hosts and domains of the bucket that have URLs planned by this crawl.
-type planned struct{ hosts, domains map[string]bool }
+// plannedNames holds those hosts and domains of the bucket that have URLs planned by this crawl.
+type plannedNames struct{ hosts, domains map[string]bool }
 
 // name holds the columns of fetches and urls that the method planned reads.
 type name struct {
@@ -284,10 +284,10 @@ type name struct {
 	LastPlanned string `parquet:"last_planned,optional"` // only in urls
 }
 
-// The method planned finds the hosts and domains of planned URLs. If the follow policy does not
-// need them, the result is empty.
-func (i *inputs) planned(ctx context.Context) (planned, error) {
-	p := planned{map[string]bool{}, map[string]bool{}}
+// plannedHosts finds the hosts and domains of planned URLs. If the follow policy does not need
+// them, the result is empty.
+func (i *inputs) plannedHosts(ctx context.Context) (plannedNames, error) {
+	p := plannedNames{map[string]bool{}, map[string]bool{}}
 	if i.cfg.Follow != FollowHost && i.cfg.Follow != FollowDomain {
 		return p, nil
 	}

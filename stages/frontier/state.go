@@ -93,7 +93,7 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 		r.ContentDigest = o.ContentDigest
 	}
 	if r.State == schema.StateFetched {
-		content(r, prior, o)
+		recordContent(r, prior, o)
 	}
 }
 
@@ -130,9 +130,9 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// The function content notes the validators for the next conditional request, and where the content
-// is stored. A 304 would confirm this content.
-func content(r, prior *schema.URLRecord, o *outcome) {
+// recordContent notes the validators for the next conditional request, and where the content is
+// stored. A 304 would confirm this content.
+func recordContent(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:
 		// The headers of a 304 replace the stored headers (RFC 9111, 3.2).

@@ -13,29 +13,29 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type edges turns links into edges and host edges. Callers must add links grouped by source.
-type edges struct {
+// edgeBuilder turns links into edges and host edges. Callers must add links grouped by source.
+type edgeBuilder struct {
 	m     *merger
 	edges *table.Sorter[schema.Edge]
 	hosts *table.Sorter[schema.HostEdge]
 
-	source schema.Edge // columns of the current source
-	domain string      // domain of the current source
-	latest int64       // latest LastMod that counts, in milliseconds; the current source cannot know a later date
-	others []other     // targets of the current source on other hosts
+	source schema.Edge     // columns of the current source
+	domain string          // domain of the current source
+	latest int64           // latest LastMod that counts, in milliseconds; the current source cannot know a later date
+	others []foreignTarget // targets of the current source on other hosts
 }
 
 // clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
 const clockSkew = 24 * 60 * 60 * 1000
 
-// other holds a link target on another host.
-type other struct{ host, url string }
+// foreignTarget holds a link target on another host.
+type foreignTarget struct{ host, url string }
 
 func compareHostEdges(a, b *schema.HostEdge) int {
 	return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
 }
 
-func newEdges(m *merger) (*edges, error) {
+func newEdges(m *merger) (*edgeBuilder, error) {
 	e, err := table.NewSorter(m.env.Scratch, schema.CompareEdges, sortMemory)
 	if err != nil {
 		return nil, err
@@ -45,21 +45,21 @@ func newEdges(m *merger) (*edges, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	return &edges{m: m, edges: e, hosts: h}, nil
+	return &edgeBuilder{m: m, edges: e, hosts: h}, nil
 }
 
 // close removes the sorters' spilled files.
-func (e *edges) close() {
+func (e *edgeBuilder) close() {
 	_ = e.edges.Close()
 	_ = e.hosts.Close()
 }
 
 // begin starts the links of the next source.
-func (e *edges) begin(l *schema.Link, origins *origins) error {
+func (e *edgeBuilder) begin(l *schema.Link, origins *origins) error {
 	if err := e.flush(); err != nil {
 		return err
 	}
-	of, err := origins.of(l.SourceSURT, l.Source)
+	of, err := origins.originOf(l.SourceSURT, l.Source)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (e *edges) begin(l *schema.Link, origins *origins) error {
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
 // spelling. Another link may lead to the same target. A target without a key cannot be planned or
 // joined, so add only counts the target. (Every canonical URL has a key.)
-func (e *edges) add(l *schema.Link, followed bool) error {
+func (e *edgeBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
 	}
@@ -94,7 +94,7 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 		return nil
 	}
 	if followed && k.Host != e.source.SourceHost {
-		e.others = append(e.others, other{k.Host, l.Target})
+		e.others = append(e.others, foreignTarget{k.Host, l.Target})
 	}
 	row := e.source
 	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
@@ -108,8 +108,8 @@ func (e *edges) add(l *schema.Link, followed bool) error {
 }
 
 // flush adds a host edge for each host in others, with the number of distinct targets on that host.
-func (e *edges) flush() error {
-	slices.SortFunc(e.others, func(a, b other) int {
+func (e *edgeBuilder) flush() error {
+	slices.SortFunc(e.others, func(a, b foreignTarget) int {
 		return cmp.Or(strings.Compare(a.host, b.host), strings.Compare(a.url, b.url))
 	})
 	distinct := slices.Compact(e.others)
@@ -129,7 +129,7 @@ func (e *edges) flush() error {
 }
 
 // finish writes the working files of edges and host edges.
-func (e *edges) finish(ctx context.Context) error {
+func (e *edgeBuilder) finish(ctx context.Context) error {
 	if err := e.flush(); err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (e *edges) finish(ctx context.Context) error {
 
 // writeEdges writes the edges. writeEdges ends a row group after each bucket, so that a reduce task
 // need not read other buckets.
-func (e *edges) writeEdges(ctx context.Context) error {
+func (e *edgeBuilder) writeEdges(ctx context.Context) error {
 	order := []string{"target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"}
 	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {
 		bucket := int32(-1)
@@ -163,7 +163,7 @@ func (e *edges) writeEdges(ctx context.Context) error {
 	})
 }
 
-func (e *edges) writeHostEdges(ctx context.Context) error {
+func (e *edgeBuilder) writeHostEdges(ctx context.Context) error {
 	return keep(ctx, e.m, stages.FileHostEdges, []string{"source", "target"}, func(w *table.Writer[schema.HostEdge]) error {
 		var sum schema.HostEdge
 		flush := func() error {

@@ -48,7 +48,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 				m.depths[f.URL] = f.Depth
 			}
 			m.counts["outcome."+string(f.Outcome)]++
-			m.hosts.fetched(&f)
+			m.hosts.countFetch(&f)
 			if err := w.Append(&f); err != nil {
 				return err
 			}

@@ -14,11 +14,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type hosts makes a row for each host of the partition's domains. A robots.txt may redirect to
-// hosts of other domains. Requests to such hosts are ignored, because other partitions have their
-// rows. Callers must add fetches first, then captures of robots.txt, then requests by host and
-// start.
-type hosts struct {
+// hostRows makes a row for each host of the partition's domains. A robots.txt may redirect to hosts
+// of other domains. Requests to such hosts are ignored, because other partitions have their rows.
+// Callers must add fetches first, then captures of robots.txt, then requests by host and start.
+type hostRows struct {
 	byName  map[string]*hostState
 	domains map[string]bool
 }
@@ -54,10 +53,12 @@ func (d *robotsDigest) see(digest string, secure bool) {
 	}
 }
 
-func newHosts() *hosts { return &hosts{byName: map[string]*hostState{}, domains: map[string]bool{}} }
+func newHosts() *hostRows {
+	return &hostRows{byName: map[string]*hostState{}, domains: map[string]bool{}}
+}
 
-// The method of returns the state of a host, or nil if the host's domain is not in the partition.
-func (h *hosts) of(host, domain string) *hostState {
+// stateOf returns the state of a host, or nil if the host's domain is not in the partition.
+func (h *hostRows) stateOf(host, domain string) *hostState {
 	if s := h.byName[host]; s != nil {
 		return s
 	}
@@ -77,12 +78,12 @@ func (h *hosts) of(host, domain string) *hostState {
 	return s
 }
 
-// The method fetched counts the outcome of a planned URL.
-func (h *hosts) fetched(f *schema.Fetch) {
+// countFetch counts the outcome of a planned URL.
+func (h *hostRows) countFetch(f *schema.Fetch) {
 	if !h.domains[f.Domain] {
 		h.domains[strings.Clone(f.Domain)] = true
 	}
-	s := h.of(f.Host, f.Domain)
+	s := h.stateOf(f.Host, f.Domain)
 	r := &s.row
 	r.Planned++
 	switch f.Outcome {
@@ -117,7 +118,7 @@ func (h *hosts) fetched(f *schema.Fetch) {
 }
 
 // robots notes the digest of a robots.txt that the host itself served.
-func (h *hosts) robots(c *schema.Capture) {
+func (h *hostRows) robots(c *schema.Capture) {
 	if c.FetchStatus < 200 || c.FetchStatus > 299 || c.Path != "/robots.txt" || c.Query != "" {
 		return
 	}
@@ -125,15 +126,15 @@ func (h *hosts) robots(c *schema.Capture) {
 	if err != nil {
 		return
 	}
-	if s := h.of(k.Host, k.Domain); s != nil {
+	if s := h.stateOf(k.Host, k.Domain); s != nil {
 		s.rules = true
 		s.digest.see(c.ContentDigest, c.Protocol == "https")
 	}
 }
 
 // requested counts a request. The requests of a host must come in order of time.
-func (h *hosts) requested(q *schema.Request) {
-	s := h.of(q.Host, "")
+func (h *hostRows) requested(q *schema.Request) {
+	s := h.stateOf(q.Host, "")
 	if s == nil {
 		return
 	}

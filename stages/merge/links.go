@@ -171,7 +171,7 @@ func (o *origins) stop() {
 	o.plans.Close()
 }
 
-func (o *origins) of(surt, url string) (origin, error) {
+func (o *origins) originOf(surt, url string) (origin, error) {
 	for _, rows := range []*table.Cursor[deep]{o.pages, o.plans} {
 		found, err := rows.Find(func(d *deep) int { return compareKeys(&key{d.SURT, d.URL}, &key{surt, url}) })
 		if err != nil {

@@ -80,7 +80,7 @@ type merger struct {
 	files  []manifest.File
 	counts map[string]int64
 
-	hosts  *hosts
+	hosts  *hostRows
 	twice  map[string]int    // index of the kept document, for each URL that was fetched more than once
 	linked map[string]int    // index of the kept set of links, for the same URLs; -1 if no set is kept
 	hops   map[string]string // planned URL at the start of a redirect chain, for each later URL of the chain
@@ -102,13 +102,13 @@ func (m *merger) working(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
-// publish writes the partition's part of a dataset. The function fill appends the rows.
+// publish writes the partition's part of a dataset. fill appends the rows.
 func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.published(dataset), sortedBy, fill)
 	return m.note(f, err)
 }
 
-// keep writes the partition's working file of a dataset. The function fill appends the rows.
+// keep writes the partition's working file of a dataset. fill appends the rows.
 func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.working(dataset), sortedBy, fill, table.Fast())
 	return m.note(f, err)

@@ -13,10 +13,10 @@ func comparePages(a, b *schema.WorkingPage) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// The type document chooses the page to keep among the documents of one URL. Sorters are stable, so
+// documentChooser chooses the page to keep among the documents of one URL. Sorters are stable, so
 // the pages, texts and sets of links of a URL stay in the order in which the documents were
 // recorded.
-type document struct {
+type documentChooser struct {
 	page   schema.WorkingPage
 	n      int // number of documents of the URL so far
 	kept   int // index of the kept page among all documents of the URL
@@ -26,7 +26,7 @@ type document struct {
 
 // see adds the URL's next document. If the new document ranks before the kept page, the new
 // document becomes the kept page.
-func (d *document) see(p *schema.WorkingPage) {
+func (d *documentChooser) see(p *schema.WorkingPage) {
 	links := -1
 	if p.Outlinks > 0 { // a document without outlinks has no rows of links
 		links = d.linked
@@ -57,7 +57,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 	defer rows.Close()
 	m.linked = map[string]int{}
 	return keep(ctx, m, stages.FilePages, stages.ByURL, func(w *table.Writer[schema.WorkingPage]) error {
-		var d document
+		var d documentChooser
 		flush := func() error {
 			if d.n == 0 {
 				return nil
@@ -76,7 +76,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 				if err := flush(); err != nil {
 					return err
 				}
-				d = document{}
+				d = documentChooser{}
 			}
 			d.see(&p)
 		}

@@ -16,7 +16,7 @@
 // pages, with packages lexer and jsonld. Package pagehint labels pages without content. Package
 // text chooses the main content and counts words.
 //
-// If Config.MainText is set, the function MainText chooses the main content (see package
+// If Config.MainText is set, MainText chooses the main content (see package
 // trafilatura). If MainText fails, package text chooses the main content.
 //
 // Package parse imports only formats packages. The fetch stage gets a Parser as a document.Parser.

@@ -57,7 +57,7 @@ func readEntries(j *job) {
 	var lines strings.Builder
 	full := false
 	sum, err := sitemap.Read(bytes.NewReader(j.body), sitemap.Limits{Charset: mediatype.Charset(j.d.ContentType)}, func(e *sitemap.Entry) bool {
-		rows.entry(e)
+		rows.addEntry(e)
 		for _, line := range [...]string{e.Title, e.Summary} {
 			if line == "" || full {
 				continue
@@ -134,9 +134,9 @@ func (t *entryRows) base(xmlBase string) string {
 	return t.baseURL
 }
 
-// The method add adds a row. If there is no room for the row, or the reference has no canonical
+// addLink adds a row. If there is no room for the row, or the reference has no canonical
 // target, the result is nil.
-func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
+func (t *entryRows) addLink(kind schema.LinkKind, ref, base string, room *int) *schema.Link {
 	if *room == 0 {
 		t.over++
 		return nil
@@ -151,14 +151,14 @@ func (t *entryRows) add(kind schema.LinkKind, ref, base string, room *int) *sche
 	return &t.rows[len(t.rows)-1]
 }
 
-// The method entry adds the link of an entry, and the entry's other references.
-func (t *entryRows) entry(e *sitemap.Entry) {
+// addEntry adds the link of an entry, and the entry's other references.
+func (t *entryRows) addEntry(e *sitemap.Entry) {
 	base := t.base(e.Base)
 	kind := schema.KindSitemap
 	if e.Sitemap {
 		kind = schema.KindSitemapIndex
 	}
-	if l := t.add(kind, e.Loc, base, &t.entries); l != nil {
+	if l := t.addLink(kind, e.Loc, base, &t.entries); l != nil {
 		l.Anchor = fold.String(e.Title, fold.MaxAnchor)
 		l.LastMod, l.ChangeFreq = e.LastMod, e.ChangeFreq
 		if e.Priority >= 0 {
@@ -170,7 +170,7 @@ func (t *entryRows) entry(e *sitemap.Entry) {
 		}
 	}
 	for _, a := range e.Alternates {
-		if l := t.add(schema.KindHreflang, a.Href, base, &t.extras); l != nil {
+		if l := t.addLink(schema.KindHreflang, a.Href, base, &t.extras); l != nil {
 			l.Rel, l.Hreflang = "alternate", text.LanguageTag([]byte(a.Lang))
 		}
 	}
@@ -178,7 +178,7 @@ func (t *entryRows) entry(e *sitemap.Entry) {
 	t.refs(schema.KindMedia, "", e.Videos, base)
 	t.refs(schema.KindMedia, "enclosure", e.Enclosures, base)
 	if e.Comments != "" {
-		if l := t.add(schema.KindLink, e.Comments, base, &t.extras); l != nil {
+		if l := t.addLink(schema.KindLink, e.Comments, base, &t.extras); l != nil {
 			l.Rel = "replies"
 		}
 	}
@@ -186,7 +186,7 @@ func (t *entryRows) entry(e *sitemap.Entry) {
 
 func (t *entryRows) refs(kind schema.LinkKind, rel string, refs []sitemap.Ref, base string) {
 	for i := range refs {
-		if l := t.add(kind, refs[i].Loc, base, &t.extras); l != nil {
+		if l := t.addLink(kind, refs[i].Loc, base, &t.extras); l != nil {
 			l.Rel, l.Anchor = rel, fold.String(refs[i].Text, fold.MaxAnchor)
 		}
 	}
@@ -199,7 +199,7 @@ func (t *entryRows) feedLink(f *sitemap.FeedLink) {
 	case "self", "next", "first", "last", "previous", "prev", "current", "prev-archive", "next-archive": // RFC 5005
 		kind = schema.KindFeed
 	}
-	if l := t.add(kind, f.Href, t.base(f.Base), &t.extras); l != nil {
+	if l := t.addLink(kind, f.Href, t.base(f.Base), &t.extras); l != nil {
 		l.Rel = fold.Cut(strings.ToLower(fold.String(f.Rel, fold.MaxRel)), fold.MaxRel)
 	}
 }

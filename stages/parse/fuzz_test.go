@@ -17,7 +17,7 @@ func fuzzHandler(f *testing.F, contentType string) {
 		d := &document.Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body}
 		before := bytes.Clone(body)
 		r := p.Parse(d)
-		check(t, p, d, r)
+		checkPromises(t, p, d, r)
 		if !bytes.Equal(before, body) {
 			t.Error("Parse changed the body")
 		}

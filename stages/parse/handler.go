@@ -11,24 +11,24 @@ import (
 // handler reads documents of some media types into rows.
 //
 // To support a new format, such as PDF, write a function read for the format, and add a line to
-// handlers. Parse calls the function read if package sniff finds one of the handler's types in a
+// allHandlers. Parse calls read if package sniff finds one of the handler's types in a
 // document. The fetch stage asks Parser.Wants whether to store documents of these types. If no
 // existing Kind fits the format, add a constant.
 type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// The function wants reports whether to store a document that begins with prefix. The config
+	// wants reports whether to store a document that begins with prefix. The config
 	// decides first. The prefix has at most document.SniffLen bytes. With a nil prefix, wants
 	// reports whether any document of these types may be stored.
 	wants func(prefix []byte) bool
-	// The function read reads a document into its result and never fails. Unreadable documents go
+	// read reads a document into its result and never fails. Unreadable documents go
 	// to readOther. The function is safe for concurrent use.
 	read func(*job)
 }
 
-// The function handlers returns all handlers.
-func handlers() []handler {
+// allHandlers returns all handlers.
+func allHandlers() []handler {
 	return []handler{
 		{[]string{"text/html", "application/xhtml+xml"}, always, readHTML},
 		{[]string{"text/*"}, always, readPlain},
@@ -89,9 +89,9 @@ func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	return r, nil
 }
 
-// The method of returns the handler of a media type.
-func (r *registry) of(mediaType string) handler {
-	h, _ := r.handlers.Of(mediaType) // the method Of finds a handler for every type, because one handler reads */*
+// handlerFor returns the handler of a media type.
+func (r *registry) handlerFor(mediaType string) handler {
+	h, _ := r.handlers.Lookup(mediaType) // Lookup finds a handler for every type, because one handler reads */*
 	return h
 }
 
@@ -99,10 +99,10 @@ func (r *registry) of(mediaType string) handler {
 // Sniff returned. The most specific range of the config decides. If no range matches, the handler
 // decides. With a nil prefix, Wants reports whether any document of the type may be stored.
 func (p *Parser) Wants(mediaType string, prefix []byte) bool {
-	if stored, ok := p.registry.stored.Of(mediaType); ok {
+	if stored, ok := p.registry.stored.Lookup(mediaType); ok {
 		return stored
 	}
-	return p.registry.of(mediaType).wants(prefix)
+	return p.registry.handlerFor(mediaType).wants(prefix)
 }
 
 // IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The document

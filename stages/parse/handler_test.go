@@ -32,13 +32,13 @@ func TestANewFormatIsAHandlerAndALine(t *testing.T) {
 		t.Errorf("without a handler: %+v", r)
 	}
 	var err error
-	if p.registry, err = newRegistry(append(handlers(), pdfHandler), nil, nil); err != nil {
+	if p.registry, err = newRegistry(append(allHandlers(), pdfHandler), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if r := p.Parse(doc); r.Kind != "pdf" || r.Page.DocumentKind != "pdf" || r.Text.Full != "%PDF-1.7" || len(r.Links) != 1 || !p.Wants("application/pdf", nil) || p.Refuses("application/pdf") {
 		t.Errorf("with a handler: %+v", r)
 	}
-	if _, err := newRegistry(append(handlers(), pdfHandler, pdfHandler), nil, nil); err == nil || !strings.Contains(err.Error(), "application/pdf") {
+	if _, err := newRegistry(append(allHandlers(), pdfHandler, pdfHandler), nil, nil); err == nil || !strings.Contains(err.Error(), "application/pdf") {
 		t.Errorf("two handlers of a type: %v", err)
 	}
 	if _, err := New(Config{Canonicalizer: p.cfg.Canonicalizer, Store: []string{"pictures"}}); err == nil || !strings.Contains(err.Error(), "pictures") {
@@ -93,8 +93,8 @@ func zipped(s string) string {
 	return b.String()
 }
 
-// The function said returns a link as one line of text.
-func said(l *schema.Link) string {
+// linkText returns a link as one line of text.
+func linkText(l *schema.Link) string {
 	s := fmt.Sprintf("%s %s", l.Kind, l.Target)
 	if l.Rel != "" {
 		s += " rel=" + l.Rel
@@ -163,7 +163,7 @@ func TestLinksSayWhatEntriesSay(t *testing.T) {
 				Header: func(name string) []string { return tt.header[name] }})
 			var got []string
 			for i := range r.Links {
-				got = append(got, said(&r.Links[i]))
+				got = append(got, linkText(&r.Links[i]))
 				if int(r.Links[i].Ordinal) != i || r.Links[i].Source != r.Page.URL || r.Links[i].SourceSURT != r.Page.SURT {
 					t.Errorf("link %d: %+v", i, r.Links[i])
 				}
@@ -207,7 +207,7 @@ func TestASitemapKeepsAllItsPages(t *testing.T) {
 	p := newParser(t)
 	d := &document.Document{URL: "https://example.com/s.xml", ContentType: "application/xml", Body: []byte(b.String())}
 	r := p.Parse(d)
-	check(t, p, d, r)
+	checkPromises(t, p, d, r)
 	pages := 0
 	for i := range r.Links {
 		if r.Links[i].Kind == schema.KindSitemap {
@@ -279,7 +279,7 @@ func parseSitemaps(t *testing.T, dir string, files map[string]string) {
 		}
 		d := &document.Document{URL: "https://www.example.com/" + name, ContentType: "application/octet-stream", Body: body}
 		r := p.Parse(d)
-		check(t, p, d, r)
+		checkPromises(t, p, d, r)
 		n := map[schema.LinkKind]int{}
 		for i := range r.Links {
 			n[r.Links[i].Kind]++
@@ -318,11 +318,11 @@ func FuzzHandlers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		d := &document.Document{URL: "https://example.com/a/b?c=d", ContentType: contentType, Body: body}
 		r := p.Parse(d)
-		check(t, p, d, r)
+		checkPromises(t, p, d, r)
 		for i := range r.Links {
 			l := &r.Links[i]
 			if len(l.Hreflang) > 64 || l.Weight != nil && !(*l.Weight >= 0 && *l.Weight <= 1) || l.LastMod < 0 {
-				t.Errorf("link %d: %s", i, said(l))
+				t.Errorf("link %d: %s", i, linkText(l))
 			}
 		}
 		p.Wants(p.Sniff(contentType, body), body[:min(len(body), document.SniffLen)])

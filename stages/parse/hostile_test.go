@@ -16,8 +16,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// The function check checks the promises that every result must keep.
-func check(t *testing.T, p *Parser, d *document.Document, r *Result) {
+// checkPromises checks the promises that every result must keep.
+func checkPromises(t *testing.T, p *Parser, d *document.Document, r *Result) {
 	t.Helper()
 	checkMeta(t, r)
 	for name, s := range map[string]string{"main": r.Text.Main, "full": r.Text.Full, "topics": strings.Join(r.Page.Topics, " ")} {
@@ -93,7 +93,7 @@ func TestHostilePagesStayWithinBounds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			d := &document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.body)}
 			r := p.Parse(d)
-			check(t, p, d, r)
+			checkPromises(t, p, d, r)
 			if len(r.Links) != tt.links {
 				t.Errorf("%d links, want %d", len(r.Links), tt.links)
 			}
@@ -180,7 +180,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			if took > tt.most {
 				t.Errorf("a body of %d MiB took %d MiB, want at most %d", len(tt.body)>>20, took, tt.most)
 			}
-			check(t, p, d, r)
+			checkPromises(t, p, d, r)
 		})
 	}
 }
@@ -251,7 +251,7 @@ func FuzzParse(f *testing.F) {
 			Header: func(string) []string { return []string{field} }}
 		before := bytes.Clone(body)
 		r := p.Parse(d)
-		check(t, p, d, r)
+		checkPromises(t, p, d, r)
 		if !bytes.Equal(before, body) {
 			t.Error("Parse changed the body")
 		}

@@ -56,7 +56,7 @@ func TestWhatAPageEmbedsGivesWayToItsLinks(t *testing.T) {
 			p := smallParser(t)
 			d := &document.Document{URL: "https://example.com/", ContentType: "text/html", Body: []byte(tt.page)}
 			r := p.Parse(d)
-			check(t, p, d, r)
+			checkPromises(t, p, d, r)
 			got := map[schema.LinkKind]int{}
 			for _, l := range r.Links {
 				got[l.Kind]++

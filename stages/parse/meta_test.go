@@ -18,7 +18,7 @@ func parsePage(t *testing.T, body string, header map[string][]string) *Result {
 		Header: func(name string) []string { return header[name] }}
 	p := newParser(t)
 	r := p.Parse(d)
-	check(t, p, d, r)
+	checkPromises(t, p, d, r)
 	return r
 }
 

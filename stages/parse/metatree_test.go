@@ -86,7 +86,7 @@ func TestMetadataOfRealPagesIsWhatTheTreeSays(t *testing.T) {
 		doc, _ := charset.Decode(page.Body, "text/html")
 		m := readTreeMeta(t, doc)
 		r := p.Parse(&document.Document{URL: page.URL, ContentType: "text/html", Body: page.Body})
-		check(t, p, &document.Document{URL: page.URL}, r)
+		checkPromises(t, p, &document.Document{URL: page.URL}, r)
 		base := page.URL
 		if b, err := urlkey.WHATWG(m.base, page.URL); m.base != "" && err == nil {
 			base = b

@@ -24,12 +24,12 @@ func readHTML(j *job) {
 	j.s.finishText(j.p, r)
 	j.finish()
 	if v, ok := out.LinkDensity(); ok {
-		r.Page.LinkDensity = share(v)
+		r.Page.LinkDensity = roundRatio(v)
 	}
 	if len(doc) > 0 {
-		r.Page.TextRatio = share(float64(len(r.Text.Full)) / float64(len(doc)))
+		r.Page.TextRatio = roundRatio(float64(len(r.Text.Full)) / float64(len(doc)))
 	}
-	r.Page.PageHint = pagehint.Of(&r.Parsed, out.Heading())
+	r.Page.PageHint = pagehint.Hint(&r.Parsed, out.Heading())
 }
 
 // finish writes the columns of the document, and the document's links.
@@ -54,12 +54,12 @@ func (s *state) finishText(p *Parser, r *Result) {
 	if len(sample) < 200 {
 		sample = r.Text.Full
 	}
-	s.normal.Of(r.Text.Main)
-	lang := s.language(declared, sample)
+	s.normal.Normalize(r.Text.Main)
+	lang := s.decideLanguage(declared, sample)
 	r.inLanguage(lang, declared, source)
 	r.Page.TextDigest = text.Digest(s.normal.Bytes)
-	r.Page.SimHash = int64(s.hasher.Of(string(s.normal.Bytes)))
-	s.counts(p, r)
+	r.Page.SimHash = int64(s.hasher.Fingerprint(string(s.normal.Bytes)))
+	s.writeCounts(p, r)
 }
 
 // inLanguage sets the language of the document, and the source of the language.

@@ -58,7 +58,7 @@ type Config struct {
 	MaxSitemap int
 	// Store and Skip list media ranges (see package mediatype). Wants accepts types in Store and
 	// rejects types in Skip, even if a handler decides otherwise. The most specific media range
-	// decides. Store and Skip do not affect the method Parse.
+	// decides. Store and Skip do not affect Parse.
 	Store, Skip []string
 	// MainText chooses the main content of an HTML document (UTF-8) in place of package text. If
 	// MainText returns an error, package text chooses. Default: none.
@@ -115,7 +115,7 @@ func New(cfg Config) (*Parser, error) {
 	}
 	cfg.Agent = strings.ToLower(cfg.Agent)
 	cfg.setDefaults()
-	r, err := newRegistry(handlers(), cfg.Store, cfg.Skip)
+	r, err := newRegistry(allHandlers(), cfg.Store, cfg.Skip)
 	if err != nil {
 		return nil, fmt.Errorf("parse: media types: %w", err)
 	}
@@ -167,7 +167,7 @@ func (p *Parser) Parse(d *document.Document) *Result {
 	s := p.pool.Get().(*state)
 	s.html.Reset(html.Config{Agent: p.cfg.Agent, MaxText: p.cfg.MaxText, MaxLinks: p.cfg.MaxLinks})
 	s.html.Header(d.Header)
-	p.registry.of(detected).read(&job{p: p, s: s, d: d, body: body, r: r})
+	p.registry.handlerFor(detected).read(&job{p: p, s: s, d: d, body: body, r: r})
 	r.Page.DocumentKind = string(r.Kind)
 	if len(s.normal.Bytes) <= maxKept && s.html.Small(maxKept) {
 		p.pool.Put(s)

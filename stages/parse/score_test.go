@@ -24,7 +24,7 @@ func shingles(s string) map[string]float64 {
 	return m
 }
 
-// score returns precision and recall of a page's shingles. The function score counts in the same
+// score returns precision and recall of a page's shingles. score counts in the same
 // way as the benchmark from which the pages come.
 func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	a, b := shingles(want), shingles(got)

@@ -7,8 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// The function share rounds a ratio to four digits.
-func share(v float64) *float64 {
+// roundRatio rounds a ratio to four digits.
+func roundRatio(v float64) *float64 {
 	v = math.Round(v*1e4) / 1e4
 	return &v
 }
@@ -22,12 +22,12 @@ const (
 	doubtGain  = 0.15
 )
 
-// The method language decides the language of the text in s.normal. The method then counts the
-// words in that language. Normally the declared language counts (see text.Language). The detected
-// language counts in one case: the text has hardly any function words of the declared language, but
-// has function words of the detected language. Some sites declare a wrong language, because their
+// decideLanguage decides the language of the text in s.normal. The method then counts the words in
+// that language. Normally the declared language counts (see text.Language). The detected language
+// counts in one case: the text has hardly any function words of the declared language, but has
+// function words of the detected language. Some sites declare a wrong language, because their
 // authors copied a template together with the attribute lang.
-func (s *state) language(declared, sample string) string {
+func (s *state) decideLanguage(declared, sample string) string {
 	lang := text.Language(declared, sample)
 	n := s.terms.Count(&s.normal, lang)
 	has, known := s.terms.StopRatio()
@@ -46,9 +46,9 @@ func (s *state) language(declared, sample string) string {
 	return lang
 }
 
-// The method counts writes four results: the number of words, the words of each script, the number
-// of stop words, and the terms.
-func (s *state) counts(p *Parser, r *Result) {
+// writeCounts writes four results: the number of words, the words of each script, the number of
+// stop words, and the terms.
+func (s *state) writeCounts(p *Parser, r *Result) {
 	pg := &r.Page
 	pg.WordCount = s.terms.Words()
 	if by := s.terms.Scripts(); len(by) > 0 {
@@ -58,7 +58,7 @@ func (s *state) counts(p *Parser, r *Result) {
 		}
 	}
 	if v, ok := s.terms.StopRatio(); ok {
-		pg.StopWordRatio = share(v)
+		pg.StopWordRatio = roundRatio(v)
 	}
 	top := s.terms.Top(p.cfg.Terms)
 	if len(top) == 0 {

@@ -24,7 +24,7 @@ func TestRowsEqualTheTruthOfASyntheticWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	tc := truth.Default()
-	correct, err := truth.Of(web, tc)
+	correct, err := truth.Compute(web, tc)
 	if err != nil {
 		t.Fatal(err)
 	}

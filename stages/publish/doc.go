@@ -3,7 +3,7 @@
 //
 // A task reads a partition's working file pages (from merge), and its bucket's duplicates (from
 // dedup), inlinks and hosts (from rank). The task writes the partition's part of the dataset pages,
-// sorted by (url_surtkey, url). After every stage has its results, the function Seal makes the
+// sorted by (url_surtkey, url). After every stage has its results, Seal makes the
 // round's seal.
 //
 // All inputs are sorted by SURT and URL, so they are joined as streams. Memory holds a batch of

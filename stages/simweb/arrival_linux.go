@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The function stamped makes the kernel record when data arrives on each connection of a TCP
-// listener (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so the option also
-// covers data that arrives before Accept. When the first process of the machine sets this option,
-// the kernel begins to record a moment later.
-func stamped(ln net.Listener) net.Listener {
+// stampArrivals makes the kernel record when data arrives on each connection of a TCP listener
+// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so the option also covers data
+// that arrives before Accept. When the first process of the machine sets this option, the kernel
+// begins to record a moment later.
+func stampArrivals(ln net.Listener) net.Listener {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
 		return ln

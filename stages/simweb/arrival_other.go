@@ -4,6 +4,6 @@ package simweb
 
 import "net"
 
-// stamped returns ln unchanged, because only the Linux version can get arrival times from the
+// stampArrivals returns ln unchanged, because only the Linux version can get arrival times from the
 // kernel.
-func stamped(ln net.Listener) net.Listener { return ln }
+func stampArrivals(ln net.Listener) net.Listener { return ln }

@@ -19,7 +19,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := lateListener{stamped(ln), make(chan struct{})}
+	late := lateListener{stampArrivals(ln), make(chan struct{})}
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { done <- server.Serve(ctx, late) }()

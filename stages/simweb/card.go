@@ -22,22 +22,22 @@ func (w *Web) dates(host, page int) (published, modified time.Time) {
 	return published, published.Add(time.Duration(1+k.at(1).below(60*24*60)) * time.Minute)
 }
 
-// The method card writes metadata for other programs into a page.
-func (a *author) card(path string, k key) {
+// writeCard writes metadata for other programs into a page.
+func (a *author) writeCard(path string, k key) {
 	if a.variant != "" || k.at(0).below(2) == 0 {
 		return
 	}
 	w, d := a.w, a.doc
 	site := title(w.hostKey(a.host).named("brand"), 2)
 	published, modified := w.dates(a.host, a.page)
-	picture := w.at(a.host, "/static/picture-"+strconv.Itoa(k.at(1).below(9))+".png")
+	picture := w.urlAt(a.host, "/static/picture-"+strconv.Itoa(k.at(1).below(9))+".png")
 	kind := "article"
 	if a.page == 0 {
 		kind = "website"
 	}
 	for _, p := range [][2]string{
 		{"og:title", d.Title}, {"og:description", "Preview: " + title(k.at(2), 4) + "."}, {"og:image", picture}, {"og:type", kind},
-		{"og:url", w.at(a.host, path)}, {"og:site_name", site}, {"og:locale", d.lang.tag},
+		{"og:url", w.urlAt(a.host, path)}, {"og:site_name", site}, {"og:locale", d.lang.tag},
 		{"article:published_time", published.Format(time.RFC3339)}, {"article:modified_time", modified.Format(time.RFC3339)},
 	} {
 		a.text("<meta property=\"" + p[0] + "\" content=\"")
@@ -54,7 +54,7 @@ func (a *author) card(path string, k key) {
 	a.meta("generator", "simweb 1")
 	if k.at(6).below(8) == 0 {
 		a.meta("tdm-reservation", "1")
-		a.meta("tdm-policy", w.at(a.host, "/tdm-policy.json"))
+		a.meta("tdm-policy", w.urlAt(a.host, "/tdm-policy.json"))
 	}
 	if d.Robots == "" && d.XRobots == "" && k.at(8).below(12) == 0 {
 		d.Robots = "unavailable_after: 2040-06-25"

@@ -109,7 +109,7 @@ func (c *Config) Validate() error {
 	if c.LargeBody < 0 || c.LargeBody > 1<<30 {
 		return fmt.Errorf("LargeBody %d: want 0 to %d bytes: %w", c.LargeBody, 1<<30, ErrConfig)
 	}
-	if c.FaultShare > 0 && len(c.faults()) == 0 {
+	if c.FaultShare > 0 && len(c.pageFaults()) == 0 {
 		return fmt.Errorf("FaultShare %v without a class of Faults: %w", c.FaultShare, ErrConfig)
 	}
 	if s := c.PrivateSuffix; s != "" {
@@ -120,7 +120,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// The method faults returns the faults that the pages of a web may have.
-func (c *Config) faults() []*faults.Fault {
-	return slices.DeleteFunc(faults.Of(c.Faults), func(f *faults.Fault) bool { return slices.Contains(c.Without, f.Name) })
+// pageFaults returns the faults that the pages of a web may have.
+func (c *Config) pageFaults() []*faults.Fault {
+	return slices.DeleteFunc(faults.InClasses(c.Faults), func(f *faults.Fault) bool { return slices.Contains(c.Without, f.Name) })
 }

@@ -1,7 +1,7 @@
 // Package simweb is a synthetic web, with its server, for tests, the demo and
 // benchmarks.
 //
-// The function New makes a Web from a Config. A Web is a pure function of its Config. The Web
+// New makes a Web from a Config. A Web is a pure function of its Config. The Web
 // computes every host, page, link, duplicate, robots.txt, redirect and fault from (seed, host,
 // page) by hashing. Therefore a web of a billion pages takes no memory, and the same seed gives the
 // same bytes everywhere. A Server serves the Web over HTTP/1.1, selects the host by the Host

@@ -47,7 +47,7 @@ func (w *Web) urlOf(p place) string {
 	if p.host < 0 {
 		return p.path
 	}
-	return w.at(p.host, p.path)
+	return w.urlAt(p.host, p.path)
 }
 
 // author writes a document.
@@ -65,9 +65,9 @@ type author struct {
 	refresh  *place
 }
 
-// The method document generates the document at path for a page. The parameter variant
+// makeDocument generates the document at path for a page. The parameter variant
 // distinguishes documents of the same page. The variant "" is the page of the graph.
-func (w *Web) document(host, page int, variant, path string, refresh *place) *Document {
+func (w *Web) makeDocument(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
 	a.doc = &Document{html: make([]byte, 0, 8<<10), Main: make([]byte, 0, 4<<10), Links: make([]Link, 0, 40)}
@@ -78,7 +78,7 @@ func (w *Web) document(host, page int, variant, path string, refresh *place) *Do
 	a.text("\n<body>\n<header><p class=\"brand\">The " + title(w.hostKey(host).named("brand"), 2) + "</p></header>\n")
 	a.nav()
 	a.mainPart(src)
-	a.aside(src)
+	a.writeEmbeds(src)
 	a.footer()
 	if refresh != nil { // a meta refresh is recorded as the last link of the page
 		a.record(*refresh, Link{Kind: schema.KindRefresh})
@@ -135,10 +135,10 @@ func (a *author) head(src source, path string) {
 	if a.variant == "" && k.at(9).below(12) == 0 {
 		base := "/" + sections[k.at(10).below(len(sections))] + "/base/"
 		a.dir = base
-		a.text("<base href=\"" + w.at(a.host, base) + "\">\n")
+		a.text("<base href=\"" + w.urlAt(a.host, base) + "\">\n")
 	}
 	a.headLinks(src, path, k.named("links"))
-	a.card(path, k.named("card"))
+	a.writeCard(path, k.named("card"))
 	a.text("</head>")
 }
 
@@ -217,13 +217,13 @@ func (a *author) nav() {
 	a.position = ""
 }
 
-// The method aside writes embedded objects. If the main part has no links to this page's children,
-// aside writes these links too. The main part has none if it is short or copied from another page.
-func (a *author) aside(src source) {
+// writeEmbeds writes embedded objects. If the main part has no links to this page's children,
+// writeEmbeds writes these links too. The main part has none if it is short or copied from another page.
+func (a *author) writeEmbeds(src source) {
 	w, k := a.w, a.key.named("aside")
 	a.position = "aside"
 	a.text("<aside>\n")
-	if a.variant == "" && (src.copied(a.host, a.page) || src.short) {
+	if a.variant == "" && (src.isCopied(a.host, a.page) || src.short) {
 		a.text("<ul>\n")
 		n := 0
 		w.children(a.host, a.page, func(c int) {

@@ -9,7 +9,7 @@ import (
 // FaultURL returns the URL of a fault on a host. The number num distinguishes the URLs of the same
 // fault.
 func (w *Web) FaultURL(host int, name string, num int) string {
-	return w.at(host, faultPath(name, num))
+	return w.urlAt(host, faultPath(name, num))
 }
 
 // faultResponse returns the response of a fault at path. The parameter hop is the position of path
@@ -24,13 +24,13 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 		if f.Refresh {
 			refresh = &place{host, landingPath(f.Name, num)}
 		}
-		r = documentResponse(w.document(host, num, "fault:"+f.Name, path, refresh))
+		r = documentResponse(w.makeDocument(host, num, "fault:"+f.Name, path, refresh))
 	}
 	if f.Redirect != nil {
-		r.Location, r.Target = w.redirect(f, host, num, hop)
+		r.Location, r.Target = w.redirectTo(f, host, num, hop)
 	}
 	r.Fault = f
-	altered := r.plain(w)
+	altered := r.faultResponse(w)
 	f.Alter(&altered)
 	r.MIME, r.Body, r.MainEnd = altered.MIME, altered.Body, altered.MainEnd
 	if altered.NoPage {
@@ -42,13 +42,13 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 	return r
 }
 
-// The method plain converts the response to the type Response of package faults.
-func (r *Response) plain(w *Web) faults.Response {
+// faultResponse converts the response to the type Response of package faults.
+func (r *Response) faultResponse(w *Web) faults.Response {
 	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
 }
 
-// The method redirect returns the Location of a redirect and the URL to which this Location leads.
-func (w *Web) redirect(f *faults.Fault, host, num, hop int) (location, target string) {
+// redirectTo returns the Location of a redirect and the URL to which this Location leads.
+func (w *Web) redirectTo(f *faults.Fault, host, num, hop int) (location, target string) {
 	r := f.Redirect
 	to := place{host, landingPath(f.Name, num)}
 	switch {

@@ -59,7 +59,7 @@ func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// base returns the page from which a copy takes its text. The method base tries 16 random pages of
+// base returns the page from which a copy takes its text. base tries 16 random pages of
 // this or another host, and takes the first ordinary page. If no page is ordinary, the base is the
 // home page.
 func (w *Web) base(host, page int) (int, int) {
@@ -79,7 +79,7 @@ func (w *Web) base(host, page int) (int, int) {
 // fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls the function f with each child of a page in the tree. Crawlers may not see the
+// children calls f with each child of a page in the tree. Crawlers may not see the
 // links of a page with a fault, so the parent of such a page also links to its children.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
@@ -93,7 +93,7 @@ func (w *Web) children(host, page int, f func(child int)) {
 
 var sections = [...]string{"news", "blog", "shop", "docs", "people", "lab"}
 
-// path returns the path of a page, with its query. The function pageOf is the inverse of path.
+// path returns the path of a page, with its query. pageOf is the inverse of path.
 func (w *Web) path(host, page int) string {
 	if page == 0 {
 		return "/"
@@ -147,7 +147,7 @@ func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 }
 
 // URL returns the canonical URL of a page.
-func (w *Web) URL(host, page int) string { return w.at(host, w.path(host, page)) }
+func (w *Web) URL(host, page int) string { return w.urlAt(host, w.path(host, page)) }
 
-// at makes the URL of a path on host.
-func (w *Web) at(host int, path string) string { return "http://" + w.Host(host) + path }
+// urlAt makes the URL of a path on host.
+func (w *Web) urlAt(host int, path string) string { return "http://" + w.Host(host) + path }

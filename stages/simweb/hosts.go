@@ -24,7 +24,7 @@ func New(cfg Config) (*Web, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("simweb: %w", err)
 	}
-	w := &Web{cfg: cfg, root: key(cfg.Seed).named("simweb"), faults: cfg.faults()}
+	w := &Web{cfg: cfg, root: key(cfg.Seed).named("simweb"), faults: cfg.pageFaults()}
 	for n := 1; n <= sizeBlock; n++ {
 		w.harmonic[n] = w.harmonic[n-1] + zipf(n)
 	}
@@ -55,9 +55,9 @@ func (w *Web) domainOf(i int) int {
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// The method private reports whether the name of host i is below the private suffix. One in five
+// hasPrivateName reports whether the name of host i is below the private suffix. One in five
 // hosts without siblings in the domain has such a name.
-func (w *Web) private(i int) bool {
+func (w *Web) hasPrivateName(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
 	}
@@ -66,7 +66,7 @@ func (w *Web) private(i int) bool {
 
 // Host returns the name of host i, 0 ≤ i < Hosts.
 func (w *Web) Host(i int) string {
-	if w.private(i) {
+	if w.hasPrivateName(i) {
 		return number("h", i) + "." + w.cfg.PrivateSuffix
 	}
 	return number("h", i) + "." + number("d", w.domainOf(i)) + ".test"
@@ -74,7 +74,7 @@ func (w *Web) Host(i int) string {
 
 // Domain returns the registered domain of host i, the unit of sharding.
 func (w *Web) Domain(i int) string {
-	if w.private(i) {
+	if w.hasPrivateName(i) {
 		return w.Host(i)
 	}
 	return number("d", w.domainOf(i)) + ".test"
@@ -107,7 +107,7 @@ func (w *Web) HostIndex(name string) (int, bool) {
 func (w *Web) sibling(i int) int {
 	d := w.domainOf(i)
 	for j := d; j < d+domainBlock && j < w.cfg.Hosts; j++ {
-		if j != i && w.domainOf(j) == d && !w.private(j) && !w.private(i) {
+		if j != i && w.domainOf(j) == d && !w.hasPrivateName(j) && !w.hasPrivateName(i) {
 			return j
 		}
 	}

@@ -26,7 +26,7 @@ func (r *Response) Redirects() bool {
 	return r.Location != "" || r.Fault != nil && r.Fault.Redirect != nil
 }
 
-// faultPath returns the path of a fault. The function landingPath returns the path of the landing
+// faultPath returns the path of a fault. landingPath returns the path of the landing
 // page of a fault.
 func faultPath(name string, num int) string { return "/fault/" + name + "/" + strconv.Itoa(num) }
 
@@ -68,12 +68,12 @@ func (w *Web) Look(host int, path string) Response {
 	}
 	path = Untracked(path)
 	if page, ok := w.pageOf(host, path); ok && w.role(host, page) != roleFault {
-		return documentResponse(w.document(host, page, "", path, nil))
+		return documentResponse(w.makeDocument(host, page, "", path, nil))
 	}
 	plain, query, _ := strings.Cut(path, "?")
 	if rest, ok := strings.CutPrefix(strings.TrimPrefix(plain, "/private"), "/land/"); ok {
 		if f, num, hop, ok := readFault(rest); ok && hop == 0 {
-			return documentResponse(w.document(host, num, "land:"+f.Name, path, nil))
+			return documentResponse(w.makeDocument(host, num, "land:"+f.Name, path, nil))
 		}
 	}
 	if rest, ok := strings.CutPrefix(path, "/fault/"); ok {
@@ -83,10 +83,10 @@ func (w *Web) Look(host int, path string) Response {
 	}
 	if num, ok := strings.CutPrefix(query, "next="); ok && plain == "/login" {
 		if n, ok := readNumber(num); ok {
-			return documentResponse(w.document(host, n, "login", path, nil))
+			return documentResponse(w.makeDocument(host, n, "login", path, nil))
 		}
 	}
-	if mime, body := w.static(host, path); body != nil {
+	if mime, body := w.staticFile(host, path); body != nil {
 		return Response{Status: http.StatusOK, MIME: mime, Body: body}
 	}
 	return statusPage(http.StatusNotFound)
@@ -128,9 +128,9 @@ func statusPage(status int) Response {
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// The method static returns a file that is not a page, such as a sitemap. If path names no such
-// file, the method returns nil.
-func (w *Web) static(host int, path string) (mime string, body []byte) {
+// staticFile returns a file that is not a page, such as a sitemap. If path names no such file,
+// the method returns nil.
+func (w *Web) staticFile(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":
 		return "text/css", []byte("body { margin: 2em }\n")
@@ -139,7 +139,7 @@ func (w *Web) static(host int, path string) (mime string, body []byte) {
 	case strings.HasPrefix(path, "/static/picture-") && strings.HasSuffix(path, ".png"):
 		return "image/png", faults.Picture()
 	case path == "/feed.xml":
-		return "application/rss+xml", w.feed(host)
+		return "application/rss+xml", w.rssFeed(host)
 	case strings.HasPrefix(path, "/sitemap"):
 		return "application/xml", w.sitemap(host, path)
 	}

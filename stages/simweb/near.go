@@ -16,7 +16,7 @@ var hashers = sync.Pool{New: func() any { return new(simhash.Hasher) }}
 func Fingerprint(text []byte) uint64 {
 	h := hashers.Get().(*simhash.Hasher)
 	defer hashers.Put(h)
-	return h.Of(string(text))
+	return h.Fingerprint(string(text))
 }
 
 // lastParagraph writes the last paragraph of the main part. In a near copy, some words of this
@@ -35,7 +35,7 @@ func (a *author) lastParagraph(src source, k key, n int, accents bool) {
 		texts[1] = append(make([]byte, 0, body+1<<10), d.Main...)
 	}
 	for step := range src.steps {
-		words = edit(texts, body, words, src.family.at(step), step, accents)
+		words = editWords(texts, body, words, src.family.at(step), step, accents)
 	}
 	d.Main = appendSentence(d.Main, words, accents)
 	d.html = append(d.html, "<p>"...)
@@ -62,16 +62,16 @@ var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 // triesPerSize bounds the number of tries with random words for each size of edit.
 const triesPerSize = 150
 
-// The function edit changes words near the end of a paragraph. The fingerprint of the whole text
-// then changes in at least one bit and at most NearDistance bits. The function tries random words
-// until some words fit, usually after a few tries. If no words fit, edit returns the words
+// editWords changes words near the end of a paragraph. The fingerprint of the whole text then
+// changes in at least one bit and at most NearDistance bits. The function tries random words
+// until some words fit, usually after a few tries. If no words fit, editWords returns the words
 // unchanged.
 //
 // The parameter texts holds two copies of the text before the paragraph. Each copy has body bytes.
 // Different steps change different words, so that the ends of a chain drift apart. In short texts,
 // different words may move the fingerprint too far. If the fingerprint moves too far, edit changes
 // the last words again, because fewer shingles contain the last words.
-func edit(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
+func editWords(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))
 	for _, last := range [...]int{len(words) - 1 - 2*step, len(words) - 1} {

@@ -24,10 +24,10 @@ func (a *author) plainAnchor(p place, anchor string) {
 // returns the text of the links.
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
-	a.anchor(k, place{host, a.w.path(host, page)}, anchor, "")
+	a.writeAnchor(k, place{host, a.w.path(host, page)}, anchor, "")
 	if a.w.role(host, page) == roleFault && a.w.faultOf(host, page).Name == faults.Planned {
 		a.text(" ")
-		a.anchor(k.at(50), place{host, landingPath(faults.Planned, page)}, "twin", "")
+		a.writeAnchor(k.at(50), place{host, landingPath(faults.Planned, page)}, "twin", "")
 		anchor += " twin"
 	}
 	return anchor
@@ -36,8 +36,8 @@ func (a *author) pageAnchor(k key, host, page int) string {
 // tracks are tracking parameters. Crawlers remove such parameters.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
-// The method anchor writes an element <a>. The key k chooses the form of the URL in href.
-func (a *author) anchor(k key, p place, anchor, rel string) {
+// writeAnchor writes an element <a>. The key k chooses the form of the URL in href.
+func (a *author) writeAnchor(k key, p place, anchor, rel string) {
 	l := Link{Anchor: anchor, Rel: strings.ToLower(rel), Kind: schema.KindA}
 	for _, r := range strings.Fields(l.Rel) {
 		l.Nofollow = l.Nofollow || r == "nofollow" || r == "ugc" || r == "sponsored"
@@ -47,7 +47,7 @@ func (a *author) anchor(k key, p place, anchor, rel string) {
 		a.text(" rel=\"" + rel + "\"")
 	}
 	a.text(" href=\"")
-	ref := a.reference(k, p)
+	ref := a.urlReference(k, p)
 	if k.at(1).below(8) == 0 && p.host >= 0 {
 		l.Track = tracks[k.at(2).below(len(tracks))]
 		if strings.Contains(ref, "?") {
@@ -73,8 +73,8 @@ func (a *author) anchor(k key, p place, anchor, rel string) {
 	a.record(p, l)
 }
 
-// The method reference returns a URL reference that resolves to p. The key k chooses the form.
-func (a *author) reference(k key, p place) string {
+// urlReference returns a URL reference that resolves to p. The key k chooses the form.
+func (a *author) urlReference(k key, p place) string {
 	if p.host < 0 {
 		return p.path
 	}

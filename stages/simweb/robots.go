@@ -100,7 +100,7 @@ func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 		return statusPage(http.StatusServiceUnavailable), true
 	case profile == RobotsMoved:
 		r := statusPage(http.StatusMovedPermanently)
-		r.Location, r.Target = robotsMoved, w.at(i, robotsMoved)
+		r.Location, r.Target = robotsMoved, w.urlAt(i, robotsMoved)
 		return r, true
 	}
 	return text(), true

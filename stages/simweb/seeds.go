@@ -29,7 +29,7 @@ func (w *Web) moreSeeds(h int, yield func(string) bool) bool {
 		if !yield(w.URL(h, p)) {
 			return false
 		}
-		if w.role(h, p) == roleFault && w.faultOf(h, p).Name == faults.Planned && !yield(w.at(h, landingPath(faults.Planned, p))) {
+		if w.role(h, p) == roleFault && w.faultOf(h, p).Name == faults.Planned && !yield(w.urlAt(h, landingPath(faults.Planned, p))) {
 			return false
 		}
 	}

@@ -44,7 +44,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
 	defer stop()
-	if err := srv.Serve(stamped(ln)); !errors.Is(err, http.ErrServerClosed) || ctx.Err() == nil {
+	if err := srv.Serve(stampArrivals(ln)); !errors.Is(err, http.ErrServerClosed) || ctx.Err() == nil {
 		return err
 	}
 	return nil
@@ -74,7 +74,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 		s.misbehave(rw, req, r)
 		return
 	}
-	s.send(rw, req, r)
+	s.sendResponse(rw, req, r)
 }
 
 // respond returns the response to a request. If a fault affects only the first request for a URL,
@@ -104,8 +104,8 @@ func (s *Server) isFirst(host, path string) bool {
 	return first
 }
 
-// The method negotiate answers conditional requests with 304, and compresses bodies for clients
-// that accept gzip. Half of the hosts send entity tags, and a quarter compress.
+// negotiate answers conditional requests with 304, and compresses bodies for clients that
+// accept gzip. Half of the hosts send entity tags, and a quarter compress.
 func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) {
 	i, _ := s.web.HostIndex(name)
 	s.web.announce(i, Untracked(path), out)
@@ -134,9 +134,9 @@ func (w *Web) ETag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// The method send writes a response through net/http. There is no Date field, so the same request
+// sendResponse writes a response through net/http. There is no Date field, so the same request
 // always gets the same bytes.
-func (s *Server) send(rw http.ResponseWriter, req *http.Request, r Response) {
+func (s *Server) sendResponse(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()
 	h["Date"] = nil
 	h["Content-Type"] = nil // nil stops net/http from sniffing a type
@@ -174,5 +174,5 @@ func (s *Server) misbehave(rw http.ResponseWriter, req *http.Request, r Response
 	defer stop()
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Time{}) // net/http may have set a deadline
-	r.Fault.Play(req.Context(), conn, r.plain(s.web), s.web.cfg.SlowDelay)
+	r.Fault.Play(req.Context(), conn, r.faultResponse(s.web), s.web.cfg.SlowDelay)
 }

@@ -14,7 +14,7 @@ const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 
 const sitemapNamespace = ` xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
 
-// SitemapURLs calls the function f with the URLs in the sitemaps of a host. The sitemaps list the
+// SitemapURLs calls f with the URLs in the sitemaps of a host. The sitemaps list the
 // host's pages without faults, in the order of their numbers.
 func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
@@ -40,7 +40,7 @@ func (w *Web) sitemap(host int, path string) []byte {
 		}
 		b := bytes.NewBufferString(xmlHead + "<sitemapindex" + sitemapNamespace)
 		for i := range parts {
-			b.WriteString("<sitemap><loc>" + w.at(host, "/sitemap-"+strconv.Itoa(i)+".xml") + "</loc></sitemap>\n")
+			b.WriteString("<sitemap><loc>" + w.urlAt(host, "/sitemap-"+strconv.Itoa(i)+".xml") + "</loc></sitemap>\n")
 		}
 		b.WriteString("</sitemapindex>\n")
 		return b.Bytes()
@@ -65,8 +65,8 @@ func (w *Web) urlset(host, from, to int) []byte {
 	return b.Bytes()
 }
 
-// The method feed returns the RSS feed of a host. The feed lists the first pages of the host.
-func (w *Web) feed(host int) []byte {
+// rssFeed returns the RSS feed of a host. The feed lists the first pages of the host.
+func (w *Web) rssFeed(host int) []byte {
 	b := bytes.NewBufferString(xmlHead + `<rss version="2.0"><channel><title>` + title(w.hostKey(host).named("brand"), 2) + "</title>\n")
 	w.sitemapRange(host, 0, min(20, w.Pages(host)), func(url string) bool {
 		b.WriteString("<item><link>")

@@ -12,9 +12,9 @@ type source struct {
 	family key
 }
 
-// The method copied reports whether the text comes from another page than the given page. Edited
-// copies count too.
-func (s source) copied(host, page int) bool { return s.host != host || s.page != page }
+// isCopied reports whether the text comes from another page than the given page. Edited copies
+// count too.
+func (s source) isCopied(host, page int) bool { return s.host != host || s.page != page }
 
 // source returns the source of a document.
 func (w *Web) source(host, page int, variant string) source {
@@ -51,7 +51,7 @@ func (a *author) mainPart(src source) {
 	k := w.pageKey(src.host, src.page).named("text").named(src.variant)
 	accents := d.lang.accents
 	a.position = "main"
-	a.absolute = src.copied(a.host, a.page)
+	a.absolute = src.isCopied(a.host, a.page)
 	a.text("<main>\n<h1>")
 	heading := title(k.named("heading"), 3)
 	a.text(heading + "</h1>\n")
@@ -59,7 +59,7 @@ func (a *author) mainPart(src source) {
 	s := stream(k.named("paragraphs"))
 	if src.short {
 		a.open("p")
-		a.words(s.next(), s.between(8, 30), accents)
+		a.writeWords(s.next(), s.between(8, 30), accents)
 		a.text(".</p>\n")
 		d.Main = append(d.Main, '.')
 	} else {
@@ -67,7 +67,7 @@ func (a *author) mainPart(src source) {
 			n := min(left, s.between(20, 70))
 			left -= n
 			a.open("p")
-			a.words(s.next(), n, accents)
+			a.writeWords(s.next(), n, accents)
 			a.text(".</p>\n")
 			d.Main = append(d.Main, '.')
 		}
@@ -88,8 +88,8 @@ func (a *author) open(tag string) {
 	a.doc.Main = append(a.doc.Main, '\n')
 }
 
-// The method words writes n words to the page and to the main text.
-func (a *author) words(k key, n int, accents bool) {
+// writeWords writes n words to the page and to the main text.
+func (a *author) writeWords(k key, n int, accents bool) {
 	d := a.doc
 	for i := range n {
 		if i > 0 {
@@ -124,7 +124,7 @@ func (a *author) list(src source, k key) {
 		d.Main = append(d.Main, write(k.at(n))...)
 		a.text(" ")
 		d.Main = append(d.Main, ' ')
-		a.words(k.at(n).named("after"), 2, false)
+		a.writeWords(k.at(n).named("after"), 2, false)
 		a.text("</li>\n")
 		n++
 	}
@@ -154,7 +154,7 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		return a.pageAnchor(k, h, 0)
 	case u < 92:
 		p := w.outside(to.at(1))
-		a.anchor(k, p, "Elsewhere", "")
+		a.writeAnchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
 	// This link is a nofollow link. The target never has the fault Planned, because a link to that
@@ -166,6 +166,6 @@ func (a *author) randomAnchor(k, to key, host int) string {
 	}
 	rel := [...]string{"nofollow", "UGC", "nofollow noopener", "sponsored"}[to.at(3).below(4)]
 	anchor := w.titleOf(h, p, 1)
-	a.anchor(k, place{h, w.path(h, p)}, anchor, rel)
+	a.writeAnchor(k, place{h, w.path(h, p)}, anchor, rel)
 	return anchor
 }

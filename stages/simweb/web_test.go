@@ -32,7 +32,7 @@ func newWeb(t testing.TB, change func(*Config)) *Web {
 	return w
 }
 
-// eachPage calls the function f with all pages of the graph.
+// eachPage calls f with all pages of the graph.
 func eachPage(w *Web, f func(host, page int)) {
 	for h := range w.Hosts() {
 		for p := range w.Pages(h) {
@@ -174,7 +174,7 @@ func TestHugeWebCostsNothing(t *testing.T) {
 }
 
 // mainOf returns the main text of a page of the graph.
-func mainOf(w *Web, h, p int) []byte { return w.document(h, p, "", w.path(h, p), nil).Main }
+func mainOf(w *Web, h, p int) []byte { return w.makeDocument(h, p, "", w.path(h, p), nil).Main }
 
 func TestCopiesAreWhatTheyClaim(t *testing.T) {
 	w := newWeb(t, func(c *Config) { c.PagesPerHost, c.ExactShare, c.NearShare = 60, 0.1, 0.1 })

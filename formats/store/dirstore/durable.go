@@ -45,9 +45,9 @@ func (s *Store) prepare() error {
 // write.
 var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or what is in it", store.ErrUnavailable)
 
-// The function repeated calls write, and calls write again if somebody removed the temporary folder
-// during the call. Each write recreates the folder. The failed write has changed no object.
-func repeated(write func() error) (err error) {
+// retryWrite calls write, and calls write again if somebody removed the temporary folder during the
+// call. Each write recreates the folder. The failed write has changed no object.
+func retryWrite(write func() error) (err error) {
 	for range linkTries {
 		if err = write(); !errors.Is(err, errEmptied) {
 			return err
@@ -120,7 +120,7 @@ func (s *Store) syncFolders(folder string) error {
 			return nil // the parents of a known folder are durable too
 		}
 		if there, err = s.syncFolder(filepath.Dir(folder)); err == nil && there {
-			s.know(folder, epoch)
+			s.markDurable(folder, epoch)
 		}
 		folder = filepath.Dir(folder)
 	}
@@ -136,9 +136,9 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	return ok, s.epoch
 }
 
-// The method know records that the folder's entry in its parent is durable. If folders were removed
-// since epoch, know records nothing, because the entry may belong to a new folder.
-func (s *Store) know(folder string, epoch int) {
+// markDurable records that the folder's entry in its parent is durable. If folders were removed
+// since epoch, markDurable records nothing, because the entry may belong to a new folder.
+func (s *Store) markDurable(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if epoch == s.epoch {

@@ -26,7 +26,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, e
 		}
 		w := walk{ctx.Err, s.root, prefix, yield}
 		folder, _ := path.Split(prefix)
-		if _, err := w.folder(folder); err != nil {
+		if _, err := w.listFolder(folder); err != nil {
 			yield(store.Info{}, wrap("list", prefix, err))
 		}
 	}
@@ -39,9 +39,9 @@ type walk struct {
 	yield  func(store.Info, error) bool
 }
 
-// The method folder yields the objects below a folder in key order. The argument folder is "" or
-// ends in a slash. The result more tells whether the consumer wants more objects.
-func (w *walk) folder(folder string) (more bool, err error) {
+// listFolder yields the objects below a folder in key order. The argument folder is "" or ends
+// in a slash. The result more tells whether the consumer wants more objects.
+func (w *walk) listFolder(folder string) (more bool, err error) {
 	if err := w.done(); err != nil {
 		return false, err
 	}
@@ -61,7 +61,7 @@ func (w *walk) folder(folder string) (more bool, err error) {
 		}
 		switch {
 		case e.IsDir() && (strings.HasPrefix(key, w.prefix) || strings.HasPrefix(w.prefix, key)):
-			more, err = w.folder(key)
+			more, err = w.listFolder(key)
 		case e.Type().IsRegular() && strings.HasPrefix(key, w.prefix):
 			more, err = w.file(key, e)
 		default:

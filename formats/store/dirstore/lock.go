@@ -45,8 +45,8 @@ func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	}
 }
 
-// The type lock is a held flock on a file and implements store.Lock.
-type lock struct {
+// fileLock is a held flock on a file and implements store.Lock.
+type fileLock struct {
 	file   *os.File
 	is     syscall.Stat_t // identity of the open file
 	found  bool           // the file of an earlier holder existed
@@ -55,16 +55,16 @@ type lock struct {
 
 // Stands implements store.Lock. Stands compares the file at the lock's path with the open file. The
 // system does not reuse the inode of an open file.
-func (l *lock) Stands() bool {
+func (l *fileLock) Stands() bool {
 	var named syscall.Stat_t
 	return !l.closed.Load() && syscall.Lstat(l.file.Name(), &named) == nil && named.Ino == l.is.Ino && named.Dev == l.is.Dev
 }
 
 // Inherited implements store.Lock. A holder that dies does not remove the lock's file.
-func (l *lock) Inherited() bool { return l.found }
+func (l *fileLock) Inherited() bool { return l.found }
 
 // Abandon implements store.Lock.
-func (l *lock) Abandon() {
+func (l *fileLock) Abandon() {
 	if !l.closed.Swap(true) {
 		_ = l.file.Close()
 	}
@@ -73,7 +73,7 @@ func (l *lock) Abandon() {
 // Release implements store.Lock. Release removes the file while holding the lock, so that lock
 // files do not pile up. If another process opened the file before the removal, Stands returns false
 // for that process.
-func (l *lock) Release() {
+func (l *fileLock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {
 		return
@@ -87,7 +87,7 @@ func (l *lock) Release() {
 // Lock implements store.Locker with a flock on a file in ROOT/.tmp/locks. The lock becomes
 // free when the holding process dies for any reason.
 func (s *Store) Lock(name string) (store.Lock, bool, error) {
-	l, err := s.lock(name)
+	l, err := s.tryLock(name)
 	if err != nil {
 		return nil, false, wrap("lock", name, err)
 	}
@@ -97,8 +97,8 @@ func (s *Store) Lock(name string) (store.Lock, bool, error) {
 	return l, true, nil
 }
 
-// The method lock takes the named lock, or returns nil if another process holds the lock.
-func (s *Store) lock(name string) (*lock, error) {
+// tryLock takes the named lock, or returns nil if another process holds the lock.
+func (s *Store) tryLock(name string) (*fileLock, error) {
 	if err := store.CheckKey(name); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (s *Store) lock(name string) (*lock, error) {
 		}
 		ok, err := tryLock(f)
 		if ok && stands(f) {
-			l := &lock{file: f, found: found}
+			l := &fileLock{file: f, found: found}
 			if err := syscall.Fstat(int(f.Fd()), &l.is); err != nil {
 				_ = f.Close()
 				return nil, &os.PathError{Op: "fstat", Path: path, Err: err}

@@ -65,14 +65,14 @@ func child(role, root, who string) error {
 		fmt.Println("locked", ok)
 		_, _ = in.ReadString('\n') // waits with the lock until the parent kills the process
 	case "cut create", "cut swap":
-		// The variable at is the number of the sync at which the parent kills the process. The sync
+		// killAt is the number of the sync at which the parent kills the process. The sync
 		// has no effect.
-		var at int
-		if _, err := fmt.Sscanf(who, "process-%d", &at); err != nil {
+		var killAt int
+		if _, err := fmt.Sscanf(who, "process-%d", &killAt); err != nil {
 			return err
 		}
 		s.fsync = func(f *os.File) error {
-			if at--; at == 0 {
+			if killAt--; killAt == 0 {
 				fmt.Println("cut")
 				select {}
 			}
@@ -273,7 +273,7 @@ func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 				break // the write ended before the process could be killed
 			}
 			p.kill(t)
-			again(t, role, root, at, states)
+			checkAndRepeat(t, role, root, at, states)
 		}
 		before := "old"
 		if role == "cut create" {
@@ -285,8 +285,8 @@ func TestAWriterKilledAtAnySyncLeavesOneWholeState(t *testing.T) {
 	}
 }
 
-// The function again checks the store that a killed writer left, and repeats the write.
-func again(t *testing.T, role, root string, at int, states map[string]int) {
+// checkAndRepeat checks the store that a killed writer left, and repeats the write.
+func checkAndRepeat(t *testing.T, role, root string, at int, states map[string]int) {
 	t.Helper()
 	s := openDir(t, root)
 	body, v, err := s.Get(t.Context(), cutKey, 100)

@@ -33,7 +33,7 @@ func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size i
 		return "", wrap("create", key, err)
 	}
 	var v store.Version
-	err = repeated(func() (err error) {
+	err = retryWrite(func() (err error) {
 		v, err = s.create(ctx, path, body, size)
 		return err
 	})
@@ -114,7 +114,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 		return "", wrap("swap", key, err)
 	}
 	v := localfile.VersionOf(body)
-	if err := repeated(func() error { return s.swap(ctx, path, key, body, v, old) }); err != nil {
+	if err := retryWrite(func() error { return s.swap(ctx, path, key, body, v, old) }); err != nil {
 		return "", wrap("swap", key, err)
 	}
 	return v, nil
@@ -230,7 +230,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 }
 
 // staged is a synced temporary file that does not have its final name yet. The flock on the file
-// shows that the writer is alive. The method sweep removes the files of dead writers.
+// shows that the writer is alive. sweep removes the files of dead writers.
 type staged struct {
 	f       *os.File
 	version store.Version

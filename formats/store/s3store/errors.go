@@ -101,7 +101,7 @@ func answer(api smithy.APIError, status int) string {
 	if api == nil || api.ErrorCode() == "" {
 		return fmt.Sprintf("status %d", status)
 	}
-	return fmt.Sprintf("%s, status %d", line(api.ErrorCode()), status)
+	return fmt.Sprintf("%s, status %d", shortLine(api.ErrorCode()), status)
 }
 
 func isCertificate(err error) bool {
@@ -117,19 +117,19 @@ func plain(err error) string {
 		err = of.Err
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok {
-		return line(op.Error())
+		return shortLine(op.Error())
 	}
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {
-			return line(err.Error())
+			return shortLine(err.Error())
 		}
 		err = inner
 	}
 }
 
-// The function line shortens a text of the server to one short line of text.
-func line(text string) string {
+// shortLine shortens a text of the server to one short line of text.
+func shortLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 200 {
 		text = strings.ToValidUTF8(text[:200], "") + "…"

@@ -19,13 +19,13 @@ const (
 	partsAloft = 4        // number of parts that are uploaded at the same time
 )
 
-// The type upload is a create-only write in parts. The SDK may repeat the requests for parts,
+// multipartUpload is a create-only write in parts. The SDK may repeat the requests for parts,
 // because parts are invisible until the upload is complete. Only the completing request has the
 // condition.
-type upload struct {
+type multipartUpload struct {
 	s    *Store
 	name *string
-	src  *source
+	src  *bodyReader
 
 	id    string // upload ID; "" before the upload begins, and after the server has ended the upload
 	parts []types.CompletedPart
@@ -33,7 +33,7 @@ type upload struct {
 
 // send uploads the parts and tries once to complete the upload. A repeated send continues the
 // upload, or begins a new upload if the server has ended the old one.
-func (u *upload) send(ctx context.Context) (store.Version, error) {
+func (u *multipartUpload) send(ctx context.Context) (store.Version, error) {
 	if u.id == "" {
 		if err := u.begin(ctx); err != nil {
 			return "", err
@@ -57,7 +57,7 @@ func (u *upload) send(ctx context.Context) (store.Version, error) {
 	return tag(out.ETag)
 }
 
-func (u *upload) begin(ctx context.Context) error {
+func (u *multipartUpload) begin(ctx context.Context) error {
 	in := &s3.CreateMultipartUploadInput{
 		Bucket: &u.s.bucket, Key: u.name, StorageClass: types.StorageClass(u.s.options.StorageClass),
 		ContentType: aws.String("application/octet-stream"),
@@ -77,16 +77,16 @@ func (u *upload) begin(ctx context.Context) error {
 
 // checksum returns the checksum algorithm that the SDK uses for each part. An upload must announce
 // the algorithm.
-func (u *upload) checksum() types.ChecksumAlgorithm {
+func (u *multipartUpload) checksum() types.ChecksumAlgorithm {
 	if u.s.client.Options().RequestChecksumCalculation == aws.RequestChecksumCalculationWhenSupported {
 		return types.ChecksumAlgorithmCrc32
 	}
 	return ""
 }
 
-func (u *upload) partSize() int64 { return max(partSize, (u.src.size+maxParts-1)/maxParts) }
+func (u *multipartUpload) partSize() int64 { return max(partSize, (u.src.size+maxParts-1)/maxParts) }
 
-func (u *upload) sendParts(ctx context.Context) error {
+func (u *multipartUpload) sendParts(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(partsAloft)
 	for i := range u.parts {
@@ -115,7 +115,7 @@ func (u *upload) sendParts(ctx context.Context) error {
 
 // abort frees the parts of an incomplete upload, even if ctx has ended. If the process is killed, a
 // lifecycle rule of the bucket must free the parts.
-func (u *upload) abort(ctx context.Context) {
+func (u *multipartUpload) abort(ctx context.Context) {
 	if u.id == "" {
 		return
 	}

@@ -152,8 +152,8 @@ func (s *Store) object(key string) (*string, error) {
 	return aws.String(s.prefix + key), nil
 }
 
-// The function once returns the context for one try at a conditional write of size bytes. The
+// tryContext returns the context for one try at a conditional write of size bytes. The
 // context's time limit covers all requests of the try.
-func once(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
+func tryContext(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, silence+transfer(size))
 }

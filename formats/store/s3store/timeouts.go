@@ -37,7 +37,7 @@ func (c timedClient) Do(r *http.Request) (*http.Response, error) {
 	answer, err := c.next.Do(r.WithContext(ctx))
 	if err != nil {
 		timer.Stop()
-		err = because(ctx, err)
+		err = timeoutCause(ctx, err)
 		cancel(nil)
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (c timedClient) Do(r *http.Request) (*http.Response, error) {
 	if answer.ContentLength < 0 {
 		limit += silence
 	}
-	body := &timedBody{ReadCloser: answer.Body, because: func(err error) error { return because(ctx, err) }}
+	body := &timedBody{ReadCloser: answer.Body, because: func(err error) error { return timeoutCause(ctx, err) }}
 	timer = time.AfterFunc(limit, func() { cancel(tooSlow(limit)) })
 	body.stop = func() {
 		timer.Stop()
@@ -81,9 +81,9 @@ func (b *timedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// The function because returns the error of the time limit if a time limit ended the request,
+// timeoutCause returns the error of the time limit if a time limit ended the request,
 // otherwise err.
-func because(ctx context.Context, err error) error {
+func timeoutCause(ctx context.Context, err error) error {
 	if slow, ok := errors.AsType[tooSlow](context.Cause(ctx)); ok {
 		return slow
 	}

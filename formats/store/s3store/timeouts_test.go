@@ -52,7 +52,7 @@ func (e endless) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-func over(t *testing.T, w wire) *Store {
+func newWireStore(t *testing.T, w wire) *Store {
 	t.Helper()
 	s := connect(t, "http://store.test", "bucket")
 	s.client = s3.New(s.client.Options(), func(o *s3.Options) {
@@ -84,16 +84,16 @@ func TestEveryTryHasALimitInProportionToItsSize(t *testing.T) {
 			return response(r, 200, 1000, endless{r.Context()}), nil
 		}, func(ctx context.Context, s *Store) error { _, _, err := s.Get(ctx, "k", 1000); return err }, prompt},
 		{"put", never, func(ctx context.Context, s *Store) error {
-			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &source{r: strings.NewReader("x"), size: 1})
+			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &bodyReader{r: strings.NewReader("x"), size: 1})
 			return err
 		}, prompt},
 		{"large put", never, func(ctx context.Context, s *Store) error {
-			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &source{r: zeros(1), size: size})
+			_, err := s.put(ctx, &s3.PutObjectInput{Key: new("k")}, &bodyReader{r: zeros(1), size: size})
 			return err
 		}, prompt + size/slowest*time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := over(t, c.wire)
+			s := newWireStore(t, c.wire)
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				err := c.call(t.Context(), s)
@@ -109,7 +109,7 @@ func TestEveryTryHasALimitInProportionToItsSize(t *testing.T) {
 }
 
 func TestASlowAnswerWithinItsLimitIsTaken(t *testing.T) {
-	s := over(t, hangs(prompt-time.Second, says(200, "content")))
+	s := newWireStore(t, hangs(prompt-time.Second, says(200, "content")))
 	synctest.Test(t, func(t *testing.T) {
 		body, _, err := s.Get(t.Context(), "k", 10)
 		if string(body) != "content" || err != nil {
@@ -148,7 +148,7 @@ func TestReachTellsWithinSecondsWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var w wire
-			s := over(t, func(r *http.Request) (*http.Response, error) { return w(r) })
+			s := newWireStore(t, func(r *http.Request) (*http.Response, error) { return w(r) })
 			synctest.Test(t, func(t *testing.T) {
 				w = c.wire()
 				began := time.Now()
@@ -176,7 +176,7 @@ func TestReachTellsAfterThreeSecondsThatItIsStillTrying(t *testing.T) {
 		"it answers after a second": {hangs(time.Second, says(200, `<ListBucketResult/>`)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := over(t, c.wire)
+			s := newWireStore(t, c.wire)
 			synctest.Test(t, func(t *testing.T) {
 				began, told := time.Now(), 0
 				s.options.OnSilence = func(host string, until time.Time) {
@@ -215,7 +215,7 @@ func TestHostIsTheEndpoints(t *testing.T) {
 }
 
 func TestReachEndsWithItsContext(t *testing.T) {
-	s := over(t, hangs(time.Hour, says(200, "")))
+	s := newWireStore(t, hangs(time.Hour, says(200, "")))
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

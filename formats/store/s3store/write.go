@@ -30,7 +30,7 @@ func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size i
 	if err != nil {
 		return "", fmt.Errorf("create: %w", err)
 	}
-	src := &source{r: body, size: size}
+	src := &bodyReader{r: body, size: size}
 	look := func(ctx context.Context) (verdict, store.Version, error) { return s.compare(ctx, name, src) }
 	if size > lookFirst {
 		switch v, at, err := look(ctx); {
@@ -48,7 +48,7 @@ func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size i
 		return s.put(ctx, &s3.PutObjectInput{Key: name, IfNoneMatch: aws.String("*")}, src)
 	}
 	if size > inParts {
-		up := &upload{s: s, name: name, src: src}
+		up := &multipartUpload{s: s, name: name, src: src}
 		defer up.abort(ctx)
 		send = up.send
 	}
@@ -61,7 +61,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 	if err != nil {
 		return "", fmt.Errorf("swap: %w", err)
 	}
-	src := &source{r: bytes.NewReader(body), size: int64(len(body))}
+	src := &bodyReader{r: bytes.NewReader(body), size: int64(len(body))}
 	return s.settle(ctx, conditional{
 		call: "swap", key: key, src: src, lost: store.ErrConflict,
 		send: func(ctx context.Context) (store.Version, error) {
@@ -111,7 +111,7 @@ const (
 // conditional describes one conditional write.
 type conditional struct {
 	call, key string
-	src       *source
+	src       *bodyReader
 	send      func(context.Context) (store.Version, error)
 	look      func(context.Context) (verdict, store.Version, error)
 	lost      error // error to return if the object has another writer's bytes
@@ -124,9 +124,9 @@ type conditional struct {
 // its condition cannot become true again. Otherwise settle sends the same bytes again, never other
 // bytes.
 func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error) {
-	// The function final returns the error that ends the write, or nil if the outcome is still
+	// writeError returns the error that ends the write, or nil if the outcome is still
 	// unknown.
-	final := func(call string, err error, sent int) error {
+	writeError := func(call string, err error, sent int) error {
 		switch {
 		case w.src.failed() != nil:
 			return fmt.Errorf("%s %q: read the body: %w", w.call, w.key, w.src.failed())
@@ -139,22 +139,22 @@ func (s *Store) settle(ctx context.Context, w conditional) (store.Version, error
 	}
 	for sent := 1; ; sent++ {
 		at, err := func() (store.Version, error) {
-			ctx, cancel := once(ctx, w.src.size)
+			ctx, cancel := tryContext(ctx, w.src.size)
 			defer cancel()
 			return w.send(ctx)
 		}()
 		if err == nil {
 			return at, nil
 		}
-		if err := final(w.call, err, sent); err != nil {
+		if err := writeError(w.call, err, sent); err != nil {
 			return "", err
 		}
 		v, at, looked := func() (verdict, store.Version, error) {
-			ctx, cancel := once(ctx, w.src.size)
+			ctx, cancel := tryContext(ctx, w.src.size)
 			defer cancel()
 			return w.look(ctx)
 		}()
-		if err := final("settle the "+w.call, looked, sent); err != nil {
+		if err := writeError("settle the "+w.call, looked, sent); err != nil {
 			return "", err
 		}
 		switch {
@@ -177,7 +177,7 @@ func unknown(ctx context.Context, w conditional, sent int) error {
 }
 
 // put sends one PUT without retries.
-func (s *Store) put(ctx context.Context, in *s3.PutObjectInput, src *source) (store.Version, error) {
+func (s *Store) put(ctx context.Context, in *s3.PutObjectInput, src *bodyReader) (store.Version, error) {
 	in.Bucket = &s.bucket
 	in.Body, in.ContentLength = src.section(0, src.size), aws.Int64(src.size)
 	in.ContentType = aws.String("application/octet-stream")
@@ -209,7 +209,7 @@ func tag(etag *string) (store.Version, error) {
 }
 
 // compare reads back an object and compares its bytes with src.
-func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict, store.Version, error) {
+func (s *Store) compare(ctx context.Context, name *string, src *bodyReader) (verdict, store.Version, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: name})
 	if errors.Is(kind(err), store.ErrNotFound) {
 		return absent, "", nil
@@ -239,9 +239,9 @@ func (s *Store) compare(ctx context.Context, name *string, src *source) (verdict
 	}
 }
 
-// The type source is a body that remembers the error of its own reads. The SDK would report such an
+// bodyReader is a body that remembers the error of its own reads. The SDK would report such an
 // error as a network error, which settle would retry.
-type source struct {
+type bodyReader struct {
 	r    io.ReaderAt
 	size int64
 
@@ -249,7 +249,7 @@ type source struct {
 	err error
 }
 
-func (b *source) ReadAt(p []byte, off int64) (int, error) {
+func (b *bodyReader) ReadAt(p []byte, off int64) (int, error) {
 	n, err := b.r.ReadAt(p, off)
 	if n < len(p) && off+int64(n) < b.size {
 		if err == nil || err == io.EOF {
@@ -262,10 +262,10 @@ func (b *source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-func (b *source) failed() error {
+func (b *bodyReader) failed() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.err
 }
 
-func (b *source) section(off, n int64) *io.SectionReader { return io.NewSectionReader(b, off, n) }
+func (b *bodyReader) section(off, n int64) *io.SectionReader { return io.NewSectionReader(b, off, n) }

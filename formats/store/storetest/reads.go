@@ -48,7 +48,7 @@ func readAt(t *testing.T, b store.Bucket) {
 		t.Fatal(err)
 	}
 	object := open(t.Context(), t, b, "k")
-	for _, err := range together(8, func(i int) error {
+	for _, err := range runConcurrently(8, func(i int) error {
 		random := rand.New(rand.NewPCG(1, uint64(i)))
 		for range 8 {
 			off := random.Int64N(size)

@@ -46,17 +46,17 @@ func createAgain(t *testing.T, b store.Bucket) {
 	want(t, b, "k", "same", v)
 }
 
-// The type pattern is an endless body that repeats a block of random bytes. The size of a part or
+// endlessBody is an endless body that repeats a block of random bytes. The size of a part or
 // buffer is never a multiple of the block's length, so tests detect misplaced parts.
-type pattern [1<<20 - 3]byte
+type endlessBody [1<<20 - 3]byte
 
-func newPattern(seed byte) *pattern {
-	var p pattern
+func newPattern(seed byte) *endlessBody {
+	var p endlessBody
 	_, _ = rand.NewChaCha8([32]byte{seed}).Read(p[:])
 	return &p
 }
 
-func (p *pattern) ReadAt(buf []byte, off int64) (int, error) {
+func (p *endlessBody) ReadAt(buf []byte, off int64) (int, error) {
 	for i := 0; i < len(buf); {
 		i += copy(buf[i:], p[(off+int64(i))%int64(len(p)):])
 	}
@@ -92,7 +92,7 @@ func createRace(t *testing.T, b store.Bucket) {
 	const writers = 12
 	for round := range 5 {
 		key := fmt.Sprintf("race/%d", round)
-		errs := together(writers, func(i int) error {
+		errs := runConcurrently(writers, func(i int) error {
 			_, err := store.CreateBytes(t.Context(), b, key, []byte(strconv.Itoa(i)))
 			return err
 		})
@@ -101,8 +101,8 @@ func createRace(t *testing.T, b store.Bucket) {
 	}
 }
 
-// The function together runs n calls concurrently and returns their errors.
-func together(n int, call func(i int) error) []error {
+// runConcurrently runs n calls concurrently and returns their errors.
+func runConcurrently(n int, call func(i int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
 	var wg sync.WaitGroup
@@ -182,7 +182,7 @@ func swapRace(t *testing.T, b store.Bucket) {
 	for round := range 5 {
 		versions := make([]store.Version, writers)
 		body := func(i int) []byte { return fmt.Appendf(nil, "round %d writer %d", round, i) }
-		errs := together(writers, func(i int) (err error) {
+		errs := runConcurrently(writers, func(i int) (err error) {
 			versions[i], err = b.Swap(t.Context(), "s", body(i), v)
 			return err
 		})
@@ -195,7 +195,7 @@ func swapRace(t *testing.T, b store.Bucket) {
 // swapAppend shows that concurrent loops of Get and Swap lose no change.
 func swapAppend(t *testing.T, b store.Bucket) {
 	const writers, each = 4, 8
-	for _, err := range together(writers, func(i int) error {
+	for _, err := range runConcurrently(writers, func(i int) error {
 		return Append(t.Context(), b, "marks", fmt.Sprintf("writer%d", i), each)
 	}) {
 		if err != nil {
@@ -267,7 +267,7 @@ func deleteObject(t *testing.T, b store.Bucket) {
 // comeAndGo creates and removes the objects of one folder concurrently, so that a directory store
 // creates and removes the folder too.
 func comeAndGo(t *testing.T, b store.Bucket) {
-	for _, err := range together(8, func(i int) error {
+	for _, err := range runConcurrently(8, func(i int) error {
 		for n := range 15 {
 			key := fmt.Sprintf("come/and/go/%d", i)
 			body := fmt.Sprintf("%d.%d", i, n)

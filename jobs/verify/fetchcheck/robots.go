@@ -252,7 +252,7 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 		return nil, false, err
 	}
 	defer x.Release()
-	g = robots.Parse(x.Body).For(j.agent)
+	g = robots.Parse(x.Body).GroupFor(j.agent)
 	j.rules[f.place()] = g
 	return g, true, nil
 }

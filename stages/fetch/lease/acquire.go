@@ -130,7 +130,7 @@ func (l *Lease) untake(ctx context.Context, key string) error {
 // take swaps in a checkpoint with the next epoch. If somebody removed the store's lock while the
 // predecessor's process lived, take does not count a death of the predecessor.
 func (l *Lease) take(ctx context.Context, before Predecessor) error {
-	lock := l.held()
+	lock := l.heldLock()
 	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()
 	return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 		d.Version = l.version

@@ -61,7 +61,7 @@ func (l *Lease) Key() string { return l.key }
 // Close frees the store's lock. The lease itself ends when a swap releases it, or at the end of its
 // time.
 func (l *Lease) Close() {
-	lock, doc := l.held(), l.Checkpoint()
+	lock, doc := l.heldLock(), l.Checkpoint()
 	switch {
 	case lock == nil:
 	case doc.Released || doc.Complete || doc.Holder != l.Attempt && !lock.Inherited():
@@ -186,7 +186,7 @@ func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request 
 // remaining returns how long the lease still lasts, or zero or less if it has ended. The lease also
 // ends if somebody removed the store's lock, because another process may then have the lock.
 func (l *Lease) remaining(now time.Time) time.Duration {
-	if lock := l.held(); lock != nil && !lock.Stands() {
+	if lock := l.heldLock(); lock != nil && !lock.Stands() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.lock == lock && !l.lost {
@@ -205,14 +205,14 @@ func (l *Lease) right(now time.Time) time.Duration {
 	if l.lost || disagreement(l.sent, now) > maxDisagreement {
 		return 0
 	}
-	return left(l.until, now)
+	return timeLeft(l.until, now)
 }
 
-// left returns the time from now to until, by the monotonic or the wall clock, whichever advanced
-// further. The monotonic clock stops while the machine is suspended, and the wall clock may be set
-// back. If the wall clock is set forward, the lease ends early, and the next renewal restores the
-// lease.
-func left(until, now time.Time) time.Duration {
+// timeLeft returns the time from now to until, by the monotonic or the wall clock, whichever
+// advanced further. The monotonic clock stops while the machine is suspended, and the wall clock
+// may be set back. If the wall clock is set forward, the lease ends early, and the next renewal
+// restores the lease.
+func timeLeft(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
@@ -227,7 +227,7 @@ func disagreement(from, to time.Time) time.Duration {
 // swap this attempt continues to renew the lease, but has no right to fetch. The caller holds the
 // mutex swapping.
 func (l *Lease) reclaim() error {
-	gone := l.held()
+	gone := l.heldLock()
 	if gone == nil || gone.Stands() {
 		return nil
 	}
@@ -246,8 +246,8 @@ func (l *Lease) reclaim() error {
 	return nil
 }
 
-// held returns the store's lock, or nil if the store has no locks.
-func (l *Lease) held() store.Lock {
+// heldLock returns the store's lock, or nil if the store has no locks.
+func (l *Lease) heldLock() store.Lock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lock

@@ -39,7 +39,7 @@ func (l *Lease) RenewIfDue(ctx context.Context) error {
 // renewsIn returns the time until the lease should be renewed, or zero or less if the lease is due
 // for renewal.
 func (l *Lease) renewsIn(now time.Time) time.Duration {
-	return min(left(l.renewed().Add(l.Duration/3), now), l.remaining(now))
+	return min(timeLeft(l.renewed().Add(l.Duration/3), now), l.remaining(now))
 }
 
 // KeepRenewed renews the lease until ctx ends, even if no checkpoint is made or an upload takes

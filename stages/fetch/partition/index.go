@@ -175,7 +175,7 @@ func (p *Index) Has(url string) (bool, error) {
 func (p *Index) Hosts() []Host { return p.hosts }
 
 // Spellings returns the known spellings of a URL that is not planned.
-func (p *Index) Spellings(k urlkey.Key) (schema.Spellings, error) { return p.spellings.of(k) }
+func (p *Index) Spellings(k urlkey.Key) (schema.Spellings, error) { return p.spellings.lookUp(k) }
 
 // Close removes the scratch files.
 func (p *Index) Close() error {

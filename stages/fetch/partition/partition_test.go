@@ -81,12 +81,12 @@ func TestSpellingsOfKnownURLsAreFound(t *testing.T) {
 		}
 		for i, r := range rows {
 			key := urlkey.Key{Host: r.Host, URL: r.URL}
-			if got, err := s.of(key); err != nil || !slices.Equal(got, r.Spellings) {
+			if got, err := s.lookUp(key); err != nil || !slices.Equal(got, r.Spellings) {
 				t.Errorf("%d rows: row %d has %q, %v; want %q", len(rows), i, got, err, r.Spellings)
 			}
 			for _, other := range []string{r.URL + "0", r.URL[:len(r.URL)-1]} {
 				key.URL = other
-				if got, err := s.of(key); err != nil || got != nil {
+				if got, err := s.lookUp(key); err != nil || got != nil {
 					t.Errorf("%d rows: %s has %q, %v", len(rows), other, got, err)
 				}
 			}

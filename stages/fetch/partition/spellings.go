@@ -91,8 +91,8 @@ func compareSpellings(r *schema.PlannedURL, host, url string) int {
 	return cmp.Or(strings.Compare(r.Host, host), strings.Compare(r.URL, url))
 }
 
-// The method of looks up the known spellings of a URL that is not planned.
-func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
+// lookUp looks up the known spellings of a URL that is not planned.
+func (s *spellings) lookUp(k urlkey.Key) (schema.Spellings, error) {
 	if s == nil || len(s.blocks) < 2 {
 		return nil, nil
 	}
@@ -121,7 +121,7 @@ func (s *spellings) of(k urlkey.Key) (schema.Spellings, error) {
 	return found, nil
 }
 
-// read calls the function yield for the records of a block until yield returns false.
+// read calls yield for the records of a block until yield returns false.
 func (s *spellings) read(block int, yield func(*schema.PlannedURL) bool) error {
 	buf := make([]byte, s.blocks[block+1]-s.blocks[block])
 	if _, err := s.file.ReadAt(buf, s.blocks[block]); err != nil {

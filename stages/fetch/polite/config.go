@@ -120,10 +120,10 @@ type terms struct {
 	stop     string // why the host's domain is stopped; "" if the domain is not stopped
 }
 
-// The method of collects the settings of a host. The host's port does not matter. A stopped domain
-// stops its subdomains too. Each other setting comes from the longest matching name that has this
+// termsOf collects the settings of a host. The host's port does not matter. A stopped domain stops
+// its subdomains too. Each other setting comes from the longest matching name that has this
 // setting.
-func (c *Config) of(host string) terms {
+func (c *Config) termsOf(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
 		name = name[:i]
@@ -169,4 +169,4 @@ func (c *Config) MostInFlight() int {
 
 // DelayOf returns a host's configured delay. The host's robots.txt and responses may lengthen the
 // delay.
-func (c *Config) DelayOf(host string) time.Duration { return c.of(host).delay }
+func (c *Config) DelayOf(host string) time.Duration { return c.termsOf(host).delay }

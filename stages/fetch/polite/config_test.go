@@ -43,7 +43,7 @@ func TestConfigOfHost(t *testing.T) {
 		{"www.wide.org", terms{2 * time.Second, 4, ""}},
 		{"b.a.wide.org", terms{time.Second, 4, ""}},
 	} {
-		if got := c.of(tt.host); got != tt.want {
+		if got := c.termsOf(tt.host); got != tt.want {
 			t.Errorf("%q: %+v, want %+v", tt.host, got, tt.want)
 		}
 	}

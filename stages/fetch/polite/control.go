@@ -19,7 +19,7 @@ func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 func (s *Scheduler) Configured(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cfg.of(name).delay
+	return s.cfg.termsOf(name).delay
 }
 
 // Reload replaces the config at once. Items of a domain that the new config stops get grants of
@@ -29,7 +29,7 @@ func (s *Scheduler) Reload(cfg Config) {
 	defer s.mu.Unlock()
 	s.cfg = cfg
 	for _, h := range s.inOrder {
-		h.adopt(s.cfg.of(h.name))
+		h.adopt(s.cfg.termsOf(h.name))
 		h.stored = 0
 		h.slacken(cfg.SlowFactor)
 		s.reschedule(h)

@@ -20,35 +20,35 @@ type Item struct {
 // items is a heap of pushed items. The earliest item is on top.
 type items = heapOf[Item]
 
-func (it Item) before(o Item) bool {
+func (it Item) less(o Item) bool {
 	if !it.NotBefore.Equal(o.NotBefore) {
 		return it.NotBefore.Before(o.NotBefore)
 	}
 	return it.seq < o.seq
 }
 
-func (Item) moved(int) {}
+func (Item) setIndex(int) {}
 
-// element is an element of a heap. The method before says which of two elements comes first. The
+// element is an element of a heap. less says which of two elements comes first. The
 // method moved receives the element's new index, or -1 when the element is removed.
 type element[T any] interface {
-	before(T) bool
-	moved(index int)
+	less(T) bool
+	setIndex(index int)
 }
 
 // heapOf is a binary heap for container/heap.
 type heapOf[T element[T]] []T
 
 func (q heapOf[T]) Len() int           { return len(q) }
-func (q heapOf[T]) Less(i, j int) bool { return q[i].before(q[j]) }
+func (q heapOf[T]) Less(i, j int) bool { return q[i].less(q[j]) }
 func (q heapOf[T]) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].moved(i)
-	q[j].moved(j)
+	q[i].setIndex(i)
+	q[j].setIndex(j)
 }
 func (q *heapOf[T]) Push(x any) {
 	v := x.(T)
-	v.moved(len(*q))
+	v.setIndex(len(*q))
 	*q = append(*q, v)
 }
 func (q *heapOf[T]) Pop() any {
@@ -56,7 +56,7 @@ func (q *heapOf[T]) Pop() any {
 	last := (*q)[n]
 	clear((*q)[n:])
 	*q = (*q)[:n]
-	last.moved(-1)
+	last.setIndex(-1)
 	return last
 }
 
@@ -74,14 +74,14 @@ const (
 // equal work, the host that was added first is on top.
 type byWork = heapOf[*host]
 
-func (h *host) before(o *host) bool {
+func (h *host) less(o *host) bool {
 	if h.work != o.work {
 		return h.work > o.work
 	}
 	return h.wait.order < o.wait.order
 }
 
-func (h *host) moved(i int) { h.index = i }
+func (h *host) setIndex(i int) { h.index = i }
 
 // waiter is an entry in the timer heap, for a host or an address.
 type waiter struct {
@@ -95,14 +95,14 @@ type waiter struct {
 // byTime is a heap of waiters. The earliest waiter is on top.
 type byTime = heapOf[*waiter]
 
-func (w *waiter) before(o *waiter) bool {
+func (w *waiter) less(o *waiter) bool {
 	if !w.at.Equal(o.at) {
 		return w.at.Before(o.at)
 	}
 	return w.order < o.order
 }
 
-func (w *waiter) moved(i int) { w.index = i }
+func (w *waiter) setIndex(i int) { w.index = i }
 
 // setTime gives w the time at. If w is not in the heap, setTime adds w.
 func setTime(q *byTime, w *waiter, at time.Time) {

@@ -86,8 +86,8 @@ func (h *host) delay() time.Duration { return max(h.asked(), h.raised, h.slowed)
 // remaining returns how many items the host has left.
 func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
 
-// due returns when the host's next request may be sent. The host's address may be due later.
-func (h *host) due() time.Time {
+// dueTime returns when the host's next request may be sent. The host's address may be due later.
+func (h *host) dueTime() time.Time {
 	at := later(h.pace(), h.firstItem())
 	if h.br.open {
 		at = later(at, h.br.probeAt)
@@ -100,7 +100,7 @@ func (h *host) firstItem() (at time.Time) {
 	rows := !h.blocked && h.rows.Len() > 0
 	pushed := len(h.urgent) > 0 || !h.blocked && len(h.extra) > 0
 	if pushed && !rows {
-		at = h.first().NotBefore
+		at = h.nextItem().NotBefore
 	}
 	return at
 }

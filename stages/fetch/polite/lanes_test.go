@@ -52,19 +52,19 @@ func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Tim
 				continue
 			case len(out) == 0 && !more:
 				return
-			case len(out) == 0 || clock.now.Add(wait).Before(first(out).ends):
+			case len(out) == 0 || clock.now.Add(wait).Before(firstToEnd(out).ends):
 				clock.add(wait)
 				continue
 			}
 		}
-		f := first(out)
+		f := firstToEnd(out)
 		clock.now = f.ends
 		f.grant.Done(f.result)
 		out = slices.DeleteFunc(out, func(g flight) bool { return g.grant == f.grant })
 	}
 }
 
-func first(out []flight) flight {
+func firstToEnd(out []flight) flight {
 	return slices.MinFunc(out, func(a, b flight) int { return a.ends.Compare(b.ends) })
 }
 

@@ -58,7 +58,7 @@ type Scheduler struct {
 	closesAt  time.Time          // when Close will be called; zero if unknown
 	held      time.Time          // when HoldAddresses or HoldAll was called; zero if neither was called
 	wholly    bool               // whether HoldAll was called
-	wakeup    context.CancelFunc // ends the sleep of the method Next
+	wakeup    context.CancelFunc // ends the sleep of Next
 
 	slots          int     // limit of open grants; 0 if unknown
 	service        float64 // mean time of about the last hundred grants, in seconds
@@ -107,7 +107,7 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 	s.seq++
 	h := &host{name: name, rows: rows, service: guessedService, notBefore: s.clock.Now(), wait: waiter{order: s.seq, index: -1}}
 	h.wait.host = h
-	h.adopt(s.cfg.of(name))
+	h.adopt(s.cfg.termsOf(name))
 	s.hold(h)
 	s.hosts[name] = h
 	s.inOrder = append(s.inOrder, h)
@@ -218,7 +218,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 		}
 		h.place = nowhere
 		if h.drain == Fetch {
-			if h.due().After(now) {
+			if h.dueTime().After(now) {
 				s.reschedule(h) // the host's delay grew while the host was ready
 				continue
 			}
@@ -247,7 +247,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 // give takes an item of the host and makes a grant for it. It returns nil if the host has no such
 // item.
 func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
-	due := h.due()
+	due := h.dueTime()
 	it, ok := h.take(now, h.drain != Fetch)
 	if !ok {
 		s.reschedule(h)
@@ -304,7 +304,7 @@ func (s *Scheduler) reschedule(h *host) {
 		return // pick checks later whether the host is still due
 	}
 	h.place = timed
-	setTime(&s.timed, &h.wait, h.due())
+	setTime(&s.timed, &h.wait, h.dueTime())
 }
 
 // drainKind returns the kind of the host's grants that allow no request, or Fetch if requests are
@@ -348,8 +348,8 @@ func (s *Scheduler) wakeNext() {
 	}
 }
 
-// Left returns the number of items in queues. Items of open grants do not count.
-func (s *Scheduler) Left() int {
+// Remaining returns the number of items in queues. Items of open grants do not count.
+func (s *Scheduler) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left

@@ -334,8 +334,8 @@ func TestStopAndCloseGiveBackEveryItem(t *testing.T) {
 	if diff := cmp.Diff([]int64{11, 12}, drainAll(closed)); diff != "" {
 		t.Errorf("closed items (-want +got):\n%s", diff)
 	}
-	if _, _, more := s.pick(clock.now); !more || s.Left() != 0 {
-		t.Errorf("a grant is out: more %t, left %d", more, s.Left())
+	if _, _, more := s.pick(clock.now); !more || s.Remaining() != 0 {
+		t.Errorf("a grant is out: more %t, left %d", more, s.Remaining())
 	}
 	b.Done(Result{Class: Success})
 	if _, _, more := s.pick(clock.now); more {

@@ -130,7 +130,7 @@ func (h *host) waiting() Wait {
 	}
 	take(h.firstItem(), ByItem)
 	if w.Reason >= ByEarlier && len(h.urgent)+len(h.extra) > 0 {
-		w.Item = h.first() // most likely this item failed
+		w.Item = h.nextItem() // most likely this item failed
 	}
 	return w
 }
@@ -148,8 +148,8 @@ func (h *host) pacedBy() Reason {
 	return ByDelay
 }
 
-// first returns the next pushed item.
-func (h *host) first() Item {
+// nextItem returns the next pushed item.
+func (h *host) nextItem() Item {
 	if len(h.urgent) > 0 && (h.blocked || len(h.extra) == 0 || h.urgent[0].NotBefore.Before(h.extra[0].NotBefore)) {
 		return h.urgent[0]
 	}

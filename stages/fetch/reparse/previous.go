@@ -68,13 +68,13 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
 }
 
-// The method links returns the links that a page had. It first copies the redirects that stand
-// before these links.
-func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
+// linksOf returns the links that a page had. It first copies the redirects that stand before
+// these links.
+func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil
 	}
-	if err := p.redirects(out); err != nil {
+	if err := p.copyRedirects(out); err != nil {
 		return nil, err
 	}
 	var links []schema.Link
@@ -95,8 +95,8 @@ func (p *previous) links(out *segments.Segment, page *schema.Page) ([]schema.Lin
 	return links, nil
 }
 
-// The method redirects copies redirects until the next row is a link of a page.
-func (p *previous) redirects(out *segments.Segment) error {
+// copyRedirects copies redirects until the next row is a link of a page.
+func (p *previous) copyRedirects(out *segments.Segment) error {
 	for {
 		l, err := p.edges.Peek()
 		if err != nil || l == nil || l.Kind != schema.KindRedirect {
@@ -128,7 +128,7 @@ func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 
 // finish copies the rows that stand after the rows of the last document.
 func (p *previous) finish(out *segments.Segment) error {
-	if err := p.redirects(out); err != nil {
+	if err := p.copyRedirects(out); err != nil {
 		return err
 	}
 	l, err := p.edges.Peek()

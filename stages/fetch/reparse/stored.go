@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// recorded is a document that a fetch task recorded.
-type recorded struct {
+// recordedDoc is a document that a fetch task recorded.
+type recordedDoc struct {
 	page  schema.Page // row of pages as the fetch task recorded it
 	terms schema.TermCounts
 	fetch fetchedAs
@@ -42,11 +42,11 @@ type fetchedAs struct {
 
 // withheld reports whether the WARC record has no payload, because the document asked for
 // noarchive.
-func (d *recorded) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
+func (d *recordedDoc) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
 // places returns the place of the record that holds the payload. The row of pages names this
 // record. For a revisit, the second place is the document's own record, which holds the head.
-func (d *recorded) places() []records.Place {
+func (d *recordedDoc) places() []records.Place {
 	if d.withheld() {
 		return nil
 	}
@@ -62,10 +62,10 @@ func (d *recorded) places() []records.Place {
 func (r *run) stored(ctx context.Context) error {
 	old := r.previous(ctx)
 	defer old.close()
-	err := records.Each(ctx, r.archive, r.documents(ctx), records.Steps[recorded]{
-		Places: (*recorded).places,
+	err := records.Each(ctx, r.archive, r.documents(ctx), records.Steps[recordedDoc]{
+		Places: (*recordedDoc).places,
 		Work:   r.parseStored,
-		Emit:   func(d *recorded) error { return r.keep(old, d) },
+		Emit:   func(d *recordedDoc) error { return r.keep(old, d) },
 	})
 	if err == nil {
 		err = old.finish(r.out)
@@ -83,8 +83,8 @@ func (r *run) keysOf(dataset, subset string) []string {
 
 // documents joins each row of pages with its row of fetches. Every fetch with the outcome ok has
 // one page, and both datasets have the same order.
-func (r *run) documents(ctx context.Context) iter.Seq2[*recorded, error] {
-	return func(yield func(*recorded, error) bool) {
+func (r *run) documents(ctx context.Context) iter.Seq2[*recordedDoc, error] {
+	return func(yield func(*recordedDoc, error) bool) {
 		next, stop := iter.Pull2(table.Concat[fetchedAs](ctx, r.env.Bucket, r.keysOf(stages.FileFetches, "")))
 		defer stop()
 		for page, err := range table.Concat[schema.WorkingPage](ctx, r.env.Bucket, r.keysOf(stages.FilePages, "")) {
@@ -92,7 +92,7 @@ func (r *run) documents(ctx context.Context) iter.Seq2[*recorded, error] {
 				yield(nil, err)
 				return
 			}
-			d := &recorded{page: page.Page(), terms: page.TermCounts}
+			d := &recordedDoc{page: page.Page(), terms: page.TermCounts}
 			for d.fetch.Outcome != schema.OK {
 				var more bool
 				if d.fetch, err, more = next(); err != nil || !more {
@@ -115,7 +115,7 @@ func (r *run) documents(ctx context.Context) iter.Seq2[*recorded, error] {
 
 // parseStored reads a document's records and parses the document. If that fails, the document keeps
 // its rows, and the task goes on.
-func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw) error {
+func (r *run) parseStored(dec *records.Decoder, d *recordedDoc, raws []records.Raw) error {
 	if d.withheld() {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (r *run) parseStored(dec *records.Decoder, d *recorded, raws []records.Raw)
 // read replays the response of a document from the document's own head and its payload. Another
 // record may hold the payload. It returns an error if the limits would now shorten a payload that
 // the crawl stored whole.
-func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
+func (r *run) read(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
 	switch {
@@ -151,7 +151,7 @@ func (r *run) read(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire
 	return x, err
 }
 
-func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wire.Exchange, error) {
+func (r *run) replay(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (*wire.Exchange, error) {
 	limits, https := r.limits, isHTTPS(d.page.URL)
 	limits.Allow = func(x *wire.Exchange, prefix []byte) int64 {
 		if d.page.ContentBytes > limits.MaxBody {
@@ -181,13 +181,13 @@ func (r *run) replay(dec *records.Decoder, d *recorded, raws []records.Raw) (*wi
 }
 
 // keep records the document's new rows, or its old rows if there are no new rows.
-func (r *run) keep(old *previous, d *recorded) error {
+func (r *run) keep(old *previous, d *recordedDoc) error {
 	b := &segments.Record{Page: &d.page, Terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)
 	if err != nil {
 		return err
 	}
-	links, err := old.links(r.out, &d.page)
+	links, err := old.linksOf(r.out, &d.page)
 	if err != nil {
 		return err
 	}

@@ -194,7 +194,7 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 }
 
 // describe fills the row of a request that has ended. The parameter looked is the duration of the
-// look-up that the function meet made before the exchange.
+// look-up that meet made before the exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {

@@ -17,7 +17,7 @@ func BenchmarkVerdict(b *testing.B) {
 		fmt.Fprintf(&file, "Disallow: /*/print-%d$\n", i)
 	}
 	file.WriteString("Disallow: /*?sort=\nAllow: /news/\n")
-	g := Parse([]byte(file.String())).For("bot")
+	g := Parse([]byte(file.String())).GroupFor("bot")
 	url := "https://www.example.com/news/2026/11/some-story.html?page=2"
 	b.ReportAllocs()
 	for b.Loop() {

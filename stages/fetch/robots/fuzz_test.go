@@ -53,7 +53,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("\xEF\xBB\r\x00:#\nallow /index.html"), "", "//h;x")
 	f.Fuzz(func(t *testing.T, body []byte, agent, url string) {
 		file := Parse(body)
-		g := file.For(agent)
+		g := file.GroupFor(agent)
 		v := g.Verdict(Google, url)
 		if (v.Rule == "") != (v.Line == 0) || !v.Allowed && v.Rule == "" {
 			t.Errorf("verdict without its reason: %+v", v)
@@ -86,7 +86,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func FuzzUnmarshalGroup(f *testing.F) {
-	b, _ := Parse([]byte("User-agent: *\nAllow: /a/index.html\nDisallow: /*b$\nCrawl-delay: 1\nContent-Signal: /a ai-train=no\n")).For("x").AppendBinary(nil)
+	b, _ := Parse([]byte("User-agent: *\nAllow: /a/index.html\nDisallow: /*b$\nCrawl-delay: 1\nContent-Signal: /a ai-train=no\n")).GroupFor("x").AppendBinary(nil)
 	f.Add(b)
 	f.Add([]byte{1, 1, 0xff, 0xff, 0xff, 0xff, 0x0f})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -118,7 +118,7 @@ func BenchmarkHostileFiles(b *testing.B) {
 	} {
 		b.Run(bm.name, func(b *testing.B) {
 			for b.Loop() {
-				Parse(bm.body).For("bot").Verdict(Every, path, path)
+				Parse(bm.body).GroupFor("bot").Verdict(Every, path, path)
 			}
 		})
 	}

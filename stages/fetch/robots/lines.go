@@ -52,7 +52,7 @@ type line struct {
 	num   int    // number of the line, from 1
 }
 
-// eachLine calls the function yield for every line with a known key. Lines end in LF, CR or CRLF.
+// eachLine calls yield for every line with a known key. Lines end in LF, CR or CRLF.
 // eachLine skips a byte-order mark, even an incomplete one. It ignores the rest of a line after
 // maxLine octets, after a NUL, or after '#'.
 func eachLine(body []byte, yield func(line)) {

@@ -75,7 +75,7 @@ func compare(t *testing.T, body, agent, rawURL string) (done bool) {
 	if differs(body, agent, rawURL) != "" {
 		return false
 	}
-	g := Parse([]byte(body)).For(agent)
+	g := Parse([]byte(body)).GroupFor(agent)
 	v := g.Verdict(Google, rawURL)
 	if g.Verdict(Every, rawURL, rawURL+"?").Allowed && !v.Allowed {
 		t.Errorf("%q\nasks %s as %q: every reading allows what Google's denies", body, rawURL, agent)
@@ -101,7 +101,7 @@ func TestVerdictsEqualGooglesParser(t *testing.T) {
 				continue
 			}
 			asked++
-			if !Parse([]byte(body)).For("foobot").Verdict(Google, u).Allowed {
+			if !Parse([]byte(body)).GroupFor("foobot").Verdict(Google, u).Allowed {
 				denied++
 			}
 		}

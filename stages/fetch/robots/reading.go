@@ -86,8 +86,8 @@ func decoded(c byte) bool {
 	return c == '-' || c == '.' || c == '_' || c == '~' || c == '$' || c == '\''
 }
 
-// The method rfc returns the pattern with its text in the form that rfcForm makes.
-func (p pattern) rfc() pattern {
+// rfcPattern returns the pattern with its text in the form that rfcForm makes.
+func (p pattern) rfcPattern() pattern {
 	text, anchored := strings.CutSuffix(p.text, "$")
 	if p.text = rfcForm(text, true); anchored {
 		p.text += "$"
@@ -99,7 +99,7 @@ func (p pattern) rfc() pattern {
 func rfcRules(rules []rule) []rule {
 	var out []rule
 	for i := range rules {
-		p := rules[i].rfc()
+		p := rules[i].rfcPattern()
 		if p.text == rules[i].text {
 			continue
 		}

@@ -215,10 +215,10 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// For selects the rules that apply to a crawler. If groups name the crawler's whole product token,
-// in upper or lower case, the rules of these groups apply. Otherwise the rules of all groups for
-// "*" apply. The Group does not keep the File in memory.
-func (f *File) For(productToken string) *Group {
+// GroupFor selects the rules that apply to a crawler. If groups name the crawler's whole product
+// token, in upper or lower case, the rules of these groups apply. Otherwise the rules of all
+// groups for "*" apply. The Group does not keep the File in memory.
+func (f *File) GroupFor(productToken string) *Group {
 	g := new(Group)
 	token := productToken
 	if !slices.ContainsFunc(f.groups, func(gr group) bool { return gr.named(token) >= 0 }) {

@@ -45,7 +45,7 @@ func TestSites(t *testing.T) {
 					text = bytes.ReplaceAll(text, []byte(with.from), []byte(with.to))
 				}
 				for _, by := range []Reading{Google, Every} { // both readings give the same verdict
-					if got := Parse(text).For(agent).Verdict(by, url); got.Allowed != allowed {
+					if got := Parse(text).GroupFor(agent).Verdict(by, url); got.Allowed != allowed {
 						t.Errorf("%s%s: %s: got %+v", site, with.name, line, got)
 					}
 				}
@@ -87,7 +87,7 @@ func TestNamedCases(t *testing.T) {
 		}
 		n++
 		for _, by := range []Reading{Google, Every} { // both readings give the same verdict
-			if got := Parse(body).For(c.Agent).Verdict(by, c.URL); got.Allowed != c.Allowed {
+			if got := Parse(body).GroupFor(c.Agent).Verdict(by, c.URL); got.Allowed != c.Allowed {
 				t.Errorf("%s: %q asks %s: got %+v, want allowed=%t", c.Case, body, c.URL, got, c.Allowed)
 			}
 		}
@@ -190,7 +190,7 @@ func TestVerdict(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Parse([]byte(tt.robots)).For("FooBot").Verdict(Google, tt.url)
+			got := Parse([]byte(tt.robots)).GroupFor("FooBot").Verdict(Google, tt.url)
 			want := Verdict{Allowed: tt.allowed, Rule: tt.rule, Line: tt.line}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%q asks %q (-want +got):\n%s", tt.robots, tt.url, diff)
@@ -201,7 +201,7 @@ func TestVerdict(t *testing.T) {
 
 func TestLongLinesAreCut(t *testing.T) {
 	long := "/x/" + strings.Repeat("a", maxLine-len("disallow: /x/"))
-	g := Parse([]byte("user-agent: f\ndisallow: " + long + "/qux\n")).For("f")
+	g := Parse([]byte("user-agent: f\ndisallow: " + long + "/qux\n")).GroupFor("f")
 	if v := g.Verdict(Google, "http://h"+long+"/fux"); v.Allowed {
 		t.Error("the rule as cut off should match")
 	} else if len(v.Rule) != maxRuleText {
@@ -214,7 +214,7 @@ func TestLongLinesAreCut(t *testing.T) {
 
 func TestOnlyTheFirstBytesCount(t *testing.T) {
 	body := "User-agent: *\n" + strings.Repeat("#", MaxBytes) + "\nDisallow: /\n"
-	if v := Parse([]byte(body)).For("f").Verdict(Google, "http://h/"); !v.Allowed {
+	if v := Parse([]byte(body)).GroupFor("f").Verdict(Google, "http://h/"); !v.Allowed {
 		t.Errorf("a rule beyond %d bytes was read: %+v", MaxBytes, v)
 	}
 }
@@ -250,7 +250,7 @@ func TestCrawlDelay(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, ok := Parse([]byte(tt.robots)).For("foobot").CrawlDelay()
+			got, ok := Parse([]byte(tt.robots)).GroupFor("foobot").CrawlDelay()
 			if got != tt.want || ok != tt.ok {
 				t.Errorf("got %v, %t; want %v, %t", got, ok, tt.want, tt.ok)
 			}
@@ -352,7 +352,7 @@ func TestRequestRate(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			g := Parse([]byte(tt.robots)).For("foobot")
+			g := Parse([]byte(tt.robots)).GroupFor("foobot")
 			if got, ok := g.Delay(); got != tt.want || ok != tt.ok {
 				t.Errorf("got %v, %t; want %v, %t", got, ok, tt.want, tt.ok)
 			}
@@ -377,7 +377,7 @@ func TestContentSignals(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := Parse([]byte(tt.robots)).For("foobot").Signals(tt.url).String(); got != tt.want {
+			if got := Parse([]byte(tt.robots)).GroupFor("foobot").Signals(tt.url).String(); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -25,7 +25,7 @@ func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := robots.Parse([]byte(file)).For("foobot")
+	g := robots.Parse([]byte(file)).GroupFor("foobot")
 	if spelling == "" {
 		return g.Verdict(robots.Every, k.URL), k.URL
 	}

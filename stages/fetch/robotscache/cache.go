@@ -189,7 +189,7 @@ func (c *Cache) Failed(e *Entry) (Failure, bool) {
 func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.know(e, rules, c.opt.Clock.Now().Add(c.ttl))
+	err := c.storeRules(e, rules, c.opt.Clock.Now().Add(c.ttl))
 	c.settle(e)
 	return e.row(), err
 }
@@ -215,8 +215,8 @@ func (c *Cache) settle(e *Entry) {
 	}
 }
 
-// The method know stores the rules of an entry. The caller holds the mutex mu.
-func (c *Cache) know(e *Entry, rules *Rules, until time.Time) error {
+// storeRules stores the rules of an entry. The caller holds the mutex mu.
+func (c *Cache) storeRules(e *Entry, rules *Rules, until time.Time) error {
 	e.state, e.rules, e.until, e.failed = Known, rules, until, Failure{}
 	if d, ok := rules.Delay(); ok {
 		c.opt.Scheduler.SetCrawlDelay(e.Host, d)
@@ -269,11 +269,11 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	case !until.After(now):
 		return false, nil
 	case row.Rules:
-		rules.Group, rules.Digest = robots.Parse(row.Body).For(c.opt.Token), row.Digest
+		rules.Group, rules.Digest = robots.Parse(row.Body).GroupFor(c.opt.Token), row.Digest
 	default:
 		rules.Group = robots.AllowAll()
 	}
-	return true, c.know(e, rules, until)
+	return true, c.storeRules(e, rules, until)
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -19,7 +19,7 @@ func TestRulesThatWaitInScratchAreTheSame(t *testing.T) {
 	for i := range 300 {
 		body := fmt.Sprintf("User-agent: *\nDisallow: /of-%d\nCrawl-delay: %d\n%s", i, i, strings.Repeat(fmt.Sprintf("Allow: /%d/x\n", i), i%20))
 		e := &Entry{}
-		e.rules = &Rules{Group: robots.Parse([]byte(body)).For("bot"), Digest: fmt.Sprint(i)}
+		e.rules = &Rules{Group: robots.Parse([]byte(body)).GroupFor("bot"), Digest: fmt.Sprint(i)}
 		origins = append(origins, e)
 		if err := l.put(e); err != nil {
 			t.Fatal(err)

@@ -3,7 +3,7 @@
 //
 // The log takes records of URLs, requests and robots.txt files, and their exchanges. It writes
 // tables and WARC files to the store. Tables and WARC files become part of the task once a
-// checkpoint lists their segment. The method Cut ends the current segment between two records, so
+// checkpoint lists their segment. Cut ends the current segment between two records, so
 // no record is split between segments. Package segments imports packages stages, formats, wire and
 // response.
 //
@@ -207,7 +207,7 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 }
 
 // Cut ends the current segment, closes its files and returns it. It returns nil if the segment has
-// no rows. Under the log's lock, Cut calls the function state, which returns the URLs and
+// no rows. Under the log's lock, Cut calls state, which returns the URLs and
 // robots.txt files that wait for another try.
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()

@@ -39,7 +39,7 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: Why(w), Until: w.Until, URLs: int64(w.Left)})
 	}
 	if w := st.Slowest; len(a.Waits) == 0 && w.Host != "" && w.Rest >= worthNaming {
-		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: every(w), URLs: int64(w.Left)})
+		a.Waits = append(a.Waits, stages.Wait{Host: w.Host, Why: delayWords(w), URLs: int64(w.Left)})
 	}
 	return a
 }
@@ -48,8 +48,8 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 // to finish.
 const worthNaming = time.Minute
 
-// The function every puts the delay of a host into words.
-func every(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
+// delayWords puts the delay of a host into words.
+func delayWords(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
 // pace describes the delay of a host. It adds the cause of the delay, unless the delay comes from
 // the config.
@@ -92,7 +92,7 @@ func Why(w polite.Wait) string {
 	case polite.ByItem:
 		return "a request failed, made again"
 	}
-	return every(w) + ", the next"
+	return delayWords(w) + ", the next"
 }
 
 // How returns a verb phrase for the failure of a request. The phrase follows "a page" or

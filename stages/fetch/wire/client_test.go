@@ -185,7 +185,7 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 		t.Fatal(err, x.KeptAlive)
 	}
 	<-closed
-	// The FIN takes a moment to arrive over loopback. The method alive sees the FIN only after this
+	// The FIN takes a moment to arrive over loopback. alive sees the FIN only after this
 	// moment.
 	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
 		c.idle.Put(k, time.Minute)

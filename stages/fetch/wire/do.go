@@ -184,9 +184,9 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 	if e.req.OnHead != nil && !e.req.OnHead(x) {
 		r.SkipBody()
 	} else {
-		x.share.reads(k.Interrupt)
+		x.share.setCut(k.Interrupt)
 		err = r.ReadBody()
-		x.share.reads(nil)
+		x.share.setCut(nil)
 	}
 	if failed := e.checkBody(ctx, r, err); failed != nil {
 		return false, failed

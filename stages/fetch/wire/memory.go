@@ -64,8 +64,8 @@ type claim struct {
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// The method grow raises the share s to the given number of bytes in total. The method waits for
-// the memory until the deadline.
+// grow raises the share s to the given number of bytes in total. The method waits for the memory
+// until the deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {
@@ -77,7 +77,7 @@ func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.
 	defer s.endWait()
 	w := &claim{share: s, bytes: bytes, granted: make(chan struct{})}
 	m.queue = append(m.queue, w)
-	m.serve()
+	m.grantClaims()
 	m.mu.Unlock()
 	select {
 	case <-w.granted:
@@ -95,16 +95,16 @@ func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.
 		case <-look.C:
 			m.cutSlow(w)
 		case <-ended.C:
-			return m.leave(w, ErrNoRoom)
+			return m.dropClaim(w, ErrNoRoom)
 		case <-ctx.Done():
-			return m.leave(w, context.Cause(ctx))
+			return m.dropClaim(w, context.Cause(ctx))
 		}
 	}
 }
 
-// The method serve grants claims from the head of the queue as long as the memory suffices. The
+// grantClaims grants claims from the head of the queue as long as the memory suffices. The
 // caller holds the mutex.
-func (m *memory) serve() {
+func (m *memory) grantClaims() {
 	for len(m.queue) > 0 {
 		w := m.queue[0]
 		more := w.bytes - w.share.bytes
@@ -127,9 +127,9 @@ func (m *memory) serve() {
 	}
 }
 
-// The method leave removes the claim w from the queue and returns err. If w was just granted, leave
+// dropClaim removes the claim w from the queue and returns err. If w was just granted, dropClaim
 // returns nil.
-func (m *memory) leave(w *claim, err error) error {
+func (m *memory) dropClaim(w *claim, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.Index(m.queue, w)
@@ -137,7 +137,7 @@ func (m *memory) leave(w *claim, err error) error {
 		return nil
 	}
 	m.queue = slices.Delete(m.queue, i, i+1)
-	m.serve() // the claim w may have blocked smaller claims that came later
+	m.grantClaims() // the claim w may have blocked smaller claims that came later
 	return err
 }
 
@@ -182,9 +182,9 @@ func (s *share) state() (wasCut bool, waited time.Duration) {
 	return s.wasCut, s.waited
 }
 
-// The method The method reads sets the function that ends the reading of s's body. After the
-// reading has ended, the caller sets nil.
-func (s *share) reads(cut func()) {
+// setCut sets the function that ends the reading of s's body. After the reading has ended, the
+// caller sets nil.
+func (s *share) setCut(cut func()) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	s.cut = cut
@@ -198,7 +198,7 @@ func (s *share) shrink(bytes int64) {
 	if bytes < s.bytes {
 		m.free += s.bytes - bytes
 		s.bytes = bytes
-		m.serve()
+		m.grantClaims()
 	}
 }
 
@@ -216,5 +216,5 @@ func (s *share) release() {
 		m.cutting = nil
 	}
 	delete(m.shares, s)
-	m.serve()
+	m.grantClaims()
 }

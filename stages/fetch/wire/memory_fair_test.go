@@ -22,7 +22,7 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 		if r.grow(t.Context(), waits, 384<<10, until) != nil || r.grow(t.Context(), gate, 4<<20, until) != nil {
 			t.Fatal("there was room")
 		}
-		waits.reads(func() { t.Error("it was cut off") })
+		waits.setCut(func() { t.Error("it was cut off") })
 		given := make(chan error)
 		go func() { given <- r.grow(t.Context(), waits, 768<<10, until) }()
 		time.Sleep(30 * time.Second)
@@ -83,7 +83,7 @@ func TestOneBodyIsCutAtATime(t *testing.T) {
 			if err := r.grow(t.Context(), h, 512<<10, until); err != nil {
 				t.Fatal(err)
 			}
-			h.reads(func() {
+			h.setCut(func() {
 				cuts++
 				time.AfterFunc(time.Millisecond, h.release)
 			})

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// memoryClient returns a client of a server that answers each request by the function serve.
+// memoryClient returns a client of a server that answers each request by serve.
 func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string)) *Client {
 	t.Helper()
 	c, err := New(Config{

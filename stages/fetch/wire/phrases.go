@@ -22,14 +22,14 @@ func (e *Error) Words() (phrase, detail string) {
 	if e.Addr.IsValid() && !strings.Contains(e.Host, e.Addr.String()) {
 		parts = []string{strings.TrimSpace(e.Host + " (" + e.Addr.String() + ")")}
 	}
-	if cause := e.cause(); cause != "" && !strings.HasSuffix(cause, phrase) {
+	if cause := e.causeText(); cause != "" && !strings.HasSuffix(cause, phrase) {
 		parts = append(parts, cause)
 	}
 	return phrase, strings.Join(parts, ": ")
 }
 
-// The method cause returns the text of the cause without the words of the kind.
-func (e *Error) cause() string {
+// causeText returns the text of the cause without the words of the kind.
+func (e *Error) causeText() string {
 	if e.Err == nil || e.Err == errTimedOut {
 		return "" // the phrase already gives all known facts
 	}

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// rawServer starts a server that calls the function handle for each request on each connection. It
+// rawServer starts a server that calls handle for each request on each connection. It
 // closes the connection when handle returns.
 func rawServer(t testing.TB, handle func(c net.Conn, r *bufio.Reader, nth int)) netip.AddrPort {
 	t.Helper()

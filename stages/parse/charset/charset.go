@@ -25,10 +25,10 @@ const maxDecoded = 64 << 20
 // If body is already valid UTF-8, Decode returns the same slice.
 func Decode(body []byte, contentType string) ([]byte, string) {
 	u := undecoded{body: body}
-	e, name := u.encoding(contentType)
+	e, name := u.sniffEncoding(contentType)
 	if name == "utf-8" {
 		body = bytes.TrimPrefix(body, fold.BOM)
-		if u.utf8() {
+		if u.isUTF8() {
 			return body, "UTF-8"
 		}
 		e = unicode.UTF8 // the decoder of UTF-8 replaces malformed bytes by U+FFFD
@@ -78,30 +78,29 @@ func Name(name string) string {
 // undecoded is a body whose encoding is not known yet.
 type undecoded struct {
 	body           []byte
-	checked, valid bool // checked is true after a call of the method utf8; valid tells that the body is UTF-8
+	checked, valid bool // checked is true after a call of isUTF8; valid tells that the body is UTF-8
 }
 
-// The method utf8 reports whether the body is well-formed UTF-8. Only the first call checks the
-// body.
-func (u *undecoded) utf8() bool {
+// isUTF8 reports whether the body is well-formed UTF-8. Only the first call checks the body.
+func (u *undecoded) isUTF8() bool {
 	if !u.checked {
 		u.checked, u.valid = true, utf8.Valid(u.body)
 	}
 	return u.valid
 }
 
-// The method encoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). The algorithm tries
-// the byte order mark, then the Content-Type, then a meta element or XML declaration. If none of
-// them names an encoding, the method guess decides from the bytes.
+// sniffEncoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). The algorithm tries the
+// byte order mark, then the Content-Type, then a meta element or XML declaration. If none of
+// them names an encoding, guess decides from the bytes.
 //
 // Unlike the standard, this method ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
 //   - windows-1252 (which the defaults of servers, such as iso-8859-1 and ascii, also mean), if all
 //     bytes are well-formed UTF-8;
 //   - another encoding with one or two bytes per character, if all bytes are well-formed UTF-8 and
-//     have too many multi-byte characters for chance (see proof);
+//     have too many multi-byte characters for chance (see utf8Proof);
 //   - UTF-16, if the zero bytes of ASCII characters are missing or at the places of the other byte order.
-func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
+func (u *undecoded) sniffEncoding(contentType string) (encoding.Encoding, string) {
 	switch body := u.body; {
 	case bytes.HasPrefix(body, fold.BOM):
 		return unicode.UTF8, "utf-8"
@@ -134,15 +133,15 @@ func (u *undecoded) encoding(contentType string) (encoding.Encoding, string) {
 func (u *undecoded) contradicts(name string) bool {
 	switch name {
 	case "utf-8":
-		if u.utf8() {
+		if u.isUTF8() {
 			return false
 		}
 		well, ill := countUTF8(u.fromFirst())
 		return ill >= 8 && ill > well
 	case "windows-1252":
-		return u.utf8() && !ascii(u.body)
+		return u.isUTF8() && !ascii(u.body)
 	case "utf-16le", "utf-16be":
-		head := u.body[:min(len(u.body), guessed)]
+		head := u.body[:min(len(u.body), maxGuessed)]
 		if seen := guessUTF16(head); seen != "" {
 			return seen != name
 		}
@@ -150,16 +149,16 @@ func (u *undecoded) contradicts(name string) bool {
 	case "x-user-defined", "replacement": // x-user-defined and replacement are never declared by mistake
 		return false
 	}
-	if !u.utf8() {
+	if !u.isUTF8() {
 		return false
 	}
 	well, _ := countUTF8(u.fromFirst())
-	return well >= proof
+	return well >= utf8Proof
 }
 
-// The constant proof is a number of well-formed multi-byte characters. So many characters prove
-// UTF-8, even if the document declares another encoding.
-const proof = 16
+// utf8Proof is a number of well-formed multi-byte characters. So many characters prove UTF-8,
+// even if the document declares another encoding.
+const utf8Proof = 16
 
 // zeroShare is a number of bytes. In zeroShare bytes of UTF-16, at least one byte is zero, because
 // of spaces, digits and markup.
@@ -176,7 +175,7 @@ func (u *undecoded) fromFirst() []byte {
 		i++
 	}
 	i = max(0, i-1)
-	return u.body[i:min(len(u.body), i+guessed)]
+	return u.body[i:min(len(u.body), i+maxGuessed)]
 }
 
 // ascii reports whether p is ASCII.

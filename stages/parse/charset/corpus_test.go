@@ -48,7 +48,7 @@ func TestGuessedCharsets(t *testing.T) {
 
 // TestDeclaredEncodings runs the repository's own cases, which have html5lib's form.
 func TestDeclaredEncodings(t *testing.T) {
-	if passed, _, all := encodings(t, []string{filepath.Join("testdata", "encodings.dat")}); passed < all || all < 30 {
+	if passed, _, all := runEncodingTests(t, []string{filepath.Join("testdata", "encodings.dat")}); passed < all || all < 30 {
 		t.Errorf("passed %d of %d", passed, all)
 	}
 }
@@ -65,7 +65,7 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	dir = filepath.Join(dir, "encoding")
 	files, _ := filepath.Glob(filepath.Join(dir, "*.dat"))
 	scripted, _ := filepath.Glob(filepath.Join(dir, "scripted", "*.dat"))
-	passed, theirs, all := encodings(t, append(files, scripted...))
+	passed, theirs, all := runEncodingTests(t, append(files, scripted...))
 	t.Logf("%d of %d, x/net/html/charset %d", passed, all, theirs)
 	if passed < 81 {
 		t.Errorf("passed %d of %d", passed, all)
@@ -79,9 +79,9 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// The function encodings runs files of tests. passed counts the tests that decode passes, and
+// runEncodingTests runs files of tests. passed counts the tests that decode passes, and
 // theirs counts the tests that x/net/html/charset passes.
-func encodings(t *testing.T, files []string) (passed, theirs, all int) {
+func runEncodingTests(t *testing.T, files []string) (passed, theirs, all int) {
 	t.Helper()
 	for _, f := range files {
 		raw, err := os.ReadFile(f)
@@ -96,7 +96,7 @@ func encodings(t *testing.T, files []string) (passed, theirs, all int) {
 			all++
 			_, want := parsetest.Encoding(t, string(bytes.TrimSpace(label)))
 			_, x, _ := charset.DetermineEncoding(data, "")
-			_, got := (&undecoded{body: data}).encoding("")
+			_, got := (&undecoded{body: data}).sniffEncoding("")
 			if got == "utf-8" && ascii(data) && want == "windows-1252" {
 				got = want
 			}

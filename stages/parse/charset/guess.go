@@ -12,22 +12,22 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// The constant guessed bounds the number of bytes from which the encoding of a document is guessed.
-const guessed = 64 << 10
+// maxGuessed bounds the number of bytes from which the encoding of a document is guessed.
+const maxGuessed = 64 << 10
 
 // guess returns the likely encoding of a document that declares no encoding. Zero bytes show
 // UTF-16, escape sequences show ISO-2022-JP, and well-formed multi-byte characters show UTF-8. East
 // Asian encodings have a high share of frequent characters. A single-byte encoding fits if the
 // decoded letters fit a language. If no other encoding fits, the result is windows-1252.
 func (u *undecoded) guess() string {
-	head := u.body[:min(len(u.body), guessed)]
+	head := u.body[:min(len(u.body), maxGuessed)]
 	if name := guessUTF16(head); name != "" {
 		return name
 	}
 	if isISO2022JP(head) {
 		return "iso-2022-jp"
 	}
-	if u.utf8() {
+	if u.isUTF8() {
 		return "utf-8"
 	}
 	sample := u.fromFirst()
@@ -76,41 +76,41 @@ func isISO2022JP(p []byte) bool {
 	return false
 }
 
-// The type paired describes an East Asian encoding with two bytes per character.
-type paired struct {
+// pairEncoding describes an East Asian encoding with two bytes per character.
+type pairEncoding struct {
 	name string
-	// The function pair reports whether two bytes form a character, and whether the character is
+	// isPair reports whether two bytes form a character, and whether the character is
 	// frequent. Frequent characters make up nearly all of a text.
-	pair func(a, b byte) (valid, frequent bool)
-	// The function alone reports whether one byte with the high bit set is a whole character.
-	alone func(a byte) bool
-	kana  bool // whether every text in the encoding has kana
+	isPair func(a, b byte) (valid, frequent bool)
+	// isSingle reports whether one byte with the high bit set is a whole character.
+	isSingle func(a byte) bool
+	kana     bool // whether every text in the encoding has kana
 }
 
 func within(c, from, to byte) bool { return c >= from && c <= to }
 
-func noneAlone(byte) bool { return false }
+func noneSingle(byte) bool { return false }
 
 // pairedEncodings lists the two-byte encodings, the preferred first. The bytes of Korean text often
 // look like frequent Chinese characters. The bytes of Chinese text seldom look like frequent Korean
 // characters.
-var pairedEncodings = []paired{
+var pairedEncodings = []pairEncoding{
 	{"euc-jp", func(a, b byte) (bool, bool) { // kana and the characters of JIS level 1 are frequent
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
-	}, noneAlone, true},
+	}, noneSingle, true},
 	{"shift_jis", func(a, b byte) (bool, bool) {
 		return (within(a, 0x81, 0x9F) || within(a, 0xE0, 0xFC)) && within(b, 0x40, 0xFC) && b != 0x7F, within(a, 0x81, 0x83) || within(a, 0x88, 0x97)
 	}, func(a byte) bool { return within(a, 0xA1, 0xDF) }, true},
 	{"euc-kr", func(a, b byte) (bool, bool) { // the syllables of KS X 1001 are frequent
 		return within(a, 0x81, 0xFE) && (b >= 0xA1 && b < 0xFF || within(b|0x20, 'a', 'z') || within(b, 0x81, 0xA0)),
 			within(a, 0xB0, 0xC8) && b >= 0xA1 || a == 0xA1 && b >= 0xA1
-	}, noneAlone, false},
+	}, noneSingle, false},
 	{"gbk", func(a, b byte) (bool, bool) { // the characters of GB 2312 level 1 are frequent
 		return within(a, 0x81, 0xFE) && within(b, 0x40, 0xFE) && b != 0x7F, (within(a, 0xB0, 0xD7) || a == 0xA1 || a == 0xA3) && b >= 0xA1
-	}, noneAlone, false},
+	}, noneSingle, false},
 	{"big5", func(a, b byte) (bool, bool) { // the characters of Big5 level 1 are frequent
 		return within(a, 0x81, 0xFE) && (within(b, 0x40, 0x7E) || within(b, 0xA1, 0xFE)), within(a, 0xA4, 0xC6) || a == 0xA1
-	}, noneAlone, false},
+	}, noneSingle, false},
 }
 
 // guessPairs returns the two-byte encoding that fits best, or "" if no encoding fits well.
@@ -119,7 +119,7 @@ func guessPairs(p []byte) string {
 	for i := range pairedEncodings {
 		e := &pairedEncodings[i]
 		// The encoding e replaces the best encoding so far only if e fits clearly better.
-		if score := e.count(p).score(e.kana); score > bestScore+20 {
+		if score := e.countPairs(p).frequentShare(e.kana); score > bestScore+20 {
 			best, bestScore = e.name, score
 		}
 	}
@@ -132,10 +132,10 @@ func guessPairs(p []byte) string {
 // pairCount counts the characters of a text in a two-byte encoding, and the malformed bytes.
 type pairCount struct{ pairs, frequent, single, kana, bad int }
 
-// The method count counts the characters of a text in the encoding. Bytes below 0x40 are not part
-// of a pair, except in the rarest characters of GB 18030. If count mistakes a byte for the first
+// countPairs counts the characters of a text in the encoding. Bytes below 0x40 are not part of a
+// pair, except in the rarest characters of GB 18030. If countPairs mistakes a byte for the first
 // byte of a pair, the next byte below 0x40 ends the mistake.
-func (e *paired) count(p []byte) (n pairCount) {
+func (e *pairEncoding) countPairs(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
 		if a < utf8.RuneSelf {
@@ -144,7 +144,7 @@ func (e *paired) count(p []byte) (n pairCount) {
 		last := i+1 == len(p)
 		if !last {
 			b := p[i+1]
-			if valid, frequent := e.pair(a, b); valid {
+			if valid, frequent := e.isPair(a, b); valid {
 				n.pairs++
 				if frequent {
 					n.frequent++
@@ -156,7 +156,7 @@ func (e *paired) count(p []byte) (n pairCount) {
 				continue
 			}
 		}
-		if e.alone(a) {
+		if e.isSingle(a) {
 			n.single++
 		} else if !last || a == 0xFF {
 			n.bad++
@@ -165,17 +165,17 @@ func (e *paired) count(p []byte) (n pairCount) {
 	return n
 }
 
-// The method score returns the share of frequent characters, per mille, or 0 if the text is
+// frequentShare returns the share of frequent characters, per mille, or 0 if the text is
 // implausible.
-func (n pairCount) score(kana bool) int {
+func (n pairCount) frequentShare(kana bool) int {
 	if n.pairs < 2 || n.bad > n.pairs/64 || n.single > n.pairs/2 || kana && n.kana < n.pairs/16 {
 		return 0
 	}
 	return 1000 * n.frequent / (n.pairs + n.single)
 }
 
-// The type fit is a single-byte encoding with its languages.
-type fit struct {
+// byteEncoding is a single-byte encoding with its languages.
+type byteEncoding struct {
 	encoding  string
 	prior     int // cost of the encoding before any text is read, in bits; a rare encoding costs more
 	languages string
@@ -183,7 +183,7 @@ type fit struct {
 
 // The list fits holds the single-byte encodings. If two encodings fit equally well, the encoding
 // earlier in the list wins.
-var fits = []fit{
+var fits = []byteEncoding{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
 	{"windows-1250", 2, "ces slk pol hun hrv ron"},
@@ -220,15 +220,15 @@ var letterOrder = map[string]string{
 	"tha": "านรกอเง่วมยลดสต้ทบปห์ีใคะพชัไิแจผถืุซณูขศธโฟญภษฐฏฒฉฎฆฬฝฑฤๆ็๋๊ึ",
 }
 
-// The type place tells which kind of character stands before and after a character.
-type place uint8
+// surroundings tells which kind of character stands before and after a character.
+type surroundings uint8
 
 const (
-	begins      place = iota // at the beginning of a word
-	beginsLatin              // at the beginning of a word, before an ASCII letter
-	alone                    // with no letter before or after the character
-	inner                    // after a character that is not ASCII
-	innerLatin               // after an ASCII letter
+	begins      surroundings = iota // at the beginning of a word
+	beginsLatin                     // at the beginning of a word, before an ASCII letter
+	alone                           // with no letter before or after the character
+	inner                           // after a character that is not ASCII
+	innerLatin                      // after an ASCII letter
 	places
 )
 
@@ -275,7 +275,7 @@ var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 
 // costOf returns the cost of a character at a place. The argument order lists the letters of the
 // language, the most frequent first.
-func costOf(r rune, at place, order []rune) int {
+func costOf(r rune, at surroundings, order []rune) int {
 	switch {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
 		return costNothing
@@ -285,7 +285,7 @@ func costOf(r rune, at place, order []rune) int {
 	return costOfLetter(r, at, order)
 }
 
-func costOfSign(r rune, at place) int {
+func costOfSign(r rune, at surroundings) int {
 	cost := costSymbol
 	switch {
 	case strings.ContainsRune("\u00A0«»“”„‘’‚–—…•·°©®№€™،؟", r):
@@ -302,7 +302,7 @@ func costOfSign(r rune, at place) int {
 	return cost
 }
 
-func costOfLetter(r rune, at place, order []rune) int {
+func costOfLetter(r rune, at surroundings, order []rune) int {
 	cost := costStranger
 	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
 		// The frequency of letters falls about exponentially with their rank. The last letter of

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// The constant prescanned is the number of bytes in which prescan looks for a charset declaration.
-// The standard says 1,024, but some pages have scripts before the declaration.
-const prescanned = 16 << 10
+// maxPrescan is the number of bytes in which prescan looks for a charset declaration. The standard
+// says 1,024, but some pages have scripts before the declaration.
+const maxPrescan = 16 << 10
 
 // prescan returns the label of the known encoding that a document declares, or "" if there is no
 // such declaration (HTML, 13.2.3.2, "prescan a byte stream to determine its encoding"). As in the
 // standard, prescan accepts a meta element inside a script or style, but not inside a comment or
 // attribute.
 func prescan(body []byte) string {
-	head := body[:min(len(body), prescanned)]
+	head := body[:min(len(body), maxPrescan)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
 		return "" // the bytes are UTF-16 without a byte order mark, which guess recognises
 	}

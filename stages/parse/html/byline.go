@@ -20,24 +20,24 @@ type byline struct {
 	inName   bool   // whether the byline is the text of an element with itemprop=name
 }
 
-// The method begin reads the attribute itemprop of an element that the reader is about to open.
-func (b *byline) begin(prop []byte, stack int, out *text.Outline) {
+// beginElement reads the attribute itemprop of an element that the reader is about to open.
+func (b *byline) beginElement(prop []byte, stack int, out *text.Outline) {
 	switch {
 	case b.depth == 0 && b.to == 0 && string(prop) == "author", b.depth > 0 && !b.inName && string(prop) == "name":
 		b.from, b.depth, b.inName = uint32(out.Len()), stack+1, b.depth > 0
 	}
 }
 
-// The method end handles the end of all open elements from index stack upwards.
-func (b *byline) end(stack int, out *text.Outline) {
+// endElements handles the end of all open elements from index stack upwards.
+func (b *byline) endElements(stack int, out *text.Outline) {
 	if b.depth > stack {
 		b.to, b.depth = uint32(out.Len()), 0
 	}
 }
 
-// The method text returns the byline, or "" if there is no byline. The argument all is the text of
-// the outline.
-func (b *byline) text(all string) string {
+// bylineText returns the byline, or "" if there is no byline. The argument all is the text of the
+// outline.
+func (b *byline) bylineText(all string) string {
 	if b.to <= b.from || int(b.to) > len(all) || b.to-b.from > maxByline {
 		return ""
 	}

@@ -68,40 +68,40 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	}
 	pg.ContentSignal, pg.TDMReserved, pg.TDMPolicy = m.signals.String(), m.tdm.Reserved, m.tdm.Policy
 	res := &resolver{canon: canon, doc: pg.URL, base: l.baseURL(pg.URL), seen: l.seen}
-	p.Links, n.BadLinks = l.rows(res, pg.URL, pg.SURT, h.all, m.robots.NoFollow)
+	p.Links, n.BadLinks = l.makeRows(res, pg.URL, pg.SURT, h.all, m.robots.NoFollow)
 	n.OverLinks = l.over
 	pg.Outlinks = int32(len(p.Links) + l.over)
 	pg.CanonicalURL, pg.RefreshURL, n.Refresh = l.canonical, l.refresh, l.refresh
 	pg.Favicon = l.favicon(res)
 
-	m.cards(pg, res)
+	m.writeCards(pg, res)
 	m.ldDates()
 	if !list {
-		m.published.set(dateOfPath(pg.Path), byURL)
+		m.published.keepBest(dateOfPath(pg.Path), byURL)
 	}
 	pg.PublishedAt, pg.PublishedSource = m.published.ms, m.published.source()
 	pg.ModifiedAt, pg.ModifiedSource = m.modified.ms, m.modified.source()
-	pg.Author = m.pickAuthor(h.byline.text(h.all), l.relAuthor)
-	pg.JSONLD = m.ld.Column(func(ref string) string { return res.target([]byte(ref), false).url })
+	pg.Author = m.pickAuthor(h.byline.bylineText(h.all), l.relAuthor)
+	pg.JSONLD = m.ld.Column(func(ref string) string { return res.resolveTarget([]byte(ref), false).url })
 	h.all = ""
 	return n
 }
 
-// The method cards writes the columns of Open Graph and Twitter cards.
-func (m *meta) cards(pg *schema.Page, res *resolver) {
+// writeCards writes the columns of Open Graph and Twitter cards.
+func (m *meta) writeCards(pg *schema.Page, res *resolver) {
 	og, tw := &m.og, &m.twitter
 	pg.OGTitle, pg.OGDescription, pg.OGType = og.title, og.description, strings.ToLower(og.kind)
 	pg.OGSiteName, pg.OGLocale = og.siteName, og.locale
-	pg.OGImage, pg.OGURL = res.first(og.image, og.secureImage), res.first(og.url)
+	pg.OGImage, pg.OGURL = res.firstCanonical(og.image, og.secureImage), res.firstCanonical(og.url)
 	pg.TwitterCard, pg.TwitterTitle, pg.TwitterDescription = strings.ToLower(tw.kind), tw.title, tw.description
-	pg.TwitterSite, pg.TwitterCreator, pg.TwitterImage = tw.site, tw.creator, res.first(tw.image)
+	pg.TwitterSite, pg.TwitterCreator, pg.TwitterImage = tw.site, tw.creator, res.firstCanonical(tw.image)
 }
 
-// The method first returns the canonical URL of the first reference that has a canonical URL.
-func (r *resolver) first(refs ...string) string {
+// firstCanonical returns the canonical URL of the first reference that has a canonical URL.
+func (r *resolver) firstCanonical(refs ...string) string {
 	for _, ref := range refs {
 		if ref != "" {
-			if t := r.target([]byte(ref), false).url; t != "" {
+			if t := r.resolveTarget([]byte(ref), false).url; t != "" {
 				return t
 			}
 		}

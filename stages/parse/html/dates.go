@@ -7,8 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/fold"
 )
 
-// The type dated is a date that a page states, with the rank of its source.
-type dated struct {
+// statedDate is a date that a page states, with the rank of its source.
+type statedDate struct {
 	ms   int64
 	rank uint8
 }
@@ -32,37 +32,37 @@ var dateSources = [...]string{byFeed: "feed", byArticle: "open_graph", byJSONLD:
 	byMeta: "meta", byCreated: "json_ld", byTime: "time", byURL: "url"}
 
 // source returns the name of the date's source, or "" if there is no date.
-func (d dated) source() string {
+func (d statedDate) source() string {
 	if d.ms == 0 {
 		return ""
 	}
 	return dateSources[d.rank]
 }
 
-// The method set keeps the date from the best source. If two sources are equally good, the first
-// date stays. Malformed dates are ignored.
-func (d *dated) set(value string, rank uint8) {
+// keepBest keeps the date from the best source. If two sources are equally good, the first date
+// stays. Malformed dates are ignored.
+func (d *statedDate) keepBest(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
 	}
 	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // authors write 1970-01-01T00:00:00Z for a missing date
-		*d = dated{t.UnixMilli(), rank}
+		*d = statedDate{t.UnixMilli(), rank}
 	}
 }
 
 // setBytes calls set with a part of the document.
-func (d *dated) setBytes(value []byte, rank uint8) {
+func (d *statedDate) setBytes(value []byte, rank uint8) {
 	if len(value) != 0 && (d.rank == 0 || d.rank > rank) {
-		d.set(fold.Bytes(fold.Prefix(value, 256), 64), rank)
+		d.keepBest(fold.Bytes(fold.Prefix(value, 256), 64), rank)
 	}
 }
 
 // ldDates sets the dates that JSON-LD states.
 func (m *meta) ldDates() {
 	for d := range m.ld.Dates {
-		m.published.set(d.Published, byJSONLD)
-		m.modified.set(d.Modified, byJSONLD)
-		m.published.set(d.Created, byCreated)
+		m.published.keepBest(d.Published, byJSONLD)
+		m.modified.keepBest(d.Modified, byJSONLD)
+		m.published.keepBest(d.Created, byCreated)
 	}
 }
 

@@ -2,8 +2,8 @@ package html
 
 import "golang.org/x/net/html/atom"
 
-// The type element tells how the reader treats an HTML element.
-type element struct {
+// elementRule tells how the reader treats an HTML element.
+type elementRule struct {
 	id    uint8 // index in Reader.count; 0 if the reader does not put the element on the stack
 	flags uint16
 }
@@ -26,12 +26,12 @@ const maxIDs = 96
 
 // elements lists the void elements and the elements that are kept on the stack of open elements.
 // Other elements (b, i, em, unknown names …) neither break text nor end an element.
-var elements = func() map[atom.Atom]element {
-	m := make(map[atom.Atom]element, 128)
+var elements = func() map[atom.Atom]elementRule {
+	m := make(map[atom.Atom]elementRule, 128)
 	id := uint8(0)
 	add := func(flags uint16, names ...atom.Atom) {
 		for _, a := range names {
-			e := element{flags: flags}
+			e := elementRule{flags: flags}
 			if flags&void == 0 {
 				id++
 				e.id = id

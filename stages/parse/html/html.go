@@ -62,17 +62,17 @@ type Reader struct {
 	count     [maxIDs]int32 // number of open elements of each id
 	top       openElement   // innermost open element; zero if the stack is empty
 
-	pushed    bool      // whether the element of the last start tag is on the stack
-	xml       bool      // whether the document is XHTML, in which "/>" ends any element
-	collect   collector // destination of the text of the open raw text element
-	linkDepth int       // number of open elements when the current a element began
+	pushed    bool        // whether the element of the last start tag is on the stack
+	xml       bool        // whether the document is XHTML, in which "/>" ends any element
+	collect   rawTextSink // destination of the text of the open raw text element
+	linkDepth int         // number of open elements when the current a element began
 }
 
-// The type collector is the destination of the text of a raw text element, such as a script.
-type collector uint8
+// rawTextSink is the destination of the text of a raw text element, such as a script.
+type rawTextSink uint8
 
 const (
-	toText collector = iota
+	toText rawTextSink = iota
 	toNowhere
 	toTitle
 	toJSON
@@ -112,7 +112,7 @@ func (h *Reader) Outline() *text.Outline { return &h.out }
 // XHTML document.
 func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	h.xml = xml
-	h.run(doc)
+	h.readDocument(doc)
 	if target, ok := parseRefresh(h.meta.refresh); ok {
 		h.links.addRefresh(target, false)
 	}
@@ -120,15 +120,15 @@ func (h *Reader) Read(doc []byte, xml bool) (all string) {
 	return h.all
 }
 
-// The method run reads the document.
-func (h *Reader) run(doc []byte) {
+// readDocument reads the document.
+func (h *Reader) readDocument(doc []byte) {
 	h.lex = lexer.Lexer{Src: doc}
 	z := &h.lex
 	for {
 		switch z.Next() {
 		case lexer.EndOfFile:
-			h.links.close(&h.out)
-			h.byline.end(0, &h.out)
+			h.links.closeAnchor(&h.out)
+			h.byline.endElements(0, &h.out)
 			h.out.Break(text.TagNone)
 			h.lex = lexer.Lexer{}
 			return
@@ -160,7 +160,7 @@ func (h *Reader) endEmpty(a atom.Atom) {
 	h.lex.Raw, h.collect = 0, toText
 	switch {
 	case a == atom.A:
-		h.links.close(&h.out)
+		h.links.closeAnchor(&h.out)
 	case h.pushed:
 		h.pop()
 	}
@@ -202,14 +202,14 @@ func (h *Reader) startTag(a atom.Atom) {
 		if isJSONLD(h.lex.Attrs.Get(lexer.AttrType)) {
 			h.collect = toJSON
 		}
-		h.links.add(schema.KindScript, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
+		h.links.addEmbedded(schema.KindScript, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
 		return
 	case atom.Style, atom.Noembed, atom.Noframes, atom.Textarea:
 		h.collect = toNowhere
 		return
 	case atom.Iframe:
 		h.collect = toNowhere
-		h.embed(schema.KindIframe)
+		h.addElementFile(schema.KindIframe)
 		return
 	case atom.Title:
 		h.collect = toNowhere
@@ -218,19 +218,19 @@ func (h *Reader) startTag(a atom.Atom) {
 		}
 		return
 	case atom.A:
-		h.links.close(&h.out)
-		h.links.open(&h.lex.Attrs, &h.out, h.top.part)
+		h.links.closeAnchor(&h.out)
+		h.links.openAnchor(&h.lex.Attrs, &h.out, h.top.part)
 		h.linkDepth = len(h.stack)
 		return
 	case atom.Image: // an image in SVG; outside SVG, image is another name for img (HTML, 13.2.6.4.7)
 		if h.count[idSVG] == 0 {
 			h.links.addImage(&h.lex.Attrs, h.top.part)
-		} else if h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrHref), h.top.part) == nil {
-			h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrXlinkHref), h.top.part)
+		} else if h.links.addEmbedded(schema.KindImg, h.lex.Attrs.Get(lexer.AttrHref), h.top.part) == nil {
+			h.links.addEmbedded(schema.KindImg, h.lex.Attrs.Get(lexer.AttrXlinkHref), h.top.part)
 		}
 		return
 	case atom.Meta:
-		h.meta.tag(&h.lex.Attrs)
+		h.meta.readTag(&h.lex.Attrs)
 		return
 	case atom.Time:
 		h.meta.timeTag(&h.lex.Attrs)
@@ -245,7 +245,7 @@ func (h *Reader) startTag(a atom.Atom) {
 		return
 	}
 	h.implyEnds(a, e)
-	h.pushed = h.push(a, e)
+	h.pushed = h.pushElement(a, e)
 }
 
 var (
@@ -260,13 +260,13 @@ func isJSONLD(t []byte) bool {
 	return bytes.EqualFold(bytes.TrimSpace(t), jsonLDType)
 }
 
-// The method embed adds a link to the file that an element shows. The method also adds a link to
+// addElementFile adds a link to the file that an element shows. The method also adds a link to
 // the file that a script loads later.
-func (h *Reader) embed(kind schema.LinkKind) {
+func (h *Reader) addElementFile(kind schema.LinkKind) {
 	src, later := h.lex.Attrs.Get(lexer.AttrSrc), h.lex.Attrs.Get(lexer.AttrDataSrc)
-	h.links.add(kind, src, h.top.part)
+	h.links.addEmbedded(kind, src, h.top.part)
 	if !bytes.Equal(src, later) {
-		h.links.add(kind, later, h.top.part)
+		h.links.addEmbedded(kind, later, h.top.part)
 	}
 }
 
@@ -277,7 +277,7 @@ var (
 )
 
 // voidTag reads an element that has no content.
-func (h *Reader) voidTag(a atom.Atom, e element) {
+func (h *Reader) voidTag(a atom.Atom, e elementRule) {
 	if e.flags&block != 0 {
 		h.out.Break(h.tagNow())
 		return
@@ -299,12 +299,12 @@ func (h *Reader) voidTag(a atom.Atom, e element) {
 		if h.lex.Attrs.Has(lexer.AttrSrcset) || h.lex.Attrs.Has(lexer.AttrDataSrcset) {
 			h.links.addVariants(&h.lex.Attrs, h.top.part)
 		} else {
-			h.embed(schema.KindMedia)
+			h.addElementFile(schema.KindMedia)
 		}
 	case atom.Embed, atom.Track:
-		h.links.add(schema.KindMedia, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
+		h.links.addEmbedded(schema.KindMedia, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
 	case atom.Frame:
-		h.links.add(schema.KindFrame, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
+		h.links.addEmbedded(schema.KindFrame, h.lex.Attrs.Get(lexer.AttrSrc), h.top.part)
 	}
 }
 
@@ -351,7 +351,7 @@ func (h *Reader) endTag(a atom.Atom) {
 	h.collect = toText
 	switch a {
 	case atom.A:
-		h.links.close(&h.out)
+		h.links.closeAnchor(&h.out)
 		return
 	case atom.Br, atom.P:
 		h.out.Break(h.tagNow())

@@ -2,15 +2,15 @@ package html
 
 import "crawlbatch.io/crawlbatch/formats/schema"
 
-// The type class is the priority of a link. If a page has more links than may be kept, the least
+// linkClass is the priority of a link. If a page has more links than may be kept, the least
 // important links are dropped. For example, ten thousand images cannot displace the canonical URL.
-type class uint8
+type linkClass uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
 // collects up to maxOwn canonical links and up to maxOwn refresh links, even if the limit of all
 // links is lower.
 const (
-	classCanonical class = iota
+	classCanonical linkClass = iota
 	classRefresh
 	classDeclared // hreflang, feeds
 	classHyperlink
@@ -21,7 +21,7 @@ const (
 // maxOwn bounds the canonical links that the reader collects and, separately, the refresh links.
 const maxOwn = 16
 
-func classOf(k schema.LinkKind) class {
+func classOf(k schema.LinkKind) linkClass {
 	switch k {
 	case schema.KindCanonical:
 		return classCanonical
@@ -36,20 +36,20 @@ func classOf(k schema.LinkKind) class {
 	return classEmbedded
 }
 
-// The method most returns the largest number of links of a class that the reader collects.
-func (c class) most(max int) int {
+// maxCollected returns the largest number of links of a class that the reader collects.
+func (c linkClass) maxCollected(max int) int {
 	if c <= classRefresh {
 		return maxOwn
 	}
 	return max
 }
 
-// The function allowed returns the number of links of each class that the reader keeps. If there
-// are at most max links, all links are kept. If there are more links, the classes get their links
-// in the following order, until there are max links: canonical and refresh links, declared links up
-// to a tenth of max, hyperlinks, the other declared links, embedded links.
-func allowed(met [classes]int, max int) (n [classes]int) {
-	give := func(c class, most int) {
+// linksPerClass returns the number of links of each class that the reader keeps. If there are at
+// most max links, all links are kept. If there are more links, the classes get their links in the
+// following order, until there are max links: canonical and refresh links, declared links up to a
+// tenth of max, hyperlinks, the other declared links, embedded links.
+func linksPerClass(met [classes]int, max int) (n [classes]int) {
+	give := func(c linkClass, most int) {
 		g := min(met[c]-n[c], most, max)
 		n[c] += g
 		max -= g

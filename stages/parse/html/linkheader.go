@@ -33,8 +33,8 @@ func (l *linkList) addHeader(field string) {
 			return
 		}
 		var p linkParams
-		field = p.read(rest)
-		raw := l.add(p.kind(), []byte(href), partNone)
+		field = p.readParams(rest)
+		raw := l.addEmbedded(p.linkKind(), []byte(href), partNone)
 		if raw == nil {
 			continue
 		}
@@ -49,8 +49,8 @@ func (l *linkList) addHeader(field string) {
 	}
 }
 
-// The method kind returns the kind that a link element with the same rel would have.
-func (p *linkParams) kind() schema.LinkKind {
+// linkKind returns the kind that a link element with the same rel would have.
+func (p *linkParams) linkKind() schema.LinkKind {
 	if a := strings.TrimSpace(p.anchor); a != "" && a[0] != '#' { // a fragment is part of this document
 		return schema.KindHeader
 	}
@@ -79,9 +79,9 @@ func (p *linkParams) text() string {
 	return fold.String(strings.ToValidUTF8(p.title, "\uFFFD"), fold.MaxAnchor)
 }
 
-// The method read reads the parameters of one link and returns the text after the comma that ends
-// the link. If the field repeats a parameter, the first value counts (RFC 8288, 3.3 and 3.4.1).
-func (p *linkParams) read(s string) (rest string) {
+// readParams reads the parameters of one link and returns the text after the comma that ends the
+// link. If the field repeats a parameter, the first value counts (RFC 8288, 3.3 and 3.4.1).
+func (p *linkParams) readParams(s string) (rest string) {
 	for {
 		s = strings.TrimLeft(s, " \t;")
 		if s == "" || s[0] == ',' {
@@ -166,7 +166,7 @@ func extValue(s string) (text string, ok bool) {
 
 // addRefresh adds the URL to which the page refreshes.
 func (l *linkList) addRefresh(target string, header bool) {
-	if r := l.add(schema.KindRefresh, []byte(target), partNone); r != nil {
+	if r := l.addEmbedded(schema.KindRefresh, []byte(target), partNone); r != nil {
 		r.header = header
 	}
 }

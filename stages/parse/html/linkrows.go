@@ -15,13 +15,13 @@ import (
 type resolver struct {
 	canon     *urlkey.Canonicalizer
 	doc, base string
-	seen      map[string]spelt
+	seen      map[string]resolvedRef
 }
 
-// The type spelt is a resolved reference. The field url is the canonical URL, or "" if there is
+// resolvedRef is a resolved reference. The field url is the canonical URL, or "" if there is
 // none. The field spelling is the URL in the reference's spelling, or "" if that spelling is the
 // canonical URL.
-type spelt struct{ url, spelling string }
+type resolvedRef struct{ url, spelling string }
 
 // baseURL returns the base URL of references. The base element gives the base URL if it has an http
 // URL. Otherwise the document's URL is the base URL.
@@ -36,9 +36,9 @@ func (l *linkList) baseURL(docURL string) string {
 	return b
 }
 
-// The method target resolves a reference. The result is zero if the reference is malformed or has a
+// resolveTarget resolves a reference. The result is zero if the reference is malformed or has a
 // scheme other than http and https. A reference in the header is relative to the document itself.
-func (r *resolver) target(ref []byte, header bool) spelt {
+func (r *resolver) resolveTarget(ref []byte, header bool) resolvedRef {
 	if header && r.doc != r.base {
 		return spell(r.canon, string(ref), r.doc)
 	}
@@ -51,24 +51,24 @@ func (r *resolver) target(ref []byte, header bool) spelt {
 	return t
 }
 
-func spell(canon *urlkey.Canonicalizer, ref, base string) (t spelt) {
+func spell(canon *urlkey.Canonicalizer, ref, base string) (t resolvedRef) {
 	var err error
 	if t.url, t.spelling, err = canon.SpelledURL(ref, base); err != nil {
-		return spelt{}
+		return resolvedRef{}
 	}
 	return t
 }
 
-// The method rows returns at most l.max links as rows, and counts the other links in l.over. The
+// makeRows returns at most l.max links as rows, and counts the other links in l.over. The
 // argument all is the text of the outline. The result bad is the number of links without a
 // canonical target.
-func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
+func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad
 	}
 	bad = l.bad
 	rows = make([]schema.Link, 0, min(len(l.raw), l.max))
-	left := allowed(l.met, l.max)
+	left := linksPerClass(l.met, l.max)
 	inHeader := "" // canonical URL in the Link field; a canonical link in the page overrides it
 	for i := range l.raw {
 		raw := &l.raw[i]
@@ -76,7 +76,7 @@ func (l *linkList) rows(r *resolver, source, surt, all string, pageNofollow bool
 			l.over++
 			continue
 		}
-		at := r.target(l.str(raw.href), raw.header)
+		at := r.resolveTarget(l.str(raw.href), raw.header)
 		if at.url == "" {
 			bad++
 			continue

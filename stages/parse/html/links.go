@@ -25,7 +25,7 @@ type rawLink struct {
 	alt       span   // alternative text, which becomes the anchor text of a link without text
 	hreflang  span   // value of hreflang, unchanged
 	from, to  uint32 // range of the anchor text in the outline's text
-	class     class
+	class     linkClass
 	part      part
 	nofollow  bool
 	header    bool // whether the link is in the response header; such a link is relative to the document's URL, not to the base element
@@ -38,13 +38,13 @@ type linkList struct {
 	base   span
 	icons  icons
 	max    int
-	met    [classes]int     // number of links in raw, by class
-	over   int              // number of links beyond max
-	bad    int              // number of references that cannot have a target: too long, or with a scheme other than http and https
-	opened int              // index in raw of the current a element's link, or -1 outside a elements
-	seen   map[string]spelt // resolved targets, by reference
+	met    [classes]int           // number of links in raw, by class
+	over   int                    // number of links beyond max
+	bad    int                    // number of references that cannot have a target: too long, or with a scheme other than http and https
+	opened int                    // index in raw of the current a element's link, or -1 outside a elements
+	seen   map[string]resolvedRef // resolved targets, by reference
 
-	// The method rows sets the following fields.
+	// makeRows sets the following fields.
 	canonical string // canonical URL of the page
 	refresh   string // URL to which the page refreshes
 	relAuthor string // text of the first link with rel=author whose text may be a name
@@ -56,7 +56,7 @@ func (l *linkList) reset(max int) {
 	l.canonical, l.refresh, l.relAuthor, l.bad = "", "", "", 0
 	l.icons.reset()
 	if l.seen == nil {
-		l.seen = make(map[string]spelt)
+		l.seen = make(map[string]resolvedRef)
 	}
 	clear(l.seen)
 }
@@ -69,15 +69,15 @@ func (l *linkList) keep(p []byte) span {
 
 func (l *linkList) str(s span) []byte { return l.bytes[s.start:s.end] }
 
-// The method put adds a link. If the link is not kept, the result is nil.
-func (l *linkList) put(kind schema.LinkKind, href []byte, in part) *rawLink {
+// collectLink adds a link. If the link is not kept, the result is nil.
+func (l *linkList) collectLink(kind schema.LinkKind, href []byte, in part) *rawLink {
 	href = bytes.TrimFunc(href, fold.IsSpace)
 	if len(href) > maxHref || hasOtherScheme(href) {
 		l.bad++ // a link without a target does not count against the limit
 		return nil
 	}
 	c := classOf(kind)
-	if l.met[c] >= c.most(l.max) {
+	if l.met[c] >= c.maxCollected(l.max) {
 		l.over++
 		return nil
 	}
@@ -118,13 +118,13 @@ func hasOtherScheme(href []byte) bool {
 	return false
 }
 
-// The method add adds a link to a file that the page embeds. For an empty reference or a data: URL,
-// add returns nil.
-func (l *linkList) add(kind schema.LinkKind, href []byte, in part) *rawLink {
+// addEmbedded adds a link to a file that the page embeds. For an empty reference or a data: URL,
+// addEmbedded returns nil.
+func (l *linkList) addEmbedded(kind schema.LinkKind, href []byte, in part) *rawLink {
 	if len(href) == 0 || bytes.HasPrefix(href, dataScheme) {
 		return nil
 	}
-	return l.put(kind, href, in)
+	return l.collectLink(kind, href, in)
 }
 
 // addTag adds a hyperlink. A link with an empty reference leads to the page itself.
@@ -132,7 +132,7 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 	if !t.Has(a) {
 		return nil
 	}
-	r := l.put(kind, t.Get(a), in)
+	r := l.collectLink(kind, t.Get(a), in)
 	if r == nil {
 		return nil
 	}
@@ -176,9 +176,9 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	return s, nofollow
 }
 
-// The method open begins an a element. The anchor text is the text that the outline collects
-// between the calls of open and close.
-func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
+// openAnchor begins an a element. The anchor text is the text that the outline collects
+// between the calls of openAnchor and closeAnchor.
+func (l *linkList) openAnchor(t *lexer.Attrs, out *text.Outline, in part) {
 	a := lexer.AttrHref
 	if !t.Has(a) {
 		a = lexer.AttrXlinkHref
@@ -190,8 +190,8 @@ func (l *linkList) open(t *lexer.Attrs, out *text.Outline, in part) {
 	out.SetLink(t.Has(a))
 }
 
-// The method close ends the current a element. Outside a elements, close does nothing.
-func (l *linkList) close(out *text.Outline) {
+// closeAnchor ends the current a element. Outside a elements, closeAnchor does nothing.
+func (l *linkList) closeAnchor(out *text.Outline) {
 	out.SetLink(false)
 	if l.opened >= 0 {
 		l.raw[l.opened].to = uint32(out.Len())
@@ -212,7 +212,7 @@ func (l *linkList) addImage(t *lexer.Attrs, in part) {
 		later = nil
 	}
 	for _, ref := range [...][]byte{src, later} {
-		if r := l.add(schema.KindImg, ref, in); r != nil && len(alt) > 0 {
+		if r := l.addEmbedded(schema.KindImg, ref, in); r != nil && len(alt) > 0 {
 			r.alt = l.keep(alt)
 		}
 	}
@@ -240,10 +240,10 @@ func (l *linkList) addSrcset(set []byte, in part) {
 		ref := set[:i]
 		set = set[i:]
 		if n := len(ref); n > 0 && ref[n-1] == ',' {
-			l.add(schema.KindImg, bytes.TrimRight(ref, ","), in)
+			l.addEmbedded(schema.KindImg, bytes.TrimRight(ref, ","), in)
 			continue
 		}
-		l.add(schema.KindImg, ref, in)
+		l.addEmbedded(schema.KindImg, ref, in)
 		// Descriptors end at the next comma outside parentheses.
 		depth := 0
 		for i = 0; i < len(set) && (set[i] != ',' || depth > 0); i++ {
@@ -315,7 +315,7 @@ func isFeedType(t []byte) bool {
 // a link.
 func (l *linkList) addForm(t *lexer.Attrs, in part) {
 	if m := t.Get(lexer.AttrMethod); len(m) == 0 || bytes.EqualFold(m, methodGet) {
-		l.add(schema.KindForm, t.Get(lexer.AttrAction), in)
+		l.addEmbedded(schema.KindForm, t.Get(lexer.AttrAction), in)
 	}
 }
 

@@ -25,7 +25,7 @@ type meta struct {
 	metaLang                                              string // language in http-equiv=content-language and similar meta elements
 	headerLang                                            string // language in the Content-Language field
 	refresh                                               string // content of a meta element with http-equiv=refresh
-	published, modified                                   dated
+	published, modified                                   statedDate
 	ld                                                    jsonld.Data
 	robots                                                directives.Robots
 	signals                                               directives.Signals
@@ -46,7 +46,7 @@ func (m *meta) reset(agent string) {
 	*m = meta{agent: agent, robots: m.robots, ld: m.ld}
 }
 
-func first(s *string, value []byte, max int) {
+func setFirst(s *string, value []byte, max int) {
 	if *s == "" && len(value) > 0 {
 		*s = fold.Bytes(value, max)
 	}
@@ -54,41 +54,41 @@ func first(s *string, value []byte, max int) {
 
 // htmlLang reads the language of the html element.
 func (m *meta) htmlLang(t *lexer.Attrs) {
-	first(&m.lang, t.Get(lexer.AttrLang), 64)
-	first(&m.lang, t.Get(lexer.AttrXMLLang), 64)
+	setFirst(&m.lang, t.Get(lexer.AttrLang), 64)
+	setFirst(&m.lang, t.Get(lexer.AttrXMLLang), 64)
 }
 
-// The method tag reads a meta element.
-func (m *meta) tag(t *lexer.Attrs) {
+// readTag reads a meta element.
+func (m *meta) readTag(t *lexer.Attrs) {
 	content := t.Get(lexer.AttrContent)
 	if len(content) == 0 {
 		return
 	}
 	for _, a := range [...]lexer.Attr{lexer.AttrName, lexer.AttrProperty} {
 		if name := t.Get(a); len(name) > 0 && len(name) <= 64 {
-			m.named(fold.Lower(name), content)
+			m.readNamed(fold.Lower(name), content)
 		}
 	}
 	if t.Has(lexer.AttrItemprop) {
 		m.itemprop(t.Get(lexer.AttrItemprop), content)
 		if string(t.Get(lexer.AttrItemprop)) == "author" {
-			first(&m.itempropAuthor, content, fold.MaxShort)
+			setFirst(&m.itempropAuthor, content, fold.MaxShort)
 		}
 	}
 	if equiv := t.Get(lexer.AttrHTTPEquiv); len(equiv) > 0 {
 		switch string(fold.Lower(equiv)) {
 		case "content-language":
-			first(&m.metaLang, content, 64)
+			setFirst(&m.metaLang, content, 64)
 		case "refresh":
-			first(&m.refresh, content, maxHref)
+			setFirst(&m.refresh, content, maxHref)
 		case "last-modified":
 			m.modified.setBytes(content, byMeta)
 		}
 	}
 }
 
-// The method named reads a meta element whose name or property is in lower case.
-func (m *meta) named(name, content []byte) {
+// readNamed reads a meta element whose name or property is in lower case.
+func (m *meta) readNamed(name, content []byte) {
 	if take, ok := metaNames[string(name)]; ok {
 		take(m, content)
 	} else if m.agent != "" && string(name) == m.agent {
@@ -139,9 +139,9 @@ func init() {
 		sailthru.author byl article_author`) {
 		metaNames[name] = otherAuthor(name)
 	}
-	published, modified := func(m *meta) *dated { return &m.published }, func(m *meta) *dated { return &m.modified }
+	published, modified := func(m *meta) *statedDate { return &m.published }, func(m *meta) *statedDate { return &m.modified }
 	for _, dates := range []struct {
-		of    func(*meta) *dated
+		of    func(*meta) *statedDate
 		rank  uint8
 		names string
 	}{
@@ -163,7 +163,7 @@ func init() {
 // metaText returns a function that sets a field once, to the first text. The text is cut to max
 // bytes.
 func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
-	return func(m *meta, content []byte) { first(field(m), content, max) }
+	return func(m *meta, content []byte) { setFirst(field(m), content, max) }
 }
 
 // otherAuthor returns a function that reads an author from meta elements with the given name, such

@@ -9,7 +9,7 @@ import (
 
 // implyEnds ends the open elements that a start tag closes without an end tag (HTML, 13.2.6.4.7 and
 // the table modes).
-func (h *Reader) implyEnds(a atom.Atom, e element) {
+func (h *Reader) implyEnds(a atom.Atom, e elementRule) {
 	if e.flags&closesP != 0 && h.count[idP] > 0 {
 		h.endWithin(atom.P, boundary)
 	}
@@ -44,19 +44,19 @@ func (h *Reader) endCells() {
 	h.endWithinTable(atom.Caption)
 }
 
-// The method push opens an element and puts the element on the stack. The result is false if the
+// pushElement opens an element and puts the element on the stack. The result is false if the
 // stack is full.
-func (h *Reader) push(a atom.Atom, e element) bool {
+func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 	switch a {
 	case atom.Form:
 		h.links.addForm(&h.lex.Attrs, h.top.part)
 	case atom.Object:
-		h.links.add(schema.KindMedia, h.lex.Attrs.Get(lexer.AttrData), h.top.part)
+		h.links.addEmbedded(schema.KindMedia, h.lex.Attrs.Get(lexer.AttrData), h.top.part)
 	case atom.Video, atom.Audio:
-		h.embed(schema.KindMedia)
-		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrPoster), h.top.part)
+		h.addElementFile(schema.KindMedia)
+		h.links.addEmbedded(schema.KindImg, h.lex.Attrs.Get(lexer.AttrPoster), h.top.part)
 	case atom.Body, atom.Table, atom.Thead, atom.Tbody, atom.Tfoot, atom.Tr, atom.Td, atom.Th:
-		h.links.add(schema.KindImg, h.lex.Attrs.Get(lexer.AttrBackground), h.top.part) // the attribute is obsolete, but browsers show the image (HTML, 15.3)
+		h.links.addEmbedded(schema.KindImg, h.lex.Attrs.Get(lexer.AttrBackground), h.top.part) // the attribute is obsolete, but browsers show the image (HTML, 15.3)
 	case atom.Html:
 		h.meta.htmlLang(&h.lex.Attrs)
 	}
@@ -67,7 +67,7 @@ func (h *Reader) push(a atom.Atom, e element) bool {
 		return false
 	}
 	if h.lex.Attrs.Has(lexer.AttrItemprop) {
-		h.byline.begin(h.lex.Attrs.Get(lexer.AttrItemprop), len(h.stack), &h.out)
+		h.byline.beginElement(h.lex.Attrs.Get(lexer.AttrItemprop), len(h.stack), &h.out)
 	}
 	hint := text.OfElement(a)
 	if h.lex.Attrs.Any() {
@@ -144,14 +144,14 @@ func (h *Reader) pop() {
 	o := h.stack[n]
 	h.stack = h.stack[:n]
 	h.count[o.id]--
-	h.byline.end(n, &h.out)
+	h.byline.endElements(n, &h.out)
 	if n > 0 {
 		h.top = h.stack[n-1]
 	} else {
 		h.top = openElement{}
 	}
 	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
-		h.links.close(&h.out) // the end of the table cell, object … also ends an a element inside (13.2.4.3, markers)
+		h.links.closeAnchor(&h.out) // the end of the table cell, object … also ends an a element inside (13.2.4.3, markers)
 	}
 	if o.flags&block != 0 {
 		h.out.Break(text.TagNone)

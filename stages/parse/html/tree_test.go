@@ -72,7 +72,7 @@ func TestTokenPassFindsWhatTheTreeHas(t *testing.T) {
 		wantHrefs, wantText := treeSays(t, doc)
 		var h Reader
 		h.Reset(Config{MaxText: 64 << 20, MaxLinks: 1 << 20})
-		h.run(doc)
+		h.readDocument(doc)
 		links += len(wantHrefs)
 		var hrefs []string
 		for _, l := range h.links.raw {

@@ -31,7 +31,7 @@ type step struct {
 }
 
 // Column returns a JSON list of the nodes that say something about the page, or "" if no node does.
-// Equal objects are written only once. The function target makes a reference absolute. For a
+// Equal objects are written only once. target makes a reference absolute. For a
 // malformed reference, target returns "".
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
@@ -41,7 +41,7 @@ func (l *Data) Column(target func(ref string) string) string {
 	size := 0
 	for i := range l.nodes {
 		n := &l.nodes[i]
-		if !n.says() || len(objects) >= maxObjects {
+		if !n.hasStatement() || len(objects) >= maxObjects {
 			continue
 		}
 		o := object{Type: n.types, Headline: n.headline, Name: n.name, Published: n.published, Modified: n.changed, Author: l.authorsOf(n)}
@@ -67,10 +67,10 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// The method says reports whether a node says something about the page. A picture without a name
-// says nothing. References to other nodes say nothing. Questions and answers that a page lists say
+// hasStatement reports whether a node says something about the page. A picture without a name says
+// nothing. References to other nodes say nothing. Questions and answers that a page lists say
 // nothing either.
-func (n *node) says() bool {
+func (n *node) hasStatement() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
 	}
@@ -97,8 +97,7 @@ func (l *Data) authorsOf(n *node) (names []string) {
 	return names
 }
 
-// The type aboutness ranks nodes by the likelihood that a node's dates and authors are those of the
-// page.
+// aboutness ranks nodes by the likelihood that a node's dates and authors are those of the page.
 type aboutness uint8
 
 const (
@@ -108,8 +107,8 @@ const (
 	ofOther                    // the page's subject, such as a film, which is older than the page
 )
 
-// The method aboutness returns the best rank among the node's types (schema.org).
-func (n *node) aboutness() aboutness {
+// bestAboutness returns the best rank among the node's types (schema.org).
+func (n *node) bestAboutness() aboutness {
 	if len(n.types) == 0 {
 		return ofUntyped
 	}
@@ -132,7 +131,7 @@ func (n *node) aboutness() aboutness {
 func (l *Data) ofPage(yield func(*node) bool) {
 	for about := ofArticle; about < ofOther; about++ {
 		for i := range l.nodes {
-			if n := &l.nodes[i]; n.aboutness() == about && !yield(n) {
+			if n := &l.nodes[i]; n.bestAboutness() == about && !yield(n) {
 				return
 			}
 		}

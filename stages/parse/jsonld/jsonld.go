@@ -69,7 +69,7 @@ func (l *Data) Read(script []byte) {
 	}
 	z := &scanner{src: script}
 	for len(l.nodes) < maxNodes {
-		if z.gap(); z.pos >= len(z.src) {
+		if z.skipGap(); z.pos >= len(z.src) {
 			return
 		}
 		i := bytes.IndexAny(z.src[z.pos:], "{[")
@@ -77,56 +77,56 @@ func (l *Data) Read(script []byte) {
 			return
 		}
 		z.pos += i
-		l.value(z, 0, false)
+		l.readValue(z, 0, false)
 	}
 }
 
-// The method value reads the nodes of a value.
-func (l *Data) value(z *scanner, depth int, nested bool) {
+// readValue reads the nodes of a value.
+func (l *Data) readValue(z *scanner, depth int, nested bool) {
 	switch c := z.peek(); {
 	case depth >= maxDepth || len(l.nodes) >= maxNodes || c != '{' && c != '[':
-		z.skip()
+		z.skipValue()
 	case c == '{':
-		l.node(z, depth, nested)
+		l.readNode(z, depth, nested)
 	default:
-		z.each(func() { l.value(z, depth+1, nested) })
+		z.eachElement(func() { l.readValue(z, depth+1, nested) })
 	}
 }
 
-// The method node reads the object at the scanner's position. Nested nodes are appended after the
-// node that contains them.
-func (l *Data) node(z *scanner, depth int, nested bool) {
+// readNode reads the object at the scanner's position. Nested nodes are appended after the node
+// that contains them.
+func (l *Data) readNode(z *scanner, depth int, nested bool) {
 	at := len(l.nodes)
 	l.nodes = append(l.nodes, node{})
 	n := node{nested: nested}
-	z.members(func(key []byte) {
+	z.eachMember(func(key []byte) {
 		switch string(key) {
 		case "@type", "type":
-			z.each(func() { l.addType(z, &n.types) })
+			z.eachElement(func() { l.addType(z, &n.types) })
 		case "@id", "id":
-			l.first(&n.id, z, maxName)
+			l.readFirst(&n.id, z, maxName)
 		case "headline":
-			l.first(&n.headline, z, fold.MaxShort)
+			l.readFirst(&n.headline, z, fold.MaxShort)
 		case "name":
-			l.first(&n.name, z, fold.MaxShort)
+			l.readFirst(&n.name, z, fold.MaxShort)
 		case "datePublished":
-			l.date(&n.published, z)
+			l.readDate(&n.published, z)
 		case "dateModified":
-			l.date(&n.changed, z)
+			l.readDate(&n.changed, z)
 		case "dateCreated", "uploadDate":
-			l.date(&n.created, z)
+			l.readDate(&n.created, z)
 		case "author":
-			z.each(func() { l.addAuthor(z, &n.authors) })
+			z.eachElement(func() { l.addAuthor(z, &n.authors) })
 		case "creator":
-			z.each(func() { l.addAuthor(z, &n.creators) })
+			z.eachElement(func() { l.addAuthor(z, &n.creators) })
 		case "itemListElement":
-			z.each(func() { l.addCrumb(z, &n.crumbs) })
+			z.eachElement(func() { l.addCrumb(z, &n.crumbs) })
 		case "@graph":
-			l.value(z, depth+1, false)
+			l.readValue(z, depth+1, false)
 		case "mainEntity", "mainEntityOfPage", "breadcrumb":
-			l.value(z, depth+1, true)
+			l.readValue(z, depth+1, true)
 		default:
-			z.skip()
+			z.skipValue()
 		}
 	})
 	if !slices.Contains(n.types, "BreadcrumbList") {
@@ -150,9 +150,9 @@ func localName(term []byte) []byte {
 	return term
 }
 
-// The method keep counts the bytes of a text and returns the text. If the texts together exceed
-// maxKept, keep returns "".
-func (l *Data) keep(s string) string {
+// keepText counts the bytes of a text and returns the text. If the texts together exceed
+// maxKept, keepText returns "".
+func (l *Data) keepText(s string) string {
 	if l.kept+len(s) > maxKept {
 		return ""
 	}
@@ -160,36 +160,36 @@ func (l *Data) keep(s string) string {
 	return s
 }
 
-// The method first reads a text into s. If s is already set, first skips the text.
-func (l *Data) first(s *string, z *scanner, max int) {
+// readFirst reads a text into s. If s is already set, readFirst skips the text.
+func (l *Data) readFirst(s *string, z *scanner, max int) {
 	if *s != "" {
-		z.skip()
+		z.skipValue()
 		return
 	}
-	*s = l.keep(z.text(max))
+	*s = l.keepText(z.readText(max))
 }
 
-// The method date reads a date into s. If s is already set or the text is not a date, the method
-// skips the text.
-func (l *Data) date(s *string, z *scanner) {
+// readDate reads a date into s. If s is already set or the text is not a date, the method skips
+// the text.
+func (l *Data) readDate(s *string, z *scanner) {
 	if *s != "" {
-		z.skip()
+		z.skipValue()
 		return
 	}
-	d := z.text(maxDate)
+	d := z.readText(maxDate)
 	if _, ok := sitemap.ParseTime(d); ok {
-		*s = l.keep(d)
+		*s = l.keepText(d)
 	}
 }
 
 // addType reads a type.
 func (l *Data) addType(z *scanner, types *[]string) {
-	if !z.quoted() || len(*types) >= maxItems {
-		z.skip()
+	if !z.atString() || len(*types) >= maxItems {
+		z.skipValue()
 		return
 	}
 	t := z.str(false)
-	if t := l.keep(foldJSON(localName(bytes.TrimSpace(t)), 64)); t != "" && !slices.Contains(*types, t) {
+	if t := l.keepText(foldJSON(localName(bytes.TrimSpace(t)), 64)); t != "" && !slices.Contains(*types, t) {
 		*types = append(*types, t)
 	}
 }
@@ -199,25 +199,25 @@ func (l *Data) addType(z *scanner, types *[]string) {
 func (l *Data) addAuthor(z *scanner, authors *[]author) {
 	var p author
 	switch c := z.peek(); {
-	case len(*authors) >= maxItems || c != '{' && !z.quoted():
-		z.skip()
+	case len(*authors) >= maxItems || c != '{' && !z.atString():
+		z.skipValue()
 		return
 	case c != '{':
-		p.name = l.keep(z.text(maxName))
+		p.name = l.keepText(z.readText(maxName))
 	default:
 		var given, family string
-		z.members(func(key []byte) {
+		z.eachMember(func(key []byte) {
 			switch string(key) {
 			case "name", "@value":
-				l.first(&p.name, z, maxName)
+				l.readFirst(&p.name, z, maxName)
 			case "givenName":
-				l.first(&given, z, maxName)
+				l.readFirst(&given, z, maxName)
 			case "familyName":
-				l.first(&family, z, maxName)
+				l.readFirst(&family, z, maxName)
 			case "@id", "id":
-				l.first(&p.id, z, maxName)
+				l.readFirst(&p.id, z, maxName)
 			default:
-				z.skip()
+				z.skipValue()
 			}
 		})
 		if p.name == "" {
@@ -235,13 +235,13 @@ func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 	var c crumb
 	switch b := z.peek(); {
 	case len(*crumbs) >= maxItems:
-		z.skip()
+		z.skipValue()
 	case b == '{':
-		z.members(func(key []byte) { l.crumbMember(z, &c, key, true) })
-	case z.quoted():
-		c.name = l.keep(z.text(maxName))
+		z.eachMember(func(key []byte) { l.crumbMember(z, &c, key, true) })
+	case z.atString():
+		c.name = l.keepText(z.readText(maxName))
 	default:
-		z.skip()
+		z.skipValue()
 	}
 	if c.name != "" || c.url != "" {
 		*crumbs = append(*crumbs, c)
@@ -253,25 +253,25 @@ func (l *Data) addCrumb(z *scanner, crumbs *[]crumb) {
 func (l *Data) crumbMember(z *scanner, c *crumb, key []byte, outer bool) {
 	switch k := string(key); {
 	case k == "name":
-		l.first(&c.name, z, maxName)
+		l.readFirst(&c.name, z, maxName)
 	case k == "url", !outer && (k == "@id" || k == "id"):
-		l.first(&c.url, z, maxURL)
+		l.readFirst(&c.url, z, maxURL)
 	case outer && k == "position":
-		c.position = position(z)
+		c.position = readPosition(z)
 	case outer && k == "item" && z.peek() == '{':
-		z.members(func(key []byte) { l.crumbMember(z, c, key, false) })
+		z.eachMember(func(key []byte) { l.crumbMember(z, c, key, false) })
 	case outer && k == "item":
-		l.first(&c.url, z, maxURL)
+		l.readFirst(&c.url, z, maxURL)
 	default:
-		z.skip()
+		z.skipValue()
 	}
 }
 
-// The method position reads a small number, quoted or not.
-func position(z *scanner) (n int) {
+// readPosition reads a small number, quoted or not.
+func readPosition(z *scanner) (n int) {
 	z.peek()
 	start := z.pos
-	z.skip()
+	z.skipValue()
 	for _, c := range bytes.Trim(z.src[start:z.pos], `"' `) {
 		if c < '0' || c > '9' || n > 1000 {
 			break

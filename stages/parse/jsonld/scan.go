@@ -27,9 +27,9 @@ var (
 	literals   = [...][]byte{[]byte("true"), []byte("false"), []byte("null")}
 )
 
-// The method blank returns the end of the white space at i, and whether the white space holds a
+// whiteSpaceEnd returns the end of the white space at i, and whether the white space holds a
 // line feed.
-func (z *scanner) blank(i int) (end int, lines bool) {
+func (z *scanner) whiteSpaceEnd(i int) (end int, lines bool) {
 	for ; i < len(z.src); i++ {
 		switch c := z.src[i]; {
 		case c == '\n':
@@ -46,10 +46,10 @@ func (z *scanner) blank(i int) (end int, lines bool) {
 	return i, lines
 }
 
-// The method gap skips all bytes between two tokens.
-func (z *scanner) gap() {
+// skipGap skips all bytes between two tokens.
+func (z *scanner) skipGap() {
 	for {
-		z.pos, _ = z.blank(z.pos)
+		z.pos, _ = z.whiteSpaceEnd(z.pos)
 		rest := z.src[z.pos:]
 		if len(rest) < 2 {
 			return
@@ -57,7 +57,7 @@ func (z *scanner) gap() {
 		switch {
 		case rest[0] == '/' && rest[1] == '/':
 			z.pos += 2
-			if end, _ := z.blank(z.pos); z.mark(end) {
+			if end, _ := z.whiteSpaceEnd(z.pos); z.skipMark(end) {
 				continue // the comment only hides the CDATA mark from scripts
 			}
 			if i := bytes.IndexByte(z.src[z.pos:], '\n'); i >= 0 {
@@ -71,14 +71,14 @@ func (z *scanner) gap() {
 			} else {
 				z.pos = len(z.src)
 			}
-		case !z.mark(z.pos):
+		case !z.skipMark(z.pos):
 			return
 		}
 	}
 }
 
-// The method mark skips a CDATA or comment mark at i.
-func (z *scanner) mark(i int) bool {
+// skipMark skips a CDATA or comment mark at i.
+func (z *scanner) skipMark(i int) bool {
 	for _, m := range lineMarks {
 		if bytes.HasPrefix(z.src[i:], m) {
 			z.pos = i + len(m)
@@ -88,17 +88,17 @@ func (z *scanner) mark(i int) bool {
 	return false
 }
 
-// The method peek skips a gap and returns the next byte, or 0 at the end.
+// peek skips a gap and returns the next byte, or 0 at the end.
 func (z *scanner) peek() byte {
-	if z.gap(); z.pos < len(z.src) {
+	if z.skipGap(); z.pos < len(z.src) {
 		return z.src[z.pos]
 	}
 	return 0
 }
 
-// The method member moves to the value of the object's next member and returns the member's key. If
-// the object ends, member skips the end and returns false.
-func (z *scanner) member() (key []byte, ok bool) {
+// nextMember moves to the value of the object's next member and returns the member's key. If the
+// object ends, nextMember skips the end and returns false.
+func (z *scanner) nextMember() (key []byte, ok bool) {
 	for {
 		c := z.peek()
 		start := z.pos
@@ -138,9 +138,9 @@ func isWordByte(c byte) bool {
 	return lexer.IsLetter(c) || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// The method element moves to the next element of the list. If the list ends, element returns
+// nextElement moves to the next element of the list. If the list ends, nextElement returns
 // false.
-func (z *scanner) element() bool {
+func (z *scanner) nextElement() bool {
 	for {
 		switch z.peek() {
 		case 0:
@@ -161,13 +161,12 @@ func (z *scanner) element() bool {
 	}
 }
 
-// The method members calls the function read for every member of the object at pos. The argument
-// key is the member's key without the prefix of schema.org. The function read must read or skip the
-// value.
-func (z *scanner) members(read func(key []byte)) {
+// eachMember calls read for every member of the object at pos. The argument key is the member's key
+// without the prefix of schema.org. The call must read or skip the value.
+func (z *scanner) eachMember(read func(key []byte)) {
 	z.pos++
 	for {
-		key, ok := z.member()
+		key, ok := z.nextMember()
 		if !ok {
 			return
 		}
@@ -175,27 +174,27 @@ func (z *scanner) members(read func(key []byte)) {
 	}
 }
 
-// The method each calls the function read for every element of the list at pos. If the value is not
-// a list, each calls the function once.
-func (z *scanner) each(read func()) {
+// eachElement calls read for every element of the list at pos. If the value is not a
+// list, eachElement calls read once.
+func (z *scanner) eachElement(read func()) {
 	if z.peek() != '[' {
 		read()
 		return
 	}
 	z.pos++
-	for z.element() {
+	for z.nextElement() {
 		read()
 	}
 }
 
-// The method quoted reports whether a string follows.
-func (z *scanner) quoted() bool {
+// atString reports whether a string follows.
+func (z *scanner) atString() bool {
 	c := z.peek()
 	return c == '"' || c == '\''
 }
 
 // str reads the string at pos and returns its content without resolving escapes. A quote ends the
-// string if the next token can follow a string (see ends).
+// string if the next token can follow a string (see canFollowString).
 func (z *scanner) str(colon bool) []byte {
 	quote, start := z.src[z.pos], z.pos+1
 	for i := start; ; i++ {
@@ -209,18 +208,18 @@ func (z *scanner) str(colon bool) []byte {
 		for i-escapes > start && z.src[i-escapes-1] == '\\' {
 			escapes++
 		}
-		if escapes%2 == 0 && z.ends(i+1, colon) {
+		if escapes%2 == 0 && z.canFollowString(i+1, colon) {
 			z.pos = i + 1
 			return z.src[start:i]
 		}
 	}
 }
 
-// The method ends reports whether the token at i can follow a string. With this method, str tells
+// canFollowString reports whether the token at i can follow a string. With this method, str tells
 // the closing quote from unescaped quotes within the string. The argument colon is true if the
 // string may be a key.
-func (z *scanner) ends(i int, colon bool) bool {
-	i, lines := z.blank(i)
+func (z *scanner) canFollowString(i int, colon bool) bool {
+	i, lines := z.whiteSpaceEnd(i)
 	if i >= len(z.src) {
 		return true
 	}
@@ -232,7 +231,7 @@ func (z *scanner) ends(i int, colon bool) bool {
 	case '"', '\'':
 		return lines // if a comma is missing, the next token stands on the next line
 	case ',':
-		if i, _ = z.blank(i + 1); i >= len(z.src) {
+		if i, _ = z.whiteSpaceEnd(i + 1); i >= len(z.src) {
 			return true
 		}
 		switch c := z.src[i]; c {
@@ -257,8 +256,8 @@ func (z *scanner) ends(i int, colon bool) bool {
 	return false
 }
 
-// The method skip skips a value of any kind. If there is no value, pos does not move.
-func (z *scanner) skip() {
+// skipValue skips a value of any kind. If there is no value, pos does not move.
+func (z *scanner) skipValue() {
 	depth := 0
 	for {
 		switch c := z.peek(); c {
@@ -291,26 +290,26 @@ func (z *scanner) skip() {
 	}
 }
 
-// The method text reads a text of at most max bytes and folds its white space. The text is a
-// string, the first string of a list, or the @value or name of an object. If the value is not a
-// text, text returns "".
-func (z *scanner) text(max int) (s string) {
+// readText reads a text of at most max bytes and folds its white space. The text is a string,
+// the first string of a list, or the @value or name of an object. If the value is not a text,
+// readText returns "".
+func (z *scanner) readText(max int) (s string) {
 	take := func() {
-		if z.quoted() && s == "" {
+		if z.atString() && s == "" {
 			s = foldJSON(z.str(false), max)
 		} else {
-			z.skip()
+			z.skipValue()
 		}
 	}
 	if z.peek() != '{' {
-		z.each(take)
+		z.eachElement(take)
 		return s
 	}
-	z.members(func(key []byte) {
+	z.eachMember(func(key []byte) {
 		if string(key) == "@value" || string(key) == "name" {
 			take()
 		} else {
-			z.skip()
+			z.skipValue()
 		}
 	})
 	return s

@@ -92,8 +92,8 @@ type Attrs struct {
 	val  [attrCount][]byte
 }
 
-// The method put keeps an attribute with a known name and resolves the references in its value.
-func (t *Attrs) put(key, value []byte) {
+// keepAttr keeps an attribute with a known name and resolves the references in its value.
+func (t *Attrs) keepAttr(key, value []byte) {
 	var low [16]byte
 	if len(key) < 2 || len(key) > len(low) {
 		return

@@ -66,13 +66,13 @@ func (z *Lexer) Next() Kind {
 		switch {
 		case IsLetter(c):
 			z.pos = at + 1
-			return z.tag(StartTag)
+			return z.readTag(StartTag)
 		case c == '/' && at+2 >= len(z.Src):
 			z.pos = len(z.Src)
 			return z.data(start, z.pos)
 		case c == '/' && IsLetter(z.Src[at+2]):
 			z.pos = at + 2
-			return z.tag(EndTag)
+			return z.readTag(EndTag)
 		case c == '!':
 			z.pos = at + 2
 			if z.declaration() {
@@ -159,9 +159,9 @@ func (z *Lexer) comment() {
 	}
 }
 
-// The method tag reads a tag from its name on. A tag that is incomplete at the end of the file is
+// readTag reads a tag from its name on. A tag that is incomplete at the end of the file is
 // dropped.
-func (z *Lexer) tag(kind Kind) Kind {
+func (z *Lexer) readTag(kind Kind) Kind {
 	var low [32]byte
 	n, i := 0, z.pos
 	for ; i < len(z.Src) && !EndsName(z.Src[i]); i++ {
@@ -194,7 +194,7 @@ func (z *Lexer) tag(kind Kind) Kind {
 		key, value := z.attribute()
 		unquoted = len(value) > 0 && z.Src[z.pos-1] == '/'
 		if kind == StartTag && left > 0 {
-			z.Attrs.put(key, value)
+			z.Attrs.keepAttr(key, value)
 		}
 	}
 	if kind == StartTag {

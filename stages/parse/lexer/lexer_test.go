@@ -13,15 +13,15 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// The function even removes differences that do not matter: x/net/html normalises line ends and
+// dropDifferences removes differences that do not matter: x/net/html normalises line ends and
 // some NULs.
-func even(s string) string {
+func dropDifferences(s string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n", "\x00", "\uFFFD").Replace(s)
 }
 
-// The function lexed lists the lexer's tokens. The function theirs lists the tokens of x/net/html.
-// Both functions join adjacent texts and omit unused attributes.
-func lexed(doc []byte) (out []string) {
+// lexTokens lists the lexer's tokens. netHTMLTokens lists the tokens of x/net/html. Both
+// functions join adjacent texts and omit unused attributes.
+func lexTokens(doc []byte) (out []string) {
 	z := Lexer{Src: doc}
 	for {
 		switch z.Next() {
@@ -32,12 +32,12 @@ func lexed(doc []byte) (out []string) {
 			if z.Refs {
 				p = Unescape(nil, p, false)
 			}
-			out = addText(out, even(string(p)))
+			out = addText(out, dropDifferences(string(p)))
 		case StartTag:
 			s := "<" + z.Name.String()
 			for a := Attr(0); a < attrCount; a++ {
 				if z.Attrs.Has(a) {
-					s += fmt.Sprintf(" %d=%s", a, even(string(z.Attrs.val[a])))
+					s += fmt.Sprintf(" %d=%s", a, dropDifferences(string(z.Attrs.val[a])))
 				}
 			}
 			out = append(out, s)
@@ -58,14 +58,14 @@ func addText(out []string, s string) []string {
 	return append(out, "\""+s)
 }
 
-func theirs(doc []byte) (out []string) {
+func netHTMLTokens(doc []byte) (out []string) {
 	z := html.NewTokenizer(bytes.NewReader(doc))
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
 			return out
 		case html.TextToken:
-			out = addText(out, even(string(z.Text())))
+			out = addText(out, dropDifferences(string(z.Text())))
 		case html.StartTagToken, html.SelfClosingTagToken:
 			name, more := z.TagName()
 			a := atom.Lookup(name)
@@ -82,7 +82,7 @@ func theirs(doc []byte) (out []string) {
 			s := "<" + a.String()
 			for at := Attr(0); at < attrCount; at++ {
 				if v, ok := vals[at]; ok {
-					s += fmt.Sprintf(" %d=%s", at, even(v))
+					s += fmt.Sprintf(" %d=%s", at, dropDifferences(v))
 				}
 			}
 			out = append(out, s)
@@ -101,14 +101,14 @@ func TestLexerFindsWhatXNetHTMLFinds(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	for _, in := range parsetest.Markup {
-		if d := cmp.Diff(theirs([]byte(in)), lexed([]byte(in))); d != "" {
+		if d := cmp.Diff(netHTMLTokens([]byte(in)), lexTokens([]byte(in))); d != "" {
 			t.Errorf("%q (-x/net/html +lexer):\n%s", in, d)
 		}
 	}
 	pages, _ := parsetest.Pages(t)
 	for _, d := range pages {
 		doc := bytes.ToValidUTF8(d.Body, []byte("\uFFFD"))
-		if want, got := theirs(doc), lexed(doc); !slices.Equal(want, got) {
+		if want, got := netHTMLTokens(doc), lexTokens(doc); !slices.Equal(want, got) {
 			t.Errorf("%s (-x/net/html +lexer):\n%s", d.URL, cmp.Diff(want, got))
 		}
 	}
@@ -121,7 +121,7 @@ func FuzzLexer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		doc = bytes.ToValidUTF8(doc, nil)
 		before := bytes.Clone(doc)
-		if d := cmp.Diff(theirs(doc), lexed(doc)); d != "" {
+		if d := cmp.Diff(netHTMLTokens(doc), lexTokens(doc)); d != "" {
 			t.Errorf("%q (-x/net/html +lexer):\n%s", doc, d)
 		}
 		if !bytes.Equal(doc, before) {

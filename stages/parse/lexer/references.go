@@ -27,7 +27,7 @@ func Unescape(dst, p []byte, attribute bool) []byte {
 			dst = append(dst, ref...)
 		default:
 			s := html.UnescapeString(string(ref))
-			if attribute && ref[1] != '#' && partial(s, ended) {
+			if attribute && ref[1] != '#' && partlyResolved(s, ended) {
 				dst = append(dst, ref...)
 			} else {
 				dst = append(dst, s...)
@@ -80,9 +80,9 @@ func commonReference(ref []byte, ended bool) rune {
 	return 0
 }
 
-// The function partial reports whether only the beginning of a name was resolved. In that case, s
-// still ends with the rest of the name.
-func partial(s string, ended bool) bool {
+// partlyResolved reports whether only the beginning of a name was resolved. In that case, s still
+// ends with the rest of the name.
+func partlyResolved(s string, ended bool) bool {
 	last := s[len(s)-1]
 	if ended {
 		return len(s) > 1 && last == ';'

@@ -19,8 +19,8 @@ const (
 	shortBytes = 6 << 10
 )
 
-// Of returns the first hint that fits a parsed page, or "" if none fits. The argument heading is
-// the page's headline.
+// Hint returns the first hint that fits a parsed page, or "" if none fits. The argument heading
+// is the page's headline.
 //
 //   - default_page: the title or headline is the title of a server's default page.
 //   - blocked: the title or headline is the title of an access wall.
@@ -29,7 +29,7 @@ const (
 //   - parked: the text offers the domain for sale, or a service that sells domains fills the page
 //     (see filledByParking).
 //   - under_construction: the title or headline says only that the page is under construction.
-func Of(r *document.Parsed, heading string) schema.PageHint {
+func Hint(r *document.Parsed, heading string) schema.PageHint {
 	hint := ofText(r, heading)
 	if hint == "" && filledByParking(r) {
 		return schema.HintParked
@@ -91,6 +91,6 @@ func normalOf(s string) string {
 		return ""
 	}
 	var n text.Normal
-	n.Of(s)
+	n.Normalize(s)
 	return string(n.Bytes)
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The type signature tells how documents of a media type begin.
+// signature tells how documents of a media type begin.
 type signature struct {
 	begins    string
 	at        int    // offset of the second part (then)
@@ -67,10 +67,10 @@ var signatures = []signature{
 	{"SQLite format 3\x00", 0, "", "application/vnd.sqlite3"},
 }
 
-// The function signed returns the type of the format whose signature a document has, or "" if the
+// typeBySignature returns the type of the format whose signature a document has, or "" if the
 // document has no signature. A text may begin like an ASCII signature ("BMW …"). Therefore the
 // document must also have a byte that never occurs in text, unless the format itself is text.
-func signed(p []byte) string {
+func typeBySignature(p []byte) string {
 	for i := range signatures {
 		s := &signatures[i]
 		if len(p) == 0 || p[0] != s.begins[0] || len(p) < len(s.begins) || string(p[:len(s.begins)]) != s.begins {
@@ -90,7 +90,7 @@ func signed(p []byte) string {
 	}
 	switch {
 	case len(p) >= 4 && string(p[:4]) == "\x1A\x45\xDF\xA3":
-		return matroska(p)
+		return matroskaType(p)
 	case len(p) >= 12 && string(p[4:8]) == "ftyp":
 		return baseMedia(p)
 	case isMP3(p):
@@ -129,9 +129,9 @@ func baseMedia(p []byte) string {
 	return ""
 }
 
-// The function matroska tells WebM from other Matroska files by the document type in the header
-// (6.2.2, signature for WebM).
-func matroska(p []byte) string {
+// matroskaType tells WebM from other Matroska files by the document type in the header (6.2.2,
+// signature for WebM).
+func matroskaType(p []byte) string {
 	for i := 4; i+1 < len(p) && i < 38; i++ {
 		if p[i] != 0x42 || p[i+1] != 0x82 {
 			continue

@@ -29,7 +29,7 @@ func Type(contentType string, prefix []byte) string {
 	}
 	essence := mediatype.Essence(contentType)
 	if unknownTypes[essence] {
-		return unknown(prefix)
+		return sniffUnknown(prefix)
 	}
 	switch essence {
 	case "text/plain":
@@ -41,7 +41,7 @@ func Type(contentType string, prefix []byte) string {
 		default:
 			return t
 		}
-		if t := magic(prefix); t != "" {
+		if t := typeByMagic(prefix); t != "" {
 			return t
 		}
 		return essence
@@ -57,7 +57,7 @@ func Type(contentType string, prefix []byte) string {
 		return essence
 	}
 	if isMedia(essence) {
-		if t := magic(prefix); t != "" {
+		if t := typeByMagic(prefix); t != "" {
 			return t
 		}
 		if looksLikeHTML(prefix) {
@@ -97,7 +97,7 @@ func plainOrNot(contentType string, prefix []byte) string {
 	if hasBOM(prefix) || !binaryData(prefix) && !bytes.HasPrefix(prefix, pdfMark) {
 		return "text/plain"
 	}
-	if t := signed(prefix); t != "" {
+	if t := typeBySignature(prefix); t != "" {
 		return t
 	}
 	if strings.HasPrefix(strings.ToLower(mediatype.Charset(contentType)), "utf-16") {
@@ -108,8 +108,8 @@ func plainOrNot(contentType string, prefix []byte) string {
 
 var pdfMark = []byte("%PDF-")
 
-// The function unknown returns the type of a document that declares no type (7.1).
-func unknown(prefix []byte) string {
+// sniffUnknown returns the type of a document that declares no type (7.1).
+func sniffUnknown(prefix []byte) string {
 	if t := rootType(prefix); t != "" {
 		return t
 	}
@@ -119,7 +119,7 @@ func unknown(prefix []byte) string {
 	case hasBOM(prefix):
 		return "text/plain"
 	}
-	if t := signed(prefix); t != "" {
+	if t := typeBySignature(prefix); t != "" {
 		return t
 	}
 	if binaryData(prefix) {
@@ -128,13 +128,13 @@ func unknown(prefix []byte) string {
 	return "text/plain"
 }
 
-// The function magic returns the type of the format whose signature the document has, or "" if the
+// typeByMagic returns the type of the format whose signature the document has, or "" if the
 // document has no signature.
-func magic(prefix []byte) string {
+func typeByMagic(prefix []byte) string {
 	if hasBOM(prefix) {
 		return ""
 	}
-	return signed(prefix)
+	return typeBySignature(prefix)
 }
 
 func hasBOM(p []byte) bool {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// The constant sample bounds the part of a text that Detect reads, in bytes.
-const sample = 1 << 10
+// maxSample bounds the part of a text that Detect reads, in bytes.
+const maxSample = 1 << 10
 
 // leastText is the length, in bytes, from which the language of a text is guessed.
 const leastText = 24
@@ -48,7 +48,7 @@ func Declared(tag string) string {
 // words, or the scorer does not know the language, three-letter sequences decide (package
 // whatlanggo). Three-letter sequences confuse similar languages.
 func Detect(s string) string {
-	s = middle(s)
+	s = middleSample(s)
 	if len(s) < leastText {
 		return ""
 	}
@@ -56,7 +56,7 @@ func Detect(s string) string {
 		return language
 	}
 	t := languages()
-	score, first, second := t.score(s)
+	score, first, second := t.scoreLanguages(s)
 	best, points := t.languages[first], score[first]
 	if points >= surePoints && 3*points >= 4*score[second] {
 		return best
@@ -88,19 +88,19 @@ const (
 
 var languages = sync.OnceValue(newScorer)
 
-// The function middle returns a sample of a text. The sample leaves out the first lines, because
-// these are often names and dates.
-func middle(s string) string {
-	if len(s) <= sample {
+// middleSample returns a sample of a text. The sample leaves out the first lines, because these
+// are often names and dates.
+func middleSample(s string) string {
+	if len(s) <= maxSample {
 		return s
 	}
-	if skip := min(200, len(s)-sample); skip > 0 {
+	if skip := min(200, len(s)-maxSample); skip > 0 {
 		for skip < len(s) && !utf8.RuneStart(s[skip]) {
 			skip++
 		}
 		s = s[skip:]
 	}
-	end := min(sample, len(s))
+	end := min(maxSample, len(s))
 	for end > 0 && end < len(s) && !utf8.RuneStart(s[end]) {
 		end--
 	}
@@ -127,7 +127,7 @@ func Language(declared, s string) string {
 	if declared == "" {
 		return Detect(s)
 	}
-	part := middle(s)
+	part := middleSample(s)
 	latin, other := 0, 0
 	for _, r := range part {
 		if r < utf8.RuneSelf {

@@ -31,13 +31,13 @@ func (o *Outline) Main() string {
 	if len(o.blocks) == 0 {
 		return ""
 	}
-	o.measure()
-	if r := o.declared(); r >= 0 {
+	o.measureElements()
+	if r := o.declaredMain(); r >= 0 {
 		return o.join(r, func(b *Block) bool { return o.elems[b.Elem].Hint&Hidden == 0 })
 	}
-	root := o.root()
+	root := o.mainRoot()
 	if root < 0 {
-		root = max(o.region(InMain, 0), 0)
+		root = max(o.hintedRegion(InMain, 0), 0)
 	}
 	begun := false // whether prose came before the current block; an h1 after prose is not the page's headline
 	return o.join(root, func(b *Block) bool {
@@ -47,7 +47,7 @@ func (o *Outline) Main() string {
 		if n := b.End - b.Start; b.Link*2 > n && n-b.Link < 60 {
 			return false
 		}
-		begun = begun || b.prose() > 0
+		begun = begun || b.proseBytes() > 0
 		return begun || b.Tag != TagHeading1
 	})
 }
@@ -60,12 +60,12 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	kept := false // whether out ends with the last visible block before the current block
 	for i := range o.blocks {
 		b := &o.blocks[i]
-		if !o.within(b.Elem, root) || !keep(b) {
+		if !o.isWithin(b.Elem, root) || !keep(b) {
 			kept = kept && o.elems[b.Elem].Hint&Hidden != 0
 			continue
 		}
 		if kept {
-			out = b.joined(out)
+			out = b.prepareJoin(out)
 		}
 		kept = true
 		out = append(out, o.buf[b.Start:b.End]...)
@@ -81,10 +81,10 @@ func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	return string(out[:body])
 }
 
-// The method prose returns the number of bytes of running text in a block. For a heading, a caption
-// or a short block, the result is 0. For a block with more than a third of its text in links and
-// fewer than 80 other bytes, the result is also 0.
-func (b *Block) prose() int32 {
+// proseBytes returns the number of bytes of running text in a block. For a heading, a caption or a
+// short block, the result is 0. For a block with more than a third of its text in links and fewer
+// than 80 other bytes, the result is also 0.
+func (b *Block) proseBytes() int32 {
 	n := b.End - b.Start
 	if b.Link*3 > n && n-b.Link < 80 {
 		return 0
@@ -102,14 +102,14 @@ func (b *Block) prose() int32 {
 	return int32(n - b.Link)
 }
 
-// The method measure passes the tree three times: upwards for the prose of elements, downwards for
+// measureElements passes the tree three times: upwards for the prose of elements, downwards for
 // the elements to drop, and upwards for the values of the other elements. In the list of elements,
 // parents come before their children.
-func (o *Outline) measure() {
+func (o *Outline) measureElements() {
 	for i := range o.blocks {
 		b := &o.blocks[i]
 		if e := &o.elems[b.Elem]; e.Hint&notContent == 0 {
-			e.good += b.prose()
+			e.good += b.proseBytes()
 		}
 	}
 	for i := len(o.elems) - 1; i >= 0; i-- {
@@ -141,7 +141,7 @@ func (o *Outline) measure() {
 		if e.dropped {
 			continue
 		}
-		if p := b.prose(); p > 0 {
+		if p := b.proseBytes(); p > 0 {
 			e.value += p
 		} else {
 			e.value -= int32(b.Link) + 10
@@ -159,11 +159,11 @@ func (o *Outline) measure() {
 	}
 }
 
-// The method within reports whether e is root or a descendant of root.
-func (o *Outline) within(e, root int32) bool { return e >= root && e <= o.elems[root].last }
+// isWithin reports whether e is root or a descendant of root.
+func (o *Outline) isWithin(e, root int32) bool { return e >= root && e <= o.elems[root].last }
 
-// The method declared returns the element that step 1 of Main finds, or -1.
-func (o *Outline) declared() int32 {
+// declaredMain returns the element that step 1 of Main finds, or -1.
+func (o *Outline) declaredMain() int32 {
 	r := o.only(InMain, atom.Main)
 	if r < 0 {
 		r = o.only(InArticle, atom.Article)
@@ -178,7 +178,7 @@ func (o *Outline) declared() int32 {
 	}
 	for i := range o.blocks {
 		b := &o.blocks[i]
-		if o.within(b.Elem, r) || o.elems[b.Elem].Hint&Hidden != 0 {
+		if o.isWithin(b.Elem, r) || o.elems[b.Elem].Hint&Hidden != 0 {
 			continue
 		}
 		e := b.Elem
@@ -217,16 +217,16 @@ func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	return found
 }
 
-// The method root returns the element with the main content, or -1 if the page has no prose.
-func (o *Outline) root() int32 {
-	top := o.top(0)
+// mainRoot returns the element with the main content, or -1 if the page has no prose.
+func (o *Outline) mainRoot() int32 {
+	top := o.bestElement(0)
 	if o.elems[top].value <= 0 {
 		return -1
 	}
 	for _, h := range [...]Hint{InMain, InArticle} {
 		least := int32(int64(o.elems[top].value) * regionShare / 100)
-		if r := o.region(h, max(least, 1)); r >= 0 && (h == InMain || o.within(r, top)) {
-			top = o.top(r)
+		if r := o.hintedRegion(h, max(least, 1)); r >= 0 && (h == InMain || o.isWithin(r, top)) {
+			top = o.bestElement(r)
 		}
 	}
 	for i := top + 1; i <= o.elems[top].last; i++ { // in the list of elements, children come after their parents
@@ -238,9 +238,9 @@ func (o *Outline) root() int32 {
 	return top
 }
 
-// The method top returns the element with the greatest value within root. If several elements have
+// bestElement returns the element with the greatest value within root. If several elements have
 // the greatest value, the method returns the last of these elements.
-func (o *Outline) top(root int32) int32 {
+func (o *Outline) bestElement(root int32) int32 {
 	best := root
 	for i := root; i <= o.elems[root].last; i++ {
 		if e := &o.elems[i]; !e.dropped && e.value >= o.elems[best].value {
@@ -250,9 +250,9 @@ func (o *Outline) top(root int32) int32 {
 	return best
 }
 
-// The method region returns the outermost element with the hint and the greatest value. If that
-// element's value is less than least, region returns -1.
-func (o *Outline) region(h Hint, least int32) int32 {
+// hintedRegion returns the outermost element with the hint and the greatest value. If that
+// element's value is less than least, hintedRegion returns -1.
+func (o *Outline) hintedRegion(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
 		e := &o.elems[i]

@@ -17,9 +17,9 @@ type Normal struct {
 	lines []int32 // offset in Bytes at which each line begins, except the first line
 }
 
-// Of computes the normal form of a text whose lines are blocks.
-func (n *Normal) Of(s string) {
-	if !composed(s) {
+// Normalize computes the normal form of a text whose lines are blocks.
+func (n *Normal) Normalize(s string) {
+	if !isComposed(s) {
 		s = norm.NFC.String(s) // NFC.String returns s itself if s is already composed
 	}
 	dst := slices.Grow(n.Bytes[:0], len(s))
@@ -30,7 +30,7 @@ func (n *Normal) Of(s string) {
 		switch {
 		case r >= utf8.RuneSelf:
 			r, size = utf8.DecodeRuneInString(s[i:])
-			r = lower(r)
+			r = toLower(r)
 		case r >= 'A' && r <= 'Z':
 			r += 'a' - 'A'
 		}
@@ -40,7 +40,7 @@ func (n *Normal) Of(s string) {
 			line = line || r == '\n'
 			continue
 		}
-		if r >= 0xAD && invisible(r) {
+		if r >= 0xAD && isInvisible(r) {
 			continue
 		}
 		if space && len(dst) > 0 {
@@ -59,16 +59,16 @@ func (n *Normal) Of(s string) {
 	n.Bytes = dst
 }
 
-// The function composed reports whether NFC leaves every code point of a text unchanged, whatever
-// the neighbouring code points are.
-func composed(s string) bool {
+// isComposed reports whether NFC leaves every code point of a text unchanged, whatever the
+// neighbouring code points are.
+func isComposed(s string) bool {
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
 			i++
 			continue
 		}
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if !alone(r) {
+		if !neverCombines(r) {
 			return false
 		}
 		i += n
@@ -76,10 +76,10 @@ func composed(s string) bool {
 	return true
 }
 
-// The function alone reports whether NFC keeps r and never combines r with another rune. The
-// function knows only large blocks of code points, so the result may be false for some runes that
-// NFC keeps.
-func alone(r rune) bool {
+// neverCombines reports whether NFC keeps r and never combines r with another rune. The function
+// knows only large blocks of code points, so the result may be false for some runes that NFC
+// keeps.
+func neverCombines(r rune) bool {
 	switch {
 	case r < 0x0300, r >= 0x0400 && r < 0x0483, r >= 0x4E00 && r < 0xA000, r >= 0xAC00 && r < 0xD7A4:
 		return true
@@ -91,8 +91,8 @@ func alone(r rune) bool {
 	return r >= 0x3041 && r < 0x3097 || r >= 0x30A1 && r < 0x30FD || r >= 0xFF01 && r < 0xFF9E
 }
 
-// The function lower does the same as unicode.ToLower, but is faster for most texts.
-func lower(r rune) rune {
+// toLower does the same as unicode.ToLower, but is faster for most texts.
+func toLower(r rune) rune {
 	switch {
 	case r >= 0x0590 && r < 0x10A0, r >= 0x2000 && r < 0x2100, r >= 0x2E80 && r < 0xA640, r >= 0xAC00 && r < 0xFB00: // the letters of these scripts have no case
 		return r
@@ -117,8 +117,8 @@ func isSpace(r rune) bool {
 	return r == 0x3000
 }
 
-// The function invisible reports whether the normal form omits r.
-func invisible(r rune) bool {
+// isInvisible reports whether the normal form omits r.
+func isInvisible(r rune) bool {
 	switch {
 	case r < 0x061C:
 		return r == 0xAD

@@ -15,7 +15,7 @@ import (
 
 func normal(s string) string {
 	var n Normal
-	n.Of(s)
+	n.Normalize(s)
 	return string(n.Bytes)
 }
 
@@ -93,10 +93,10 @@ func TestNormalFormIsThatOfTheDefinition(t *testing.T) {
 		}
 	}
 	for r := rune(0); r <= unicode.MaxRune; r++ {
-		if p := norm.NFC.PropertiesString(string(r)); alone(r) && (!norm.NFC.IsNormalString(string(r)) || !p.BoundaryBefore() || p.CCC() != 0) {
+		if p := norm.NFC.PropertiesString(string(r)); neverCombines(r) && (!norm.NFC.IsNormalString(string(r)) || !p.BoundaryBefore() || p.CCC() != 0) {
 			t.Fatalf("NFC does not leave %U alone", r)
 		}
-		if got, want := lower(r), unicode.ToLower(r); got != want {
+		if got, want := toLower(r), unicode.ToLower(r); got != want {
 			t.Fatalf("lower(%U) = %U, want %U", r, got, want)
 		}
 		if got, want := r >= 0x85 && isSpace(r), r >= 0x85 && (unicode.IsSpace(r) || r == 0x200B); got != want {
@@ -128,7 +128,7 @@ func FuzzNormal(f *testing.F) {
 	}
 	var n Normal
 	f.Fuzz(func(t *testing.T, s string) {
-		n.Of(s)
+		n.Normalize(s)
 		if want := byTheBook(s); string(n.Bytes) != want {
 			t.Errorf("%q: %q, want %q", s, n.Bytes, want)
 		}

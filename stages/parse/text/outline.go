@@ -50,7 +50,7 @@ type Elem struct {
 	Atom   atom.Atom
 	Hint   Hint
 
-	// The method Main computes last, good and value.
+	// Main computes last, good and value.
 	last    int32 // index of the last descendant of the element
 	good    int32 // number of bytes of prose within the element
 	value   int32 // number of bytes of prose without dropped elements, less the cost of clutter
@@ -199,13 +199,13 @@ func (o *Outline) Text(p []byte) {
 		for i < len(p) && !maySpace[p[i]] {
 			i++
 		}
-		o.word(p[:i])
+		o.appendWord(p[:i])
 		p = p[i:]
 	}
 }
 
-// The method word appends bytes that have no white space.
-func (o *Outline) word(p []byte) {
+// appendWord appends bytes that have no white space.
+func (o *Outline) appendWord(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
 		o.cut = true // also drops all later words, even shorter words, so that the kept text is a prefix
 		return
@@ -280,9 +280,9 @@ func (o *Outline) Cut() bool { return o.cut }
 // that All returns.
 func (o *Outline) All() string { return string(o.buf) }
 
-// The method joined prepares out for the next block. The argument out holds lines that end in line
+// prepareJoin prepares out for the next block. The argument out holds lines that end in line
 // feeds.
-func (b *Block) joined(out []byte) []byte {
+func (b *Block) prepareJoin(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {
 			out[n-1] = ' '
@@ -302,7 +302,7 @@ func (o *Outline) Full(all string) string {
 	out := make([]byte, 0, len(all))
 	for i := range o.blocks {
 		if b := &o.blocks[i]; o.elems[b.Elem].Hint&Hidden == 0 {
-			out = b.joined(out)
+			out = b.prepareJoin(out)
 			out = append(out, o.buf[b.Start:b.End]...)
 			out = append(out, '\n')
 		}

@@ -37,24 +37,24 @@ const (
 	cyrl scriptID = 4
 )
 
-// The type class says how a rune forms words.
-type class uint8
+// wordClass says how a rune forms words.
+type wordClass uint8
 
 const (
-	separator class = iota
-	letter          // a letter begins and continues words
-	digit           // a digit is like a letter, but a word with only digits is not a term
-	extend          // a mark or a joiner continues words and never begins them
-	joiner          // an apostrophe or a middle dot joins letters
-	point           // a full stop or a comma joins ASCII digits
-	ideograph       // a code point of Han or Hiragana is a word by itself
-	katakana        // a run of Katakana is a word
-	unspaced        // a run of letters and marks in a script without spaces between words
+	separator wordClass = iota
+	letter              // a letter begins and continues words
+	digit               // a digit is like a letter, but a word with only digits is not a term
+	extend              // a mark or a joiner continues words and never begins them
+	joiner              // an apostrophe or a middle dot joins letters
+	point               // a full stop or a comma joins ASCII digits
+	ideograph           // a code point of Han or Hiragana is a word by itself
+	katakana            // a run of Katakana is a word
+	unspaced            // a run of letters and marks in a script without spaces between words
 )
 
 // property holds the properties of a rune.
 type property struct {
-	class  class
+	class  wordClass
 	script scriptID
 }
 
@@ -123,8 +123,8 @@ var ascii = func() (t [utf8.RuneSelf]property) {
 	return t
 }()
 
-// The method of returns the properties of a rune.
-func (t *runes) of(r rune) property {
+// propertiesOf returns the properties of a rune.
+func (t *runes) propertiesOf(r rune) property {
 	if r > 0xFFFF {
 		return propertyOf(r)
 	}

@@ -62,9 +62,9 @@ func newScorer() *scorer {
 	return t
 }
 
-// The method score returns the points of each language for the words and letters of s. The results
+// scoreLanguages returns the points of each language for the words and letters of s. The results
 // first and second are the numbers of the languages with the most and the second most points.
-func (t *scorer) score(s string) (score [maxLanguages]int, first, second int) {
+func (t *scorer) scoreLanguages(s string) (score [maxLanguages]int, first, second int) {
 	var word [64]byte
 	n := 0
 	end := func() {

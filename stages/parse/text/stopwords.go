@@ -42,8 +42,8 @@ func stopWordsOf(language string) *stopList {
 	return l
 }
 
-// The method has reports whether a word of a normal form is in the list.
-func (l *stopList) has(word []byte) bool {
+// contains reports whether a word of a normal form is in the list.
+func (l *stopList) contains(word []byte) bool {
 	if l == nil {
 		return false
 	}
@@ -61,9 +61,9 @@ func (l *stopList) has(word []byte) bool {
 
 var curly = []byte("’")
 
-// The method elision returns the length of the elided article, or similar elided word, with which a
-// word begins. The length includes the apostrophe.
-func (l *stopList) elision(word []byte) int {
+// elisionLength returns the length of the elided article, or similar elided word, with which a word
+// begins. The length includes the apostrophe.
+func (l *stopList) elisionLength(word []byte) int {
 	if l == nil || l.elided == "" {
 		return 0
 	}

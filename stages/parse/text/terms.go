@@ -51,7 +51,7 @@ type entry struct {
 	hash       uint64
 	start, end int32
 	count      int32
-	class      class
+	class      wordClass
 	stop       bool // whether the word is a stop word
 	pairs      bool // whether the word may be in a pair
 	alone      int8 // number of occurrences from which the word is a term by itself; 0 means never
@@ -76,12 +76,12 @@ func (t *Terms) Count(n *Normal, language string) int32 {
 	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
 	size := min(len(t.text)/2, maxWords) + 16 // more than the number of words that are counted, so the tables never fill up
 	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
-	words(t.text, t.add)
+	eachWord(t.text, t.add)
 	return t.words
 }
 
 func (t *Terms) add(w *word) {
-	n := w.count()
+	n := w.wordCount()
 	t.words += n
 	t.byScript[w.script] += n
 	if t.words > maxWords || w.class == digit || w.end-w.start > maxTerm {
@@ -90,7 +90,7 @@ func (t *Terms) add(w *word) {
 	}
 	begin := w.start
 	if w.joined {
-		if n := t.stop.elision(t.text[w.start:w.end]); n > 0 {
+		if n := t.stop.elisionLength(t.text[w.start:w.end]); n > 0 {
 			w.start += n
 			w.runes = int32(utf8.RuneCount(t.text[w.start:w.end]))
 		}
@@ -107,15 +107,15 @@ func (t *Terms) add(w *word) {
 		t.last = -1
 		return
 	}
-	if t.last >= 0 && t.follows(begin, w.class, t.ids[t.last].class) {
+	if t.last >= 0 && t.mayPair(begin, w.class, t.ids[t.last].class) {
 		t.pair(t.last, id)
 	}
 	t.last, t.end = id, w.end
 }
 
-// The method follows reports whether the word at start may form a pair with the preceding word. The
-// word has class c, and the preceding word has class b.
-func (t *Terms) follows(start int, c, b class) bool {
+// mayPair reports whether the word at start may form a pair with the preceding word. The word has
+// class c, and the preceding word has class b.
+func (t *Terms) mayPair(start int, c, b wordClass) bool {
 	if c == ideograph || b == ideograph {
 		return c == b && start == t.end
 	}
@@ -150,7 +150,7 @@ func (t *Terms) id(w *word) int32 {
 		k := t.slots[i]
 		if k == 0 {
 			e := entry{hash: h, start: int32(w.start), end: int32(w.end), count: 1, class: w.class}
-			t.judge(&e, w, p)
+			t.judgeWord(&e, w, p)
 			t.ids = append(t.ids, e)
 			t.slots[i] = int32(len(t.ids))
 			return int32(len(t.ids) - 1)
@@ -162,10 +162,10 @@ func (t *Terms) id(w *word) int32 {
 	}
 }
 
-// The method judge decides three things about a new word: whether the word is a stop word, from how
-// many occurrences the word is a term, and whether the word may be part of pairs.
-func (t *Terms) judge(e *entry, w *word, p []byte) {
-	if e.stop = t.stop.has(p); !e.stop {
+// judgeWord decides three things about a new word: whether the word is a stop word, from how many
+// occurrences the word is a term, and whether the word may be part of pairs.
+func (t *Terms) judgeWord(e *entry, w *word, p []byte) {
+	if e.stop = t.stop.contains(p); !e.stop {
 		if _, english := everywhere[string(p)]; english {
 			return
 		}
@@ -217,23 +217,23 @@ func (t *Terms) Top(n int) []Term {
 	t.best = t.best[:0]
 	for i := range t.ids {
 		if e := &t.ids[i]; e.alone > 0 && e.count >= int32(e.alone) {
-			t.offer(candidate{e.count, e.start, int32(i)}, n)
+			t.addCandidate(candidate{e.count, e.start, int32(i)}, n)
 		}
 	}
 	for i := range t.pairs {
 		if p := &t.pairs[i]; p.count > 1 {
-			t.offer(candidate{p.count, t.ids[p.a].start, int32(len(t.ids) + i)}, n)
+			t.addCandidate(candidate{p.count, t.ids[p.a].start, int32(len(t.ids) + i)}, n)
 		}
 	}
 	if len(t.best) == 0 {
 		return nil
 	}
-	return t.named()
+	return t.bestTerms()
 }
 
-// The method offer adds a candidate to the sorted list of the n best candidates if the candidate is
+// addCandidate adds a candidate to the sorted list of the n best candidates if the candidate is
 // among the best.
-func (t *Terms) offer(c candidate, n int) {
+func (t *Terms) addCandidate(c candidate, n int) {
 	if len(t.best) == n && before(t.best[n-1], c) <= 0 {
 		return
 	}
@@ -254,9 +254,9 @@ func before(a, b candidate) int {
 	return int(a.id) - int(b.id)
 }
 
-// The method named returns the best candidates as terms. All strings of the terms share the memory
-// of one string.
-func (t *Terms) named() []Term {
+// bestTerms returns the best candidates as terms. All strings of the terms share the memory of one
+// string.
+func (t *Terms) bestTerms() []Term {
 	var buf []byte
 	ends := make([]int, 0, 64)
 	for _, c := range t.best {

@@ -64,12 +64,12 @@ func TestTermsGrowWithTheText(t *testing.T) {
 	}
 	var terms Terms
 	var n, other Normal
-	n.Of(sb.String())
+	n.Normalize(sb.String())
 	if got := terms.Count(&n, ""); got != 50_000 {
 		t.Fatalf("%d words", got)
 	}
 	first := terms.Top(3)
-	other.Of("other text")
+	other.Normalize("other text")
 	terms.Count(&other, "")
 	terms.Count(&n, "")
 	if d := cmp.Diff(first, terms.Top(3)); d != "" {
@@ -165,7 +165,7 @@ func BenchmarkOddTexts(b *testing.B) {
 				b.SetBytes(int64(len(s)))
 				b.ReportAllocs()
 				for b.Loop() {
-					norm.Of(s)
+					norm.Normalize(s)
 					terms.Count(&norm, "fra")
 					terms.Top(50)
 				}

@@ -5,9 +5,9 @@ import "unicode/utf8"
 // word is a word of a normal form.
 type word struct {
 	start, end int
-	runes      int32 // number of letters; in scripts without spaces, number of letters and marks
-	class      class // class of the word: letter, digit (the word has only digits), ideograph, katakana or unspaced
-	last       class // class of the word's last rune that is not a mark
+	runes      int32     // number of letters; in scripts without spaces, number of letters and marks
+	class      wordClass // class of the word: letter, digit (the word has only digits), ideograph, katakana or unspaced
+	last       wordClass // class of the word's last rune that is not a mark
 	script     scriptID
 	joined     bool // whether the word contains an apostrophe or a middle dot
 }
@@ -15,18 +15,18 @@ type word struct {
 // unspacedWord is the mean length of a word in scripts without spaces, in letters and marks.
 const unspacedWord = 4
 
-// The method count returns the number of words for which w counts. A run without spaces counts for
-// the likely number of words in the run.
-func (w *word) count() int32 {
+// wordCount returns the number of words for which w counts. A run without spaces counts for the
+// likely number of words in the run.
+func (w *word) wordCount() int32 {
 	if w.class != unspaced {
 		return 1
 	}
 	return (w.runes + unspacedWord - 1) / unspacedWord
 }
 
-// The function words calls yield for each word of a normal form, in order. The package comment
-// defines words. The word is valid until yield returns.
-func words(s []byte, yield func(*word)) {
+// eachWord calls yield for each word of a normal form, in order. The package comment defines
+// words. The word is valid until yield returns.
+func eachWord(s []byte, yield func(*word)) {
 	w := word{start: -1}
 	for i := 0; i < len(s); {
 		var p property
@@ -36,20 +36,20 @@ func words(s []byte, yield func(*word)) {
 		} else {
 			var r rune
 			r, n = utf8.DecodeRune(s[i:])
-			p = bmp.of(r)
+			p = bmp.propertiesOf(r)
 		}
 		switch {
 		case w.start >= 0 && w.goesOn(s, i, n, p.class):
-			w.take(p)
+			w.addRune(p)
 		case w.start >= 0:
 			w.end = i
 			yield(&w)
 			w.start = -1
 			fallthrough
 		default:
-			if begins(p.class) {
+			if beginsWord(p.class) {
 				w = word{start: i, class: p.class}
-				w.take(p)
+				w.addRune(p)
 			}
 		}
 		i += n
@@ -60,8 +60,8 @@ func words(s []byte, yield func(*word)) {
 	}
 }
 
-// The function begins reports whether a rune of the class begins a word.
-func begins(c class) bool {
+// beginsWord reports whether a rune of the class begins a word.
+func beginsWord(c wordClass) bool {
 	switch c {
 	case letter, digit, ideograph, katakana, unspaced:
 		return true
@@ -70,7 +70,7 @@ func begins(c class) bool {
 }
 
 // goesOn reports whether the open word continues with the rune of class c at s[i:i+n].
-func (w *word) goesOn(s []byte, i, n int, c class) bool {
+func (w *word) goesOn(s []byte, i, n int, c wordClass) bool {
 	switch c {
 	case letter, digit:
 		return w.class == letter || w.class == digit
@@ -83,7 +83,7 @@ func (w *word) goesOn(s []byte, i, n int, c class) bool {
 			return false
 		}
 		r, _ := utf8.DecodeRune(s[i+n:])
-		return bmp.of(r).class == letter
+		return bmp.propertiesOf(r).class == letter
 	case point:
 		return isDigit(s[i-1]) && i+1 < len(s) && isDigit(s[i+1])
 	}
@@ -92,8 +92,8 @@ func (w *word) goesOn(s []byte, i, n int, c class) bool {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// The method take adds a rune to the open word.
-func (w *word) take(p property) {
+// addRune adds a rune to the open word.
+func (w *word) addRune(p property) {
 	switch p.class {
 	case joiner, point:
 		w.last, w.joined = p.class, w.joined || p.class == joiner

@@ -13,7 +13,7 @@ import (
 func count(s, language string) (*Terms, int32) {
 	var n Normal
 	var t Terms
-	n.Of(s)
+	n.Normalize(s)
 	return &t, t.Count(&n, language)
 }
 
@@ -96,7 +96,7 @@ func kindByTheBook(r rune) string {
 	return "letter"
 }
 
-// wordsByTheBook is a second, slow implementation of the function words. wordsByTheBook looks for
+// wordsByTheBook is a second, slow implementation of eachWord. wordsByTheBook looks for
 // the places between code points at which no word ends.
 func wordsByTheBook(normal string) (out []string) {
 	runes := []rune(normal)
@@ -136,7 +136,7 @@ func wordsByTheBook(normal string) (out []string) {
 }
 
 func wordsOf(normal string) (out []string) {
-	words([]byte(normal), func(w *word) { out = append(out, normal[w.start:w.end]) })
+	eachWord([]byte(normal), func(w *word) { out = append(out, normal[w.start:w.end]) })
 	return out
 }
 
@@ -185,7 +185,7 @@ func TestPropertiesAreUnicodes(t *testing.T) {
 	}
 	for name, long := range naiveScripts {
 		for _, r := range []rune{'a', 'я', 'ω', 'م', 'ש', 'क', 'ক', '한', 'ก', 'မ', 'あ', 'ア', '漢'} {
-			if (scripts[bmp.of(r).script].name == name) != unicode.Is(unicode.Scripts[long], r) {
+			if (scripts[bmp.propertiesOf(r).script].name == name) != unicode.Is(unicode.Scripts[long], r) {
 				t.Errorf("%c: %s", r, name)
 			}
 		}

@@ -41,7 +41,7 @@ var (
 
 // Main returns the main content of a document.
 func Main(doc []byte) (lines string, err error) {
-	if err := check(doc); err != nil {
+	if err := checkDepth(doc); err != nil {
 		return "", fmt.Errorf("trafilatura: %w", err)
 	}
 	defer func() {
@@ -65,9 +65,9 @@ func Main(doc []byte) (lines string, err error) {
 	return lines, nil
 }
 
-// The function check reads the tokens of a document and returns an error if a tree of the document
-// would take long to read. If end tags are missing, check overestimates the depth.
-func check(doc []byte) error {
+// checkDepth reads the tokens of a document and returns an error if a tree of the document would
+// take long to read. If end tags are missing, checkDepth overestimates the depth.
+func checkDepth(doc []byte) error {
 	if len(doc) > maxBytes {
 		return ErrTooLarge
 	}
@@ -140,7 +140,7 @@ func linesOf(root *html.Node) string {
 		switch {
 		case n.Type == html.TextNode:
 			out.Text([]byte(n.Data))
-		case n.Type == html.ElementNode && !inline(n.DataAtom):
+		case n.Type == html.ElementNode && !isInline(n.DataAtom):
 			out.Break(text.TagNone)
 		}
 		if n.FirstChild != nil {
@@ -149,7 +149,7 @@ func linesOf(root *html.Node) string {
 		}
 		for n != root && n.NextSibling == nil {
 			n = n.Parent
-			if n.Type == html.ElementNode && !inline(n.DataAtom) {
+			if n.Type == html.ElementNode && !isInline(n.DataAtom) {
 				out.Break(text.TagNone)
 			}
 		}
@@ -162,8 +162,8 @@ func linesOf(root *html.Node) string {
 	return out.Full(out.All())
 }
 
-// The function inline reports whether a line continues after an element of the result.
-func inline(a atom.Atom) bool {
+// isInline reports whether a line continues after an element of the result.
+func isInline(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.Abbr, atom.B, atom.Cite, atom.Code, atom.Del, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Mark, atom.Q,
 		atom.S, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.Tt, atom.U, atom.Var:

@@ -52,15 +52,15 @@ func TestOddDocumentsWithinTheBoundsComeBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	for name, doc := range odd() {
+	for name, doc := range oddDocuments() {
 		if _, err := Main([]byte(doc)); errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTooDeep) {
 			t.Errorf("%s is refused, so shows nothing: %v", name, err)
 		}
 	}
 }
 
-// The function odd returns documents near the bounds that are slow to read as trees.
-func odd() map[string]string {
+// oddDocuments returns documents near the bounds that are slow to read as trees.
+func oddDocuments() map[string]string {
 	prose := "The lighthouse stands at the end of the cape, and its light can be seen far out at sea. "
 	return map[string]string{
 		"paragraphs":   strings.Repeat("<p>"+prose+"</p>", 10_000),
@@ -86,7 +86,7 @@ func odd() map[string]string {
 }
 
 func BenchmarkOdd(b *testing.B) {
-	for name, doc := range odd() {
+	for name, doc := range oddDocuments() {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(doc)))
 			b.ReportAllocs()

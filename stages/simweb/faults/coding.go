@@ -26,13 +26,13 @@ var codingFaults = []Fault{
 		return compressed(b, func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) })
 	}),
 	coded("deflate-raw", "deflate", "deflate without the wrapper", func(b []byte) []byte {
-		return compressed(b, func(w io.Writer) io.WriteCloser { return must(flate.NewWriter(w, flate.BestSpeed)) })
+		return compressed(b, func(w io.Writer) io.WriteCloser { return orPanic(flate.NewWriter(w, flate.BestSpeed)) })
 	}),
 	coded("brotli", "br", "brotli", func(b []byte) []byte {
 		return compressed(b, func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, brotli.BestSpeed) })
 	}),
 	coded("zstd", "zstd", "zstd", func(b []byte) []byte {
-		return compressed(b, func(w io.Writer) io.WriteCloser { return must(zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))) })
+		return compressed(b, func(w io.Writer) io.WriteCloser { return orPanic(zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))) })
 	}),
 	warned(coded("gzip-trailing", "gzip", "bytes after the gzip", func(b []byte) []byte { return append(Gzipped(b), "\x00\x00<!-- -->"...) })),
 	warned(coded("gzip-false", "gzip", "plain text that claims to be gzip", func(b []byte) []byte { return b })),
@@ -50,9 +50,9 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// The function must returns v, or panics if err is not nil. An error is impossible here, because
-// only bad options cause errors, and all options are constants.
-func must[T any](v T, err error) T {
+// orPanic returns v, or panics if err is not nil. An error is impossible here, because only bad
+// options cause errors, and all options are constants.
+func orPanic[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())
 	}
@@ -67,7 +67,7 @@ func compressed(b []byte, open func(io.Writer) io.WriteCloser) []byte {
 	return buf.Bytes()
 }
 
-func gzipWriter(w io.Writer) *gzip.Writer { return must(gzip.NewWriterLevel(w, gzip.BestSpeed)) }
+func gzipWriter(w io.Writer) *gzip.Writer { return orPanic(gzip.NewWriterLevel(w, gzip.BestSpeed)) }
 
 var gzipWriters = sync.Pool{New: func() any { return gzipWriter(io.Discard) }}
 

@@ -109,8 +109,8 @@ var byName = func() map[string]*Fault {
 // Named returns the fault with the given name, or nil.
 func Named(name string) *Fault { return byName[name] }
 
-// Of returns the faults of the given classes.
-func Of(classes Class) []*Fault {
+// InClasses returns the faults of the given classes.
+func InClasses(classes Class) []*Fault {
 	var list []*Fault
 	for i := range All {
 		if All[i].Class&classes != 0 {

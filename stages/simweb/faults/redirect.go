@@ -44,17 +44,17 @@ var redirectFaults = []Fault{
 		Redirect{Query: "?q=two%20words", Written: "?q=two words", Prefix: "  ", Suffix: " "}),
 	onHost(redirect("redirect-host", 301, "to another host of the domain, if it has one", Redirect{To: Sibling, Full: true})),
 	onHost(redirect("redirect-denied", 302, "to a path that robots.txt denies on some hosts", Redirect{To: Denied})),
-	onHost(ending(redirect(Planned, 301, "to a page that every link to this one is followed by", Redirect{}), schema.Redirected, 0)),
-	onHost(ending(redirect("redirect-away", 302, "to a page of another domain, if there is one", Redirect{To: Away, Full: true}), schema.Redirected, 0)),
-	ending(redirect("redirect-outside", 301, "to a host that this web does not have", Redirect{To: Outside, Full: true}), schema.Redirected, 0),
-	ending(redirect("redirect-self", 302, "to itself", Redirect{To: Self}), schema.RedirectLimit, 0),
-	ending(redirect("redirect-loop", 302, "to a URL that leads back", Redirect{To: Self, Hops: 1}), schema.RedirectLimit, 1),
-	chain("redirect-chain-3", 3),
-	chain("redirect-chain-5", 5),
-	ending(chain("redirect-chain-9", 9), schema.RedirectLimit, 5),
-	ending(redirect("redirect-nowhere", 302, "302 without a Location", Redirect{To: Nowhere}), schema.ProtocolError, 0),
-	ending(redirect("redirect-invalid", 302, "a Location that is not a URL", Redirect{To: Nowhere, Prefix: "http://[bad/"}), schema.ProtocolError, 0),
-	ending(redirect("redirect-ftp", 302, "to a URL of another scheme", Redirect{To: Nowhere, Prefix: "ftp://files.example/"}), schema.ProtocolError, 0),
+	onHost(withOutcome(redirect(Planned, 301, "to a page that every link to this one is followed by", Redirect{}), schema.Redirected, 0)),
+	onHost(withOutcome(redirect("redirect-away", 302, "to a page of another domain, if there is one", Redirect{To: Away, Full: true}), schema.Redirected, 0)),
+	withOutcome(redirect("redirect-outside", 301, "to a host that this web does not have", Redirect{To: Outside, Full: true}), schema.Redirected, 0),
+	withOutcome(redirect("redirect-self", 302, "to itself", Redirect{To: Self}), schema.RedirectLimit, 0),
+	withOutcome(redirect("redirect-loop", 302, "to a URL that leads back", Redirect{To: Self, Hops: 1}), schema.RedirectLimit, 1),
+	redirectChain("redirect-chain-3", 3),
+	redirectChain("redirect-chain-5", 5),
+	withOutcome(redirectChain("redirect-chain-9", 9), schema.RedirectLimit, 5),
+	withOutcome(redirect("redirect-nowhere", 302, "302 without a Location", Redirect{To: Nowhere}), schema.ProtocolError, 0),
+	withOutcome(redirect("redirect-invalid", 302, "a Location that is not a URL", Redirect{To: Nowhere, Prefix: "http://[bad/"}), schema.ProtocolError, 0),
+	withOutcome(redirect("redirect-ftp", 302, "to a URL of another scheme", Redirect{To: Nowhere, Prefix: "ftp://files.example/"}), schema.ProtocolError, 0),
 	{Name: "meta-refresh", About: "a page with a meta refresh, which is a link to follow, not a redirect", Class: Quick,
 		Outcome: schema.OK, Status: 200, Page: WholePage, Refresh: true},
 }
@@ -65,15 +65,15 @@ func redirect(name string, code int, about string, r Redirect) Fault {
 		Code: code, Redirect: &r}
 }
 
-// The function chain returns a fault that redirects n times.
-func chain(name string, n int) Fault {
+// redirectChain returns a fault that redirects n times.
+func redirectChain(name string, n int) Fault {
 	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
 }
 
-// The function ending returns a copy of the redirect f whose chain ends in the given outcome and
-// not in a page. The parameter followed is the number of redirects that a crawler follows before
-// this outcome.
-func ending(f Fault, outcome schema.Outcome, followed int) Fault {
+// withOutcome returns a copy of the redirect f whose chain ends in the given outcome and not in
+// a page. The parameter followed is the number of redirects that a crawler follows before this
+// outcome.
+func withOutcome(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
 	return f
 }

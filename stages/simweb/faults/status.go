@@ -11,10 +11,10 @@ var statusFaults = []Fault{
 	status("server-error", 500, Retried, schema.HTTP5xx, "500, always"),
 	status("bad-gateway", 502, Retried, schema.HTTP5xx, "502, always"),
 	status("unavailable", 503, Retried, schema.HTTP5xx, "503 without Retry-After, always"),
-	once("server-error-once", 500, "500 to the first request, then the page"),
-	once("unavailable-once", 503, "503 with Retry-After to the first request, then the page"),
+	failsOnce("server-error-once", 500, "500 to the first request, then the page"),
+	failsOnce("unavailable-once", 503, "503 with Retry-After to the first request, then the page"),
 	status("rate-limited", 429, Retried, schema.RateLimited, "429 with Retry-After, always"),
-	once("rate-limited-once", 429, "429 with Retry-After to the first request, then the page"),
+	failsOnce("rate-limited-once", 429, "429 with Retry-After to the first request, then the page"),
 	page("soft-404", "200 for a page that says it is not there, in the same words everywhere", softNotFound),
 }
 
@@ -22,8 +22,8 @@ func status(name string, code int, class Class, outcome schema.Outcome, about st
 	return Fault{Name: name, About: about, Class: class, Outcome: outcome, Status: code, Code: code, Header: header}
 }
 
-// once returns a fault that makes the first request fail. Later requests get the page.
-func once(name string, code int, about string) Fault {
+// failsOnce returns a fault that makes the first request fail. Later requests get the page.
+func failsOnce(name string, code int, about string) Fault {
 	f := page(name, about, nil)
 	f.Class, f.First = Retried, code
 	return f

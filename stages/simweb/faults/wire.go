@@ -38,14 +38,14 @@ var headFaults = []Fault{
 	wired("length-short", true, "bytes after the end that Content-Length gives", func(r Response) []byte {
 		return append(append([]byte(headOf(ok, sized(r)...)), r.Body...), "<p>These words were not announced.</p>\n"...)
 	}),
-	nothing("head-garbage", "bytes that mean nothing", func(Response) []byte {
+	unusable("head-garbage", "bytes that mean nothing", func(Response) []byte {
 		return bytes.Repeat([]byte("\x00\x9d\xff\x01\x07"), 200)
 	}),
-	nothing("head-ssh", "the banner of another protocol", func(Response) []byte { return []byte("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n") }),
-	nothing("head-endless", "4 MiB of header lines", func(Response) []byte {
+	unusable("head-ssh", "the banner of another protocol", func(Response) []byte { return []byte("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n") }),
+	unusable("head-endless", "4 MiB of header lines", func(Response) []byte {
 		return append([]byte(ok+"\r\n"), bytes.Repeat([]byte("X-Filler: "+strings.Repeat("x", 1000)+"\r\n"), 4<<10)...)
 	}),
-	nothing("status-42", "a status code of 42", func(r Response) []byte { return []byte(headOf("HTTP/1.1 42 What", sized(r)...)) }),
+	unusable("status-42", "a status code of 42", func(r Response) []byte { return []byte(headOf("HTTP/1.1 42 What", sized(r)...)) }),
 }
 
 // bodyFaults are bodies with odd framing or an early end.
@@ -57,13 +57,13 @@ var bodyFaults = []Fault{
 		return append(chunks(b, 4000, "\n", "\r\n"), "0\r\n\r\n"...)
 	}),
 	chunkedBody("chunked-false", true, "a plain body that claims to be chunked", func(b []byte) []byte { return b }),
-	cut("truncated", "Content-Length gives more than comes", func(r Response) []byte {
+	closedEarly("truncated", "Content-Length gives more than comes", func(r Response) []byte {
 		return append([]byte(headOf(ok, sized(r)...)), r.Body[:r.MainEnd]...)
 	}),
-	cut("chunked-truncated", "no last chunk", func(r Response) []byte {
+	closedEarly("chunked-truncated", "no last chunk", func(r Response) []byte {
 		return append([]byte(headOf(ok, "Transfer-Encoding: chunked")), chunks(r.Body[:r.MainEnd], 4000, "\r\n", "\r\n")...)
 	}),
-	warned(cut("chunked-invalid", "a chunk size that is none", func(r Response) []byte {
+	warned(closedEarly("chunked-invalid", "a chunk size that is none", func(r Response) []byte {
 		b := append([]byte(headOf(ok, "Transfer-Encoding: chunked")), chunks(r.Body[:r.MainEnd], 4000, "\r\n", "\r\n")...)
 		return append(b, "what?\r\n"...)
 	})),
@@ -125,8 +125,8 @@ func head(name string, warning bool, status string, lines func(r Response) []str
 	})
 }
 
-// The function nothing makes a fault whose response no crawler can use.
-func nothing(name, about string, send func(Response) []byte) Fault {
+// unusable makes a fault whose response no crawler can use.
+func unusable(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.ProtocolError, bytes: send}
 }
 
@@ -136,9 +136,9 @@ func chunkedBody(name string, warning bool, about string, body func([]byte) []by
 	})
 }
 
-// The function cut returns a fault that closes the connection after the main part, before the end
-// of the body.
-func cut(name, about string, send func(Response) []byte) Fault {
+// closedEarly returns a fault that closes the connection after the main part, before the end of
+// the body.
+func closedEarly(name, about string, send func(Response) []byte) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Page: MainPage,
 		Truncated: schema.TruncatedDisconnect, bytes: send}
 }

@@ -8,17 +8,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// The type earlier is a page with its round: a representative of an earlier round or a page of this
+// pageInRound is a page with its round: a representative of an earlier round or a page of this
 // round.
-type earlier struct {
+type pageInRound struct {
 	page  Page
 	round int
 }
 
-// The function better orders the pages of a cluster. Pages that name no other page as canonical
-// come first, then pages with shorter URLs, then pages with lexically lower URLs. The first page is
-// the representative, unless the cluster has a representative of an earlier round.
-func better(a, b *Page) int {
+// comparePages orders the pages of a cluster. Pages that name no other page as canonical come
+// first, then pages with shorter URLs, then pages with lexically lower URLs. The first page is the
+// representative, unless the cluster has a representative of an earlier round.
+func comparePages(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
 			return 0
@@ -28,16 +28,16 @@ func better(a, b *Page) int {
 	return cmp.Or(cmp.Compare(names(a), names(b)), cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
 }
 
-// cluster groups the pages of a round with each other and with the representatives of earlier
-// rounds. The method cluster keeps the new representatives for later rounds.
-func (c *crawl) cluster(pages []Page) []Cluster {
-	all := make([]earlier, 0, len(c.standing)+len(pages))
+// clusterPages groups the pages of a round with each other and with the representatives of
+// earlier rounds. clusterPages keeps the new representatives for later rounds.
+func (c *crawl) clusterPages(pages []Page) []Cluster {
+	all := make([]pageInRound, 0, len(c.standing)+len(pages))
 	round := c.rounds
 	all = append(all, c.standing...)
 	for _, p := range pages {
-		all = append(all, earlier{p, round})
+		all = append(all, pageInRound{p, round})
 	}
-	group := c.components(all, len(c.standing))
+	group := c.connectedComponents(all, len(c.standing))
 	members := make(map[int][]int) // indexes of the pages of each component; the key is the lowest index
 	for i := range all {
 		members[group[i]] = append(members[group[i]], i)
@@ -48,7 +48,7 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 			continue
 		}
 		rep := slices.MinFunc(members[i], func(a, b int) int {
-			return cmp.Or(cmp.Compare(all[a].round, all[b].round), better(&all[a].page, &all[b].page))
+			return cmp.Or(cmp.Compare(all[a].round, all[b].round), comparePages(&all[a].page, &all[b].page))
 		})
 		if all[rep].round == round {
 			c.standing = append(c.standing, all[rep])
@@ -63,7 +63,7 @@ func (c *crawl) cluster(pages []Page) []Cluster {
 
 // clusterOf returns the rows of a cluster. If the cluster has no page of this round or only one
 // page, ok is false.
-func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok bool) {
+func clusterOf(all []pageInRound, members []int, rep, round int) (cl Cluster, ok bool) {
 	cl = Cluster{Representative: all[rep].page.URL, Earlier: -1}
 	if all[rep].round != round {
 		cl.Earlier = all[rep].round
@@ -86,10 +86,10 @@ func clusterOf(all []earlier, members []int, rep, round int) (cl Cluster, ok boo
 	return cl, len(cl.Members) > 0 && (len(cl.Members) > 1 || cl.Earlier >= 0)
 }
 
-// The method components finds the connected component of each page, and returns the lowest index of
+// connectedComponents finds the connected component of each page, and returns the lowest index of
 // each page's component. The first n pages are representatives of earlier rounds. Representatives
 // are not compared with each other, because sealed rounds do not change.
-func (c *crawl) components(all []earlier, n int) []int {
+func (c *crawl) connectedComponents(all []pageInRound, n int) []int {
 	parent := make([]int, len(all))
 	for i := range parent {
 		parent[i] = i
@@ -103,7 +103,7 @@ func (c *crawl) components(all []earlier, n int) []int {
 	}
 	for b := n; b < len(all); b++ {
 		for a := range b {
-			if c.duplicates(&all[a].page, &all[b].page) {
+			if c.areAlike(&all[a].page, &all[b].page) {
 				ra, rb := root(a), root(b)
 				parent[max(ra, rb)] = min(ra, rb)
 			}
@@ -115,9 +115,8 @@ func (c *crawl) components(all []earlier, n int) []int {
 	return parent
 }
 
-// The method duplicates reports whether two pages are alike. Pages that are alike belong to one
-// cluster.
-func (c *crawl) duplicates(a, b *Page) bool {
+// areAlike reports whether two pages are alike. Pages that are alike belong to one cluster.
+func (c *crawl) areAlike(a, b *Page) bool {
 	if a.TextDigest == "" || b.TextDigest == "" {
 		return false
 	}

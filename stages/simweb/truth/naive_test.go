@@ -93,9 +93,9 @@ func domainOf(u string) string {
 	return d
 }
 
-// The method allowed requests the robots.txt of a URL's host, and returns the decision about the
-// URL. The result ok is false if the robots.txt is unreachable.
-func (n *naive) allowed(u string) (allowed bool, rule string, ok bool) {
+// askRobots requests the robots.txt of a URL's host, and returns the decision about the URL. The
+// result ok is false if the robots.txt is unreachable.
+func (n *naive) askRobots(u string) (allowed bool, rule string, ok bool) {
 	host := hostOf(u)
 	verdict, asked := n.robots[host]
 	if !asked {
@@ -164,7 +164,7 @@ func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page
 		if f.FinalURL = ""; len(chain) > 1 {
 			f.FinalURL, n.unanswered = chain[len(chain)-2], u
 		}
-		allowed, rule, ok := n.allowed(u)
+		allowed, rule, ok := n.askRobots(u)
 		if ok && len(chain) == 1 {
 			f.RobotsAllowed, f.RobotsRule = &allowed, rule
 		}

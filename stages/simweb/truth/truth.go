@@ -1,6 +1,6 @@
 // Package truth computes the correct result of a crawl of a synthetic web.
 //
-// The function Of computes a Truth from a simweb.Web and a Config. A Truth has the rows of every
+// Compute computes a Truth from a simweb.Web and a Config. A Truth has the rows of every
 // round by the rules below. The generator knows the content of all pages, so package truth fetches
 // and parses nothing. Package truth uses no code of the crawler's stages. CheckLog finds requests
 // in a server's log that no polite crawler sends.
@@ -161,9 +161,9 @@ type Skip struct {
 	Depth  int32
 }
 
-// Of computes the truth of a crawl of the web. All results are in memory, and each page is compared
-// with all other pages, so webs must be small.
-func Of(web *simweb.Web, cfg Config) (*Truth, error) {
+// Compute computes the truth of a crawl of the web. All results are in memory, and each page is
+// compared with all other pages, so webs must be small.
+func Compute(web *simweb.Web, cfg Config) (*Truth, error) {
 	canonicalizer, err := urlkey.New(cfg.StripParams)
 	if err != nil {
 		return nil, fmt.Errorf("simweb: truth config: StripParams: %v: %w", err, ErrConfig)

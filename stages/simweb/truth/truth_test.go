@@ -69,13 +69,13 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	cfg := Default()
 	cfg.MaxDepth = 2
 	cfg.Seeds = slices.Collect(w.Seeds())
-	for _, f := range faults.Of(faults.Quick | faults.Retried) { // the graph may have no link to some of the faults
+	for _, f := range faults.InClasses(faults.Quick | faults.Retried) { // the graph may have no link to some of the faults
 		if !slices.Contains(unreadable(), f.Name) {
 			cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, f.Name, 900))
 		}
 	}
 	slices.Sort(cfg.Seeds)
-	truth, err := Of(w, cfg)
+	truth, err := Compute(w, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestTruthKnowsTheTableOfFaults(t *testing.T) {
 	for i := range faults.All {
 		cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, faults.All[i].Name, 9))
 	}
-	truth, err := Of(w, cfg)
+	truth, err := Compute(w, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +155,12 @@ func TestTruthKnowsTheTableOfFaults(t *testing.T) {
 func TestTrackingParametersStayUnlessStripped(t *testing.T) {
 	w := newWeb(t, func(c *simweb.Config) { c.Hosts, c.PagesPerHost = 4, 40 })
 	cfg := Default()
-	stripped, err := Of(w, cfg)
+	stripped, err := Compute(w, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.StripParams = nil
-	kept, err := Of(w, cfg)
+	kept, err := Compute(w, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestTrackingParametersStayUnlessStripped(t *testing.T) {
 
 func TestClustersAreComponents(t *testing.T) {
 	w := newWeb(t, func(c *simweb.Config) { c.PagesPerHost, c.ExactShare, c.NearShare = 60, 0.1, 0.1 })
-	truth, err := Of(w, Default())
+	truth, err := Compute(w, Default())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 	} {
 		cfg := Default()
 		change(&cfg)
-		if _, err := Of(w, cfg); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "config: "+field) {
+		if _, err := Compute(w, cfg); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "config: "+field) {
 			t.Errorf("%s: error %v", field, err)
 		}
 	}

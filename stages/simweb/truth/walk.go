@@ -23,12 +23,12 @@ type crawl struct {
 	canonical func(url string) (string, bool)
 	seen      map[string]bool // URLs that were planned before, and final URLs
 	domains   map[string]bool // domains that have been planned
-	standing  []earlier       // representatives of earlier rounds
+	standing  []pageInRound   // representatives of earlier rounds
 	rounds    int             // number of completed rounds
 }
 
-// found summarises the links of a round to one target.
-type found struct {
+// linkSummary summarises the links of a round to one target.
+type linkSummary struct {
 	followed bool  // whether at least one link is followed
 	depth    int32 // lowest depth of the pages with a followed link to the target; if no link is followed, of all pages with a link
 }
@@ -40,7 +40,7 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 		planned[p.URL], c.seen[p.URL] = true, true
 	}
 	r := new(Round)
-	targets := make(map[string]found)
+	targets := make(map[string]linkSummary)
 	for _, p := range plan {
 		f, page, links, unanswered, err := c.fetch(p, planned)
 		if err != nil {
@@ -67,31 +67,31 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 	slices.SortFunc(r.Pages, func(a, b Page) int { return cmp.Compare(a.URL, b.URL) })
 	slices.SortStableFunc(r.Links, func(a, b Link) int { return cmp.Compare(a.Source, b.Source) })
 	slices.SortFunc(r.Redirects, func(a, b Link) int { return cmp.Compare(a.Source, b.Source) })
-	r.Clusters = c.cluster(r.Pages)
+	r.Clusters = c.clusterPages(r.Pages)
 	c.rounds++
-	if err := c.frontier(r, targets); err != nil {
+	if err := c.updateFrontier(r, targets); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
 // find records the target of a link of a followed kind.
-func (c *crawl) find(targets map[string]found, l Link, depth int32) {
+func (c *crawl) find(targets map[string]linkSummary, l Link, depth int32) {
 	if !slices.Contains(schema.DefaultFollowed, l.Kind) {
 		return
 	}
 	t, seen := targets[l.Target]
 	switch {
 	case !seen, !l.Nofollow && !t.followed:
-		targets[l.Target] = found{followed: !l.Nofollow, depth: depth}
+		targets[l.Target] = linkSummary{followed: !l.Nofollow, depth: depth}
 	case t.followed == !l.Nofollow:
 		t.depth = min(t.depth, depth)
 		targets[l.Target] = t
 	}
 }
 
-// The method frontier plans or skips the targets of a round.
-func (c *crawl) frontier(r *Round, targets map[string]found) error {
+// updateFrontier plans or skips the targets of a round.
+func (c *crawl) updateFrontier(r *Round, targets map[string]linkSummary) error {
 	for url, t := range targets { // the order of the map does not matter, because the targets are sorted below
 		if c.seen[url] {
 			continue
@@ -154,14 +154,14 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 			f.Fault = a.Fault.Name
 		}
 		if !a.Redirects() {
-			page, links = c.finish(&f, p, url, host, a)
+			page, links = c.setOutcome(&f, p, url, host, a)
 			if len(chain) > 1 && f.FinalURL != url {
 				unanswered = url
 			}
 			return f, page, links, unanswered, nil
 		}
 		f.HTTPStatus, f.FinalURL = int16(a.Status), url
-		target, outcome := c.hop(a, key.Domain, chain, planned)
+		target, outcome := c.followRedirect(a, key.Domain, chain, planned)
 		if outcome != "" {
 			f.Outcome = outcome
 			if outcome == schema.Redirected {
@@ -190,9 +190,9 @@ func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outco
 	return ""
 }
 
-// The method hop follows a redirect and returns the target. If the crawl does not follow the
-// redirect, hop returns the outcome.
-func (c *crawl) hop(a simweb.Response, domain string, chain []string, planned map[string]bool) (target string, outcome schema.Outcome) {
+// followRedirect follows a redirect and returns the target. If the crawl does not follow the
+// redirect, followRedirect returns the outcome.
+func (c *crawl) followRedirect(a simweb.Response, domain string, chain []string, planned map[string]bool) (target string, outcome schema.Outcome) {
 	if a.Target == "" {
 		return "", schema.ProtocolError
 	}
@@ -211,9 +211,9 @@ func (c *crawl) hop(a simweb.Response, domain string, chain []string, planned ma
 	return target, ""
 }
 
-// The method finish sets the outcome of a response that is not a redirect. The results are the page
-// of the response and its links.
-func (c *crawl) finish(f *Fetch, p Planned, url string, host int, a simweb.Response) (*Page, []Link) {
+// setOutcome sets the outcome of a response that is not a redirect. The results are the page of the
+// response and its links.
+func (c *crawl) setOutcome(f *Fetch, p Planned, url string, host int, a simweb.Response) (*Page, []Link) {
 	f.FinalURL, f.HTTPStatus = url, int16(a.Status)
 	part := faults.WholePage
 	switch {
@@ -265,7 +265,7 @@ func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots
 	}
 	var links []Link
 	for _, l := range all {
-		target, ok := c.tracked(l)
+		target, ok := c.recordedTarget(l)
 		if !ok {
 			continue
 		}
@@ -276,9 +276,9 @@ func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots
 	return links
 }
 
-// The method tracked returns the target of a link in the form that the crawl records. Tracking
+// recordedTarget returns the target of a link in the form that the crawl records. Tracking
 // parameters stay in the target unless the crawl removes them.
-func (c *crawl) tracked(l simweb.Link) (target string, ok bool) {
+func (c *crawl) recordedTarget(l simweb.Link) (target string, ok bool) {
 	if l.Track == "" {
 		return l.Target, true
 	}

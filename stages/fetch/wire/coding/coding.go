@@ -38,7 +38,7 @@ const (
 	// decode to more than freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
-	// minBody is the least number of bytes that the function Likely returns for an encoded body.
+	// minBody is the least number of bytes that Likely returns for an encoded body.
 	minBody = 64 << 10
 )
 
@@ -214,13 +214,13 @@ func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdic
 	}()
 	switch coding {
 	case "gzip":
-		v = out.gzip(in)
+		v = out.decodeGzip(in)
 	case "deflate":
 		v = out.deflate(in)
 	case "br":
-		v = out.brotli(in)
+		v = out.decodeBrotli(in)
 	case "zstd":
-		v = out.zstd(in)
+		v = out.decodeZstd(in)
 	}
 	if v.state == stateFalse {
 		buffers.Put(out.b)

@@ -26,9 +26,9 @@ const maxWindow = 8 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// The method gzip decodes gzip (RFC 1952). All members together form one body. Bytes after the last
+// decodeGzip decodes gzip (RFC 1952). All members together form one body. Bytes after the last
 // member are skipped, as in browsers.
-func (o *output) gzip(in []byte) layerVerdict {
+func (o *output) decodeGzip(in []byte) layerVerdict {
 	if !bytes.HasPrefix(in, gzipMagic) {
 		return layerVerdict{state: stateFalse}
 	}
@@ -65,7 +65,7 @@ func (o *output) gzip(in []byte) layerVerdict {
 // demands; bare RFC 1951, which many servers send; and gzip. It does not verify checksums.
 func (o *output) deflate(in []byte) layerVerdict {
 	if bytes.HasPrefix(in, gzipMagic) && len(in) > 2 && in[2] == 8 {
-		return o.gzip(in)
+		return o.decodeGzip(in)
 	}
 	zlib := len(in) >= 2 && in[0]&0x0f == 8 && in[0]>>4 <= 7 && in[1]&0x20 == 0 && (int(in[0])<<8|int(in[1]))%31 == 0
 	if zlib {
@@ -104,8 +104,8 @@ func (o *output) inflate(in []byte) (rest int, err error) {
 	return src.Len(), err
 }
 
-// The method brotli decodes brotli (RFC 7932), which has no magic number.
-func (o *output) brotli(in []byte) layerVerdict {
+// decodeBrotli decodes brotli (RFC 7932), which has no magic number.
+func (o *output) decodeBrotli(in []byte) layerVerdict {
 	o.expect(5 * int64(len(in)))
 	src := bytes.NewReader(in)
 	b, ok := brotliReaders.Get().(*brotli.Reader)
@@ -127,8 +127,8 @@ func (o *output) brotli(in []byte) layerVerdict {
 	return o.verdict(err, in, false)
 }
 
-// The method zstd decodes all frames of zstd (RFC 8878).
-func (o *output) zstd(in []byte) layerVerdict {
+// decodeZstd decodes all frames of zstd (RFC 8878).
+func (o *output) decodeZstd(in []byte) layerVerdict {
 	if len(in) < 4 || !bytes.Equal(in[1:4], []byte{0xb5, 0x2f, 0xfd}) && !bytes.Equal(in[1:4], []byte{0x2a, 0x4d, 0x18}) {
 		return layerVerdict{state: stateFalse}
 	}

@@ -120,7 +120,7 @@ type ttlRecorder struct {
 }
 
 // certain reports whether the messages say that a name has no address at all. Names in the hosts
-// file cause no messages. The method certain then returns true, so Go's error decides.
+// file cause no messages. certain then returns true, so Go's error decides.
 func (r *ttlRecorder) certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +156,7 @@ func (r *ttlRecorder) note(msg []byte) {
 		}
 		answered = true
 		found = found || h.Type == asked.Type
-		least(&r.answers, h.TTL)
+		lowerTTL(&r.answers, h.TTL)
 		if p.SkipAnswer() != nil {
 			return
 		}
@@ -185,13 +185,13 @@ func (r *ttlRecorder) note(msg []byte) {
 		if err != nil {
 			return
 		}
-		least(&r.nothing, min(h.TTL, soa.MinTTL))
+		lowerTTL(&r.nothing, min(h.TTL, soa.MinTTL))
 	}
 }
 
-// The function least sets *v to the lower of *v and ttl. A ttl of 0 counts as one second, because 0
-// means unknown in *v.
-func least(v *uint32, ttl uint32) {
+// lowerTTL sets *v to the lower of *v and ttl. A ttl of 0 counts as one second, because 0 means
+// unknown in *v.
+func lowerTTL(v *uint32, ttl uint32) {
 	ttl = max(ttl, 1)
 	if *v == 0 || ttl < *v {
 		*v = ttl

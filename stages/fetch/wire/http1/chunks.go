@@ -41,7 +41,7 @@ func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 			return m.readTrailer()
 		}
 		end, err := m.readData(size)
-		r.mark()
+		r.endSpan()
 		if end != endFramed {
 			return end, err
 		}

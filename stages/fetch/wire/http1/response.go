@@ -63,8 +63,8 @@ type span struct{ framing, payload uint32 }
 // one byte of data has five bytes of framing.
 const maxFraming = 1 << 20
 
-// The method mark ends a span at the current lengths of framing and payload.
-func (r *Response) mark() {
+// endSpan ends a span at the current lengths of framing and payload.
+func (r *Response) endSpan() {
 	r.framing.spans = append(r.framing.spans, span{uint32(len(r.framing.bytes)), uint32(len(r.Payload))})
 }
 
