@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"net/http"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +24,7 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 		t.Errorf("verify: exit %d\n%s", code, out)
 	}
 	normal := withoutStale
-	if c.interrupted {
+	if c.noteLapses() || c.interrupted {
 		normal = hopsOnce
 	}
 	compareStable(t, r.baseline, b, normal)
@@ -33,6 +35,30 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 		}
 	}
 	c.checkRepeats(r, entries)
+}
+
+// lapse matches the log line of a lease that ended before its renewal, with the time of the line.
+var lapse = regexp.MustCompile(`time=(\S+) level=WARN msg="the right to fetch has ended`)
+
+// noteLapses records a blow for each lease that ended before its renewal, because the machine was too
+// busy or the store was away. The process then aborts its requests and repeats them. noteLapses
+// reports whether there was such a lease.
+func (c *chaos) noteLapses() bool {
+	some := false
+	for _, name := range c.outputs {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			c.t.Error(err)
+		}
+		for _, m := range lapse.FindAllSubmatch(text, -1) {
+			at, err := time.Parse(time.RFC3339, string(m[1]))
+			if err != nil {
+				c.t.Errorf("the log line %q: %v", m[0], err)
+			}
+			c.blows, some = append(c.blows, blow{from: at, to: at}), true
+		}
+	}
+	return some
 }
 
 // After a blow (a kill or another disturbance), a crawl may repeat only requests that the crawl

@@ -64,6 +64,7 @@ type chaos struct {
 
 	mu          sync.Mutex
 	blows       []blow
+	outputs     []string // files with the output of the crawl's processes
 	killed      int
 	interrupted bool // true: the suite told some processes to end by a signal
 }
@@ -236,6 +237,9 @@ func (c *chaos) launch(cmd *exec.Cmd, command string) *process {
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
+	c.mu.Lock()
+	c.outputs = append(c.outputs, said.Name())
+	c.mu.Unlock()
 	p := &process{cmd, said, make(chan struct{})}
 	go func() {
 		defer close(p.ended)

@@ -142,6 +142,7 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.outputs = append(c.outputs, said.Name())
 	t.Cleanup(func() {
 		if text, _ := os.ReadFile(said.Name()); t.Failed() {
 			t.Logf("the crawl said at its end:\n%s", text[max(0, len(text)-8000):])
