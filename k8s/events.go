@@ -68,8 +68,8 @@ func (r *run) stageDone(ctx context.Context) {
 		text := fmt.Sprintf("%s: all %d tasks have a result", r.name(), len(w.batch.Partitions))
 		if n := len(w.failed); n > 0 {
 			slices.Sort(w.failed)
-			text = fmt.Sprintf("%s: %d of %d tasks failed for good, partitions %s: `crawlbatch retry --month %s%s` runs them again",
-				r.name(), n, len(w.batch.Partitions), ranges(w.failed), r.plan.Crawl, r.Again)
+			text = fmt.Sprintf("%s: %d of %d tasks failed for good, partitions %s: %s runs them again",
+				r.name(), n, len(w.batch.Partitions), ranges(w.failed), repeat(r.stage, r.plan.Crawl, r.Again))
 		}
 		r.tell(ctx, w, eventStageDone, text)
 	}

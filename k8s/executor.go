@@ -78,7 +78,10 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	if len(tasks) == 0 {
 		return nil
 	}
-	err := e.run(ctx, tasks, done)
+	plan, _, err := roundstate.FindPlan(ctx, e.Bucket, tasks[0].Crawl, tasks[0].Round)
+	if err == nil {
+		_, err = e.run(ctx, plan, tasks, done)
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("the Jobs in namespace %s continue without this command, `kubectl delete jobs -n %[1]s -l %s=%s,%s=%s` stops them: %w",
 			e.Config.Kubernetes.Namespace, LabelCrawl, tasks[0].Crawl, LabelStage, tasks[0].Stage, stages.ErrInterrupted)
@@ -86,17 +89,33 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	return err
 }
 
-func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error {
-	if err := NeedImage(e.Config); err != nil {
+// RunAudit runs the tasks of an audit, in a folder of the plan's round, as Run does. Nobody adopts the
+// Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them to their end.
+func (e *Executor) RunAudit(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
+	r, err := e.run(ctx, p, tasks, done)
+	if r == nil || err == nil {
 		return err
 	}
-	plan, _, err := roundstate.FindPlan(ctx, e.Bucket, tasks[0].Crawl, tasks[0].Round)
-	if err != nil {
-		return err
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), startWithin)
+	defer cancel()
+	for name := range r.jobs {
+		if failed := r.remove(ending, name); failed != nil {
+			err = fmt.Errorf("%w; Job %s of the audit continues: `kubectl delete job -n %s %s` stops it: %w", err, name, e.Config.Kubernetes.Namespace, name, failed)
+		}
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
+	}
+	return err
+}
+
+func (e *Executor) run(ctx context.Context, plan *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) (*run, error) {
+	if err := NeedImage(e.Config); err != nil {
+		return nil, err
 	}
 	key, settings, err := Settings(tasks[0].Crawl, e.Config, e.Version)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := &run{
 		Executor: e, plan: plan, stage: tasks[0].Stage, done: done, open: map[int]stages.Task{}, jobs: map[string]*watched{},
@@ -108,18 +127,18 @@ func (e *Executor) run(ctx context.Context, tasks []stages.Task, done func(stage
 	}
 	existing, err := r.list(ctx)
 	if err != nil {
-		return explain(err, e.Config)
+		return r, explain(err, e.Config)
 	}
 	if err := r.adopt(ctx, existing); err != nil {
-		return err
+		return r, err
 	}
 	if _, err := manifest.Create(ctx, e.Bucket, key, settings); err != nil {
-		return err
+		return r, err
 	}
 	if err := r.submit(ctx, tasks, existing); err != nil {
-		return err
+		return r, err
 	}
-	return r.watch(ctx)
+	return r, r.watch(ctx)
 }
 
 // name returns the name of the stage, such as fetch@2026-11.0.

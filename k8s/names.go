@@ -72,6 +72,24 @@ func (b *Batch) task(index int) stages.Task {
 	return stages.Task{Stage: b.Stage, Crawl: b.Crawl, Round: b.Round, Partition: b.Partitions[index]}
 }
 
+// resourceKey returns the key of a stage's pods in kubernetes.resources. All audits have the key
+// verify.
+func resourceKey(s stages.Stage) string {
+	if _, ok := s.Audit(); ok {
+		return "verify"
+	}
+	return string(s)
+}
+
+// repeat returns the command that runs failed tasks of a stage again, with the given flags.
+func repeat(s stages.Stage, crawl, flags string) string {
+	command := "retry"
+	if _, ok := s.Audit(); ok {
+		command = "verify"
+	}
+	return fmt.Sprintf("`crawlbatch %s --month %s%s`", command, crawl, flags)
+}
+
 // Split makes batches of at most bound tasks of one stage, and sets the key of each batch's task
 // list.
 func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) ([]Batch, error) {

@@ -167,6 +167,9 @@ func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 		t := w.batch.task(i)
 		end, class := ends[i], manifest.ClassFailed
 		why := fmt.Errorf("its attempts failed, and their pods are gone: `crawlbatch status --month %s%s` shows what they recorded", t.Crawl, r.Again)
+		if _, ok := t.Stage.Audit(); ok {
+			why = fmt.Errorf("its attempts failed, and their pods are gone: %s audits again", repeat(t.Stage, t.Crawl, r.Again))
+		}
 		switch {
 		case err != nil:
 			why = fmt.Errorf("its attempts failed; their pods cannot be read: %w", err)

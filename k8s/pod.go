@@ -39,7 +39,7 @@ var spotTaints = []corev1.Toleration{
 // pod returns the template of a batch's pods. The pods meet the restricted Pod Security level.
 func (r *Renderer) pod(b *Batch, labels map[string]string) corev1.PodTemplateSpec {
 	k := &r.Config.Kubernetes
-	n := estimate(r.Plan, r.Config, b)
+	n := needsOf(r.Plan, r.Config, b)
 	args := []string{
 		"task", string(b.Stage), "--month", b.Crawl, "--round", strconv.Itoa(b.Round), "--tasks", b.Key, "--settings", r.Settings,
 		"--store", r.Store, "--log-format", "json", "--termination-log", terminationLog,

@@ -254,7 +254,7 @@ func (e *podEnd) overScratch() bool {
 // reason says in one line why the pod ended and, if known, what to do.
 func (e *podEnd) reason(again string) string {
 	fix := func(field string) string {
-		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then `crawlbatch retry --month %s%s`", e.stage, field, e.crawl, again)
+		return fmt.Sprintf("raise kubernetes.resources.%s.%s in the config, then %s", resourceKey(stages.Stage(e.stage)), field, repeat(stages.Stage(e.stage), e.crawl, again))
 	}
 	switch {
 	case e.oom:

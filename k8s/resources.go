@@ -34,7 +34,6 @@ const (
 	mostCPU        = 4000
 	reduceCPU      = 1000 // CPU of a reduce task of at least reduceURLs URLs, in millicores
 	dedupCPU       = 2000
-	auditCPU       = 1000 // CPU of a task of verify
 	reduceURLs     = 1_000_000
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
@@ -49,7 +48,28 @@ type needs struct {
 	scratch int64 // scratch space on disk, in bytes
 }
 
-// estimate returns the needs of the largest of the tasks.
+// needsOf returns the needs of the largest of the tasks. A task of an audit recomputes one task after
+// the other, of any reduce stage, and holds the fingerprints of all pages.
+func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
+	if _, ok := b.Stage.Audit(); !ok {
+		return estimate(p, cfg, b).configured(cfg, b.Stage)
+	}
+	all := needs{cpu: *resource.NewMilliQuantity(reduceCPU, resource.DecimalSI)}
+	for _, stage := range stages.Order {
+		if stage == stages.Fetch {
+			continue
+		}
+		every := &Batch{Stage: stage}
+		for i := range stage.Tasks(p) {
+			every.Partitions = append(every.Partitions, i)
+		}
+		n := estimate(p, cfg, every)
+		all.memory, all.scratch = max(all.memory, n.memory+baseMemory), max(all.scratch, n.scratch)
+	}
+	return all.configured(cfg, b.Stage)
+}
+
+// estimate returns the estimated needs of the largest of the tasks.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	urls, rate := int64(0), 0.0 // URLs, and requests per second, of the largest partition
 	spelled := int64(0)         // largest number of known URLs with spellings in a partition
@@ -72,7 +92,6 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	buckets := int64(max(p.Buckets, 1))
 	milli := inProportion(reduceCPU, urls)
-	stage := string(b.Stage)
 	var n needs
 	switch b.Stage {
 	case stages.Fetch:
@@ -93,13 +112,13 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n.memory = 2*baseMemory + urls*mergeRowMemory
 		n.scratch = leastScratch + 2*urls*share
 	}
-	if _, ok := b.Stage.Audit(); ok {
-		stage, milli = "verify", auditCPU
-		n.memory = 3*baseMemory + p.URLs*hashMemory
-		n.scratch = leastScratch + p.EstimatedBytes/int64(max(len(b.Partitions), 1))
-	}
 	n.cpu = *resource.NewMilliQuantity(min(max((milli+49)/50*50, leastCPU), mostCPU), resource.DecimalSI)
-	for _, key := range []string{"default", stage} {
+	return n
+}
+
+// configured replaces an estimate by what kubernetes.resources says about the stage.
+func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
+	for _, key := range []string{"default", resourceKey(stage)} {
 		r := cfg.Kubernetes.Resources[key]
 		if r.CPU != "" {
 			if q, err := resource.ParseQuantity(r.CPU); err == nil { // the validation of the config has checked the quantity

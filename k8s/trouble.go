@@ -111,7 +111,7 @@ func (r *run) podProblem(pod *corev1.Pod) *problem {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return &problem{text: fmt.Sprintf("pod %s fits no node: %s: add nodes, lower kubernetes.resources.%s, or change kubernetes.node_selector and tolerations; it starts when one fits",
-				pod.Name, firstLine(c.Message), r.stage)}
+				pod.Name, firstLine(c.Message), resourceKey(r.stage))}
 		}
 	}
 	for _, s := range pod.Status.ContainerStatuses {

@@ -32,7 +32,8 @@ func newTask(c *common) *cobra.Command {
 		Use:   "task STAGE --month YYYY-MM --round N (--partition N | --tasks KEY)",
 		Short: "Run one task, as a pod does",
 		Long: `Task makes one attempt at one task. It commits the task's result, once, or records under
-attempts/ how the attempt failed. It does nothing if the task has a result.
+attempts/ how the attempt failed. It does nothing if the task has a result. The stages
+verify-ID-files and verify-ID-checks are those of an audit that verify --tasks started.
 
 In a pod of an Indexed Job, --tasks names a list of partitions in the store, and
 JOB_COMPLETION_INDEX selects one of them.`,
@@ -129,8 +130,9 @@ func runAudit(ctx context.Context, o taskOptions) error {
 		return err
 	}
 	defer remove()
-	boundMemory(verifyMemory(0))
-	options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Version: version, Archive: o.openArchive}
+	const checks = 1 // at a time, because a pod requests one CPU and has the memory for one check
+	boundMemory(verifyMemory(checks))
+	options := verify.Options{Bucket: b, Crawl: o.task.Crawl, Config: cfg, Scratch: dir, Parallel: checks, Version: version, Archive: o.openArchive}
 	if err := verify.RunTask(ctx, options, o.task); err != nil {
 		return err
 	}

@@ -11,7 +11,6 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/local"
@@ -44,10 +43,11 @@ func newVerify(c *common) *cobra.Command {
 		Long: `Verify checks what crawlbatch promises, from the stored data alone: every file is whole,
 every planned URL has one outcome, no request violated robots.txt or the delay, every
 capture is in its WARC file, duplicates and links are complete, and the same inputs give
-the same bytes. It writes nothing to the store.
+the same bytes.
 
-With --tasks it divides the audit of a large month into tasks, which pods run with --executor
-kubernetes. The report is the same. The tasks keep their findings in the store until the end.
+It writes nothing to the store, except with --tasks. --tasks divides the audit of a large month
+into tasks, which pods run with --executor kubernetes. The report is the same. The tasks keep
+their findings in the store until the audit ends.
 
 Each check reports how much it read. With --sample 0.01, verify reads one in a hundred
 partitions, records and files.
@@ -82,6 +82,9 @@ run meanwhile.`,
 	return cmd
 }
 
+// mostTasks is the largest number of tasks of an audit. Each task reads all documents of the crawl.
+const mostTasks = 10_000
+
 func runVerify(ctx context.Context, o verifyOptions) error {
 	if err := usage.OneOf("output", o.output, "table", "json"); err != nil {
 		return err
@@ -91,8 +94,8 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 		return usage.Errorf("--sample %v: it must be over 0 and up to 1", o.sample)
 	case o.parallel < 0:
 		return usage.Errorf("--parallel %d: it must be 0 or more", o.parallel)
-	case o.tasks < 0:
-		return usage.Errorf("--tasks %d: it must be 0 or more", o.tasks)
+	case o.tasks < 0 || o.tasks > mostTasks:
+		return usage.Errorf("--tasks %d: it must be 0 to %d", o.tasks, mostTasks)
 	case o.tasks == 0 && o.executor == executorKubernetes:
 		return usage.Errorf("--executor kubernetes needs --tasks: the number of tasks into which the audit is divided")
 	case o.tasks > 0 && o.quarantine:
@@ -119,7 +122,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	defer remove()
 	options := verify.Options{
 		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, Scratch: dir,
-		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock, Version: version, Archive: o.openArchive,
+		Parallel: o.parallel, Sample: o.sample, OneClock: o.oneClock, Now: time.Now(), Version: version, Archive: o.openArchive,
 	}
 	if o.quarantine {
 		return o.runQuarantine(ctx, options)
@@ -151,9 +154,10 @@ func (c *common) openAudit(ctx context.Context, crawl string) (store.Bucket, *co
 // runInTasks audits a crawl in tasks. In this process, the tasks run one after the other, because
 // each task uses all CPUs.
 func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) (*verify.Report, error) {
-	clock := stages.SystemClock{}
-	var e jobs.Executor = &local.Executor{
-		Try: func(ctx context.Context, t stages.Task) error { return verify.RunTask(ctx, options, t) }, Attempts: 3, Pause: time.Second, Clock: clock, Log: o.log,
+	try := func(ctx context.Context, t stages.Task) error { return verify.RunTask(ctx, options, t) }
+	e := &local.Executor{Try: try, Attempts: 3, Pause: time.Second, Clock: stages.SystemClock{}, Log: o.log}
+	execute := func(ctx context.Context, _ *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
+		return e.Run(ctx, tasks, done)
 	}
 	if o.executor == executorKubernetes {
 		if options.Config == nil {
@@ -163,9 +167,9 @@ func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) 
 		if err != nil {
 			return nil, err
 		}
-		e = o.onCluster(client, options.Bucket, options.Config, o.log)
+		execute = o.onCluster(client, options.Bucket, options.Config, o.log).RunAudit
 	}
-	return verify.RunInTasks(ctx, options, o.tasks, e.Run)
+	return verify.RunInTasks(ctx, options, o.tasks, execute)
 }
 
 // print prints a report. print returns errViolation if the report has a violation.

@@ -3,24 +3,36 @@ package manifest
 // Audit is inputs.json of an audit that runs in tasks. It says what the tasks of one phase audit.
 type Audit struct {
 	Header
-	Crawl    string  `json:"crawl"`
-	Plan     string  `json:"plan"`  // plan of the round whose folder holds the audit's documents
-	Round    int     `json:"round"` // the only round to audit; negative: all rounds
-	Sample   float64 `json:"sample"`
-	OneClock bool    `json:"one_clock"`
-	Tasks    int     `json:"tasks"`           // number of tasks in the phase
-	Files    string  `json:"files,omitempty"` // stage of the tasks that looked for unreadable files; empty in that stage itself
+	Crawl       string   `json:"crawl"`
+	Plan        string   `json:"plan"`  // plan of the round whose folder holds the audit's documents
+	Round       int      `json:"round"` // the only round to audit; negative: all rounds
+	Phase       string   `json:"phase"`
+	Sample      float64  `json:"sample"`
+	OneClock    bool     `json:"one_clock"`
+	InFlight    int      `json:"in_flight"`     // largest number of simultaneous requests to a host that the crawl allows
+	RobotsTTLMS int64    `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
+	Tasks       int      `json:"tasks"`         // number of tasks in the phase
+	Nonce       string   `json:"nonce"`         // random text, which tells audits apart that began in the same second
+	Unreadable  []string `json:"unreadable"`    // keys of unreadable objects that are reported; ordered
 }
 
 func (*Audit) kind() string { return "audit" }
 
 // Findings is what one task of an audit has found. Findings of several tasks add up.
 type Findings struct {
-	Checked    []CheckCount  `json:"checked"`
-	Violations []Violation   `json:"violations"`
-	Notes      []string      `json:"notes"`
-	Counted    []CountedNote `json:"counted"`
-	Unreadable []string      `json:"unreadable"` // keys of unreadable objects that are reported
+	Checked    []CheckCount      `json:"checked"`
+	Violations []Violation       `json:"violations"`
+	Places     []PlacedViolation `json:"places"` // not counted in Checked, because several tasks may report the same place
+	Notes      []string          `json:"notes"`
+	Counted    []CountedNote     `json:"counted"`
+	Unreadable []string          `json:"unreadable"` // keys of unreadable objects that are reported; ordered
+}
+
+// PlacedViolation is a violation at a place that several steps of a check may meet. The report has
+// the place once.
+type PlacedViolation struct {
+	Place     string    `json:"place"`
+	Violation Violation `json:"violation"`
 }
 
 // Violation is a stored object, row or record that breaks an invariant.

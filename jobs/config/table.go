@@ -111,7 +111,7 @@ func (c *Config) kubernetesTable() []field {
 		key(&k.MaxFailedIndexes, 0, between(0, 10_000), live, "number of failed tasks that ends a Job early; 0: a tenth of its tasks, at least 10"),
 		key(&k.Grace, minute, between(MinGrace, hour), live, "time that a pod gets to end"),
 		key(&k.TTL, day, between(minute, 366*day), live, "time until a finished Job and its pods are removed"),
-		key(&k.Resources, nil, resourcesRule, live, "by stage, or `default`: `cpu` (requested: 500m, 2), `memory` (requested, and the limit), `scratch` (size of the scratch volume); unset values are estimated from the plan"),
+		key(&k.Resources, nil, resourcesRule, live, "by stage, `verify`, or `default`: `cpu` (requested: 500m, 2), `memory` (requested, and the limit), `scratch` (size of the scratch volume); unset values are estimated from the plan"),
 		key(&k.PriorityClass, "", orEmpty(objectName), live, "priority class of pods"),
 		key(&k.Spot, true, nil, live, "tolerate the taints of Google's and Azure's spot nodes"),
 		key(&k.NodeSelector, nil, nil, live, "labels that a node needs to run pods"),

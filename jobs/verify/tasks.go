@@ -1,12 +1,14 @@
 package verify
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -16,20 +18,24 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Execute runs tasks, each of which calls RunTask, and calls the function done with the result of
-// each task. The method Run of a jobs.Executor is an Execute.
-type Execute func(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error
+// Execute runs tasks of a plan's round, each of which calls RunTask, and calls the function done with
+// the result of each task.
+type Execute func(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error
 
 // RunInTasks audits a crawl as Run does, with the same report. Each phase of the audit has n tasks.
-// RunInTasks keeps the audit's documents in the folder of the newest round, and removes the
-// documents at the end. An error means that a task failed, or that the audit is impossible.
-func RunInTasks(ctx context.Context, o Options, n int, execute Execute) (report *Report, err error) {
-	var random [3]byte
-	_, _ = rand.Read(random[:]) // Read never fails
-	o.ID = hex.EncodeToString(random[:])
+// RunInTasks keeps the audit's documents in the folder of the round with the most URLs, because the
+// tasks need as much memory as that round's tasks. It removes the documents at the end. An error
+// means that a task failed, or that the audit is impossible.
+func RunInTasks(ctx context.Context, o Options, n int, execute Execute) (*Report, error) {
+	o.ID = audit.NewID(o.Now)
 	t := tasks{Options: o, n: n, execute: execute}
-	defer func() { err = errors.Join(err, t.remove(context.WithoutCancel(ctx))) }()
-	return audit.Run(ctx, o, steps(), t.run)
+	report, err := audit.Run(ctx, o, steps(), t.run)
+	if failed := t.remove(context.WithoutCancel(ctx)); failed != nil && report != nil {
+		report.Notes = append(report.Notes, fmt.Sprintf("the documents of this audit remain in the store: %v", failed))
+	} else if failed != nil {
+		err = errors.Join(err, failed)
+	}
+	return report, err
 }
 
 // The type tasks divides the phases of one audit into tasks.
@@ -41,22 +47,28 @@ type tasks struct {
 }
 
 // run implements audit.Elsewhere.
-func (t *tasks) run(ctx context.Context, phase audit.Phase, rounds []*audit.Round) ([]*manifest.Findings, error) {
-	plan := rounds[len(rounds)-1].Plan
+func (t *tasks) run(ctx context.Context, w audit.Work, rounds []*audit.Round) ([]*manifest.Findings, error) {
+	plan := slices.MaxFunc(rounds, func(a, b *audit.Round) int { return cmp.Compare(a.Plan.URLs, b.Plan.URLs) }).Plan
 	in := &manifest.Audit{
-		Header: manifest.Header{Version: t.Version}, Crawl: t.Crawl, Plan: plan.ID, Round: t.Round, Sample: t.Sample, OneClock: t.OneClock, Tasks: t.n,
+		Header: manifest.Header{Version: t.Version}, Crawl: t.Crawl, Plan: plan.ID, Round: t.Round, Phase: string(w.Phase), Sample: t.Sample, OneClock: t.OneClock,
+		InFlight: w.InFlight, RobotsTTLMS: w.RobotsTTL.Milliseconds(), Tasks: t.n, Nonce: rand.Text(), Unreadable: w.Unreadable,
 	}
-	if phase == audit.Checks {
-		in.Files = string(t.begun[0].Stage)
+	stage := stages.AuditStage(t.ID, string(w.Phase))
+	all := make([]stages.Task, t.n)
+	for i := range all {
+		all[i] = stages.Task{Stage: stage, Crawl: plan.Crawl, Round: plan.Round, Partition: i}
 	}
-	all := tasksOf(stages.AuditStage(t.ID, string(phase)), plan.Crawl, plan.Round, t.n)
-	t.begun = append(t.begun, all[0])
-	if _, err := manifest.Create(ctx, t.Bucket, inputsKey(all[0]), in); err != nil {
+	_, err := manifest.Create(ctx, t.Bucket, inputsKey(all[0]), in)
+	if errors.Is(err, store.ErrExists) {
+		return nil, fmt.Errorf("another audit of %s began in the same second: run this one again: %w", t.Crawl, err)
+	}
+	if err != nil {
 		return nil, err
 	}
+	t.begun = append(t.begun, all[0])
 	var mu sync.Mutex
 	var failed []error
-	err := t.execute(ctx, all, func(_ stages.Task, err error) {
+	err = t.execute(ctx, plan, all, func(_ stages.Task, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
@@ -69,38 +81,31 @@ func (t *tasks) run(ctx context.Context, phase audit.Phase, rounds []*audit.Roun
 	if err != nil {
 		return nil, err
 	}
-	return findings(ctx, t.Bucket, plan.ID, all)
+	return findings(ctx, t.Bucket, plan, all)
 }
 
 // remove deletes the documents of the audit.
 func (t *tasks) remove(ctx context.Context) error {
+	var failed error
 	for _, first := range t.begun {
 		for o, err := range t.Bucket.List(ctx, layout.StageDir(first.Crawl, first.Round, string(first.Stage))) {
 			if err == nil {
 				err = t.Bucket.Delete(ctx, o.Key)
 			}
-			if err != nil {
-				return fmt.Errorf("remove the documents of the audit: %w", err)
+			if failed == nil && err != nil {
+				failed = fmt.Errorf("remove the documents of the audit: %w", err)
 			}
 		}
 	}
-	return nil
-}
-
-func tasksOf(stage stages.Stage, crawl string, round, n int) []stages.Task {
-	all := make([]stages.Task, n)
-	for i := range all {
-		all[i] = stages.Task{Stage: stage, Crawl: crawl, Round: round, Partition: i}
-	}
-	return all
+	return failed
 }
 
 func inputsKey(t stages.Task) string { return layout.Inputs(t.Crawl, t.Round, string(t.Stage)) }
 
 // The function findings reads what tasks have found, in the order of the tasks.
-func findings(ctx context.Context, b store.Bucket, plan string, all []stages.Task) ([]*manifest.Findings, error) {
+func findings(ctx context.Context, b store.Bucket, p *manifest.Plan, all []stages.Task) ([]*manifest.Findings, error) {
 	found := make([]*manifest.Findings, len(all))
-	err := roundstate.EachResult(ctx, b, &manifest.Plan{ID: plan}, all, func(i int, r *manifest.Result, _ string) {
+	err := roundstate.EachResult(ctx, b, p, all, func(i int, r *manifest.Result, _ string) {
 		if r != nil {
 			found[i] = r.Findings
 		}
@@ -120,26 +125,19 @@ func RunTask(ctx context.Context, o Options, t stages.Task) error {
 	if err != nil || done != nil {
 		return err
 	}
-	var in manifest.Audit
-	_, _, err = manifest.Load(ctx, o.Bucket, inputsKey(t), &in)
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%s: its audit has ended or was broken off: run `crawlbatch verify` again: %w", t, stages.ErrPermanent)
-	}
+	in, err := inputsOf(ctx, o.Bucket, t)
 	if err != nil {
 		return err
 	}
 	o.Round, o.Sample, o.OneClock = in.Round, in.Sample, in.OneClock
-	o.ID, _ = t.Stage.Audit()
 	o.Share = audit.Share{Index: t.Partition, Of: in.Tasks}
-	phase, files := audit.Files, []*manifest.Findings(nil)
-	if in.Files != "" {
-		phase = audit.Checks
-		if files, err = findings(ctx, o.Bucket, in.Plan, tasksOf(stages.Stage(in.Files), t.Crawl, t.Round, in.Tasks)); err != nil {
-			return err
-		}
-	}
-	found, err := audit.RunShare(ctx, o, steps(), phase, files)
+	found, err := audit.RunShare(ctx, o, steps(), audit.Work{
+		Phase: audit.Phase(in.Phase), Unreadable: in.Unreadable, InFlight: in.InFlight, RobotsTTL: time.Duration(in.RobotsTTLMS) * time.Millisecond,
+	})
 	if err != nil {
+		return err
+	}
+	if _, err := inputsOf(ctx, o.Bucket, t); err != nil { // nobody removes the result of an audit that has ended
 		return err
 	}
 	_, err = manifest.Create(ctx, o.Bucket, roundstate.ResultKey(t), &manifest.Result{
@@ -149,4 +147,14 @@ func RunTask(ctx context.Context, o Options, t stages.Task) error {
 		return nil // another attempt was first, and the crawl may have continued in between
 	}
 	return err
+}
+
+// inputsOf reads the document that says what a task audits.
+func inputsOf(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Audit, error) {
+	var in manifest.Audit
+	_, _, err := manifest.Load(ctx, b, inputsKey(t), &in)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, fmt.Errorf("%s: its audit has ended or was broken off: run `crawlbatch verify --month %s` again: %w", t, t.Crawl, stages.ErrPermanent)
+	}
+	return &in, err
 }

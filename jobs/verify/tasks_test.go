@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,9 +25,9 @@ import (
 // each returns an executor that runs tasks one after the other, each of them twice, as after the
 // loss of a pod.
 func each(o Options) Execute {
-	return func(ctx context.Context, tasks []stages.Task, done func(stages.Task, error)) error {
+	return func(ctx context.Context, _ *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 		for _, t := range slices.Concat(tasks, tasks) {
-			done(t, RunTask(ctx, Options{Bucket: o.Bucket, Crawl: o.Crawl, Config: o.Config, Scratch: o.Scratch, Archive: o.Archive, Version: o.Version}, t))
+			done(t, RunTask(ctx, Options{Bucket: o.Bucket, Crawl: o.Crawl, Config: o.Config, Scratch: o.Scratch, Archive: o.Archive, Version: o.Version, Parallel: 1}, t))
 		}
 		return nil
 	}
@@ -34,7 +37,7 @@ func each(o Options) Execute {
 func (d *damaged) sameInTasks(tasks int, change func(*Options)) *Report {
 	d.t.Helper()
 	o := d.a.Options
-	o.OneClock = true
+	o.OneClock, o.Now = true, time.Now()
 	if change != nil {
 		change(&o)
 	}
@@ -91,6 +94,22 @@ func TestAnAuditInTasksGivesTheSameReport(t *testing.T) {
 				return rows
 			})
 		}},
+		"a robots.txt record that two rounds read": {tasks: 3, damage: func(d *damaged) {
+			key := warcOf(d)
+			body := slices.Clone(d.body(key))
+			for i := 40; i < len(body); i += 97 {
+				body[i] ^= 1
+			}
+			d.replace(key, body)
+		}},
+		"representatives that two rounds read": {tasks: 3, damage: func(d *damaged) {
+			key := layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, 0)
+			body := slices.Clone(d.body(key))
+			for i := 4; i < len(body)/2; i++ {
+				body[i] = 0
+			}
+			d.replace(key, body)
+		}, change: func(o *Options) { o.Sample = 0.01 }},
 		"a stray": {tasks: 2, damage: func(d *damaged) { d.put(layout.Table(stages.FileLinks, testCrawl, 0, 77), part(stages.FileLinks)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +130,9 @@ func TestAnAuditThatFailsLeavesNothing(t *testing.T) {
 	before := d.keys()
 	var task stages.Task
 	gone := errors.New("the cluster is gone")
-	_, err := RunInTasks(t.Context(), d.a.Options, 2, func(_ context.Context, tasks []stages.Task, _ func(stages.Task, error)) error {
+	o := d.a.Options
+	o.Now = time.Now()
+	_, err := RunInTasks(t.Context(), o, 2, func(_ context.Context, _ *manifest.Plan, tasks []stages.Task, _ func(stages.Task, error)) error {
 		task = tasks[1]
 		return gone
 	})
@@ -125,28 +146,72 @@ func TestAnAuditThatFailsLeavesNothing(t *testing.T) {
 		t.Errorf("a task of an audit that has ended: %v", err)
 	}
 	// A task without a result must not count as a task that found nothing.
-	_, err = RunInTasks(t.Context(), d.a.Options, 2, func(context.Context, []stages.Task, func(stages.Task, error)) error { return nil })
+	_, err = RunInTasks(t.Context(), o, 2, func(context.Context, *manifest.Plan, []stages.Task, func(stages.Task, error)) error { return nil })
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "has no result") {
 		t.Error(err)
 	}
 }
 
-func TestDocumentsOfAnotherAuditAreLeftovers(t *testing.T) {
+func TestATaskThatOutlivesItsAuditLeavesNothing(t *testing.T) {
 	d := copyCrawl(t)
-	in := &manifest.Audit{Crawl: testCrawl, Round: -1, Sample: 1, Tasks: 2}
-	if _, err := manifest.Create(t.Context(), d.b, layout.Inputs(testCrawl, 1, string(stages.AuditStage("abcdef", string(audit.Files)))), in); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	r, err := Strays(t.Context(), d.a.Options, func(s Stray) error {
-		n++
-		if s.Read || !strings.Contains(s.Why, "an audit") {
-			t.Errorf("%+v", s)
-		}
-		return nil
+	before := d.keys()
+	o := d.a.Options
+	o.Now = time.Now()
+	late, read, removed := make(chan error), make(chan struct{}), make(chan struct{})
+	_, err := RunInTasks(t.Context(), o, 1, func(ctx context.Context, _ *manifest.Plan, tasks []stages.Task, _ func(stages.Task, error)) error {
+		own := o
+		own.Bucket = gated{d.b, sync.OnceFunc(func() {
+			close(read)
+			<-removed
+		})}
+		go func() { late <- RunTask(context.WithoutCancel(ctx), own, tasks[0]) }()
+		<-read // the task knows what to audit
+		return errors.New("interrupted")
 	})
-	if err != nil || r.Found() != 0 || n != 1 {
-		t.Errorf("%d strays, %v", n, err)
+	close(removed)
+	if err == nil {
+		t.Error("no error")
+	}
+	if err := <-late; !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "has ended") {
+		t.Error(err)
+	}
+	if after := d.keys(); !slices.Equal(before, after) {
+		t.Errorf("%d objects before, %d after", len(before), len(after))
+	}
+}
+
+// gated calls a function before it lists objects.
+type gated struct {
+	store.Bucket
+	before func()
+}
+
+func (g gated) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+	g.before()
+	return g.Bucket.List(ctx, prefix)
+}
+
+func TestDocumentsOfAnAuditThatWasBrokenOffAreLeftovers(t *testing.T) {
+	d := copyCrawl(t)
+	o := d.a.Options
+	o.Now = time.Now()
+	for age, want := range map[time.Duration]int{time.Hour: 0, 25 * time.Hour: 1} {
+		key := layout.Inputs(testCrawl, 1, string(stages.AuditStage(audit.NewID(o.Now.Add(-age)), string(audit.Files))))
+		if _, err := manifest.Create(t.Context(), d.b, key, &manifest.Audit{Crawl: testCrawl, Round: -1, Sample: 1, Tasks: 2}); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		r, err := Strays(t.Context(), o, func(s Stray) error {
+			n++
+			if s.Read || !strings.Contains(s.Why, "broken off") {
+				t.Errorf("%+v", s)
+			}
+			return nil
+		})
+		if err != nil || r.Found() != 0 || n != want {
+			t.Errorf("%s: %d strays, want %d: %v", age, n, want, err)
+		}
+		d.delete(key)
 	}
 }
 
@@ -160,7 +225,7 @@ func (full) Create(context.Context, string, io.ReaderAt, int64) (store.Version, 
 func TestAnAuditOnAFullDiskSaysSo(t *testing.T) {
 	d := copyCrawl(t)
 	o := d.a.Options
-	o.Bucket = full{d.b}
+	o.Bucket, o.Now = full{d.b}, time.Now()
 	if _, err := RunInTasks(t.Context(), o, 2, each(o)); !errors.Is(err, store.ErrFull) {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -41,6 +42,10 @@ type Options struct {
 	OneClock bool   // true: all tasks ran on one machine, so times of different epochs may be compared
 	Share    Share  // the part of the audit that this process does
 	ID       string // identifies an audit that runs in tasks, whose own documents are no strays; empty: the audit runs in one process
+
+	// Now is the time of the audit. Documents of an audit in tasks that began at most a day before
+	// Now are no strays.
+	Now time.Time
 }
 
 type (
@@ -107,14 +112,14 @@ type Audit struct {
 	last      int               // number of the crawl's last round, plus one
 	lost      map[string]bool   // keys of objects that were reported as lost or changed; only Load uses the map
 
-	mu       sync.Mutex
-	found    map[checkRound][]Violation // sorted violations; the first maxViolations of each check and round
-	checked  map[string]*Checked
-	broken   map[string]bool                  // keys of unreadable objects that were reported
-	frozen   bool                             // true: broken does not change any more
-	reported map[checkPlace]bool              // places that a check has reported as unreadable
-	counted  map[string]*manifest.CountedNote // by text
-	notes    []string
+	mu      sync.Mutex
+	found   map[checkRound][]Violation // sorted violations; the first maxViolations of each check and round
+	checked map[string]*Checked
+	broken  map[string]bool                  // keys of unreadable objects that were reported
+	frozen  bool                             // true: broken does not change any more
+	places  map[checkPlace]Violation         // violations at places that several steps may meet; the smallest of each place
+	counted map[string]*manifest.CountedNote // by text
+	notes   []string
 }
 
 type (
@@ -132,7 +137,7 @@ func New(o Options) *Audit {
 	}
 	return &Audit{
 		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, lost: map[string]bool{},
-		reported: map[checkPlace]bool{}, counted: map[string]*manifest.CountedNote{},
+		places: map[checkPlace]Violation{}, counted: map[string]*manifest.CountedNote{},
 	}
 }
 
@@ -171,21 +176,49 @@ func (a *Audit) addNote(n manifest.CountedNote) {
 
 // Wrong reports a violation of a check in a round. A negative round means the whole crawl.
 func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
-	v := Violation{Invariant: c.Invariant, Check: c.Name, Round: round, Object: at.Object, Row: at.Row, Where: at.Where, Problem: fmt.Sprintf(format, args...)}
+	v := violation(c, round, at, format, args...)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.entry(c).Found++
 	a.addViolation(v)
 }
 
+// WrongOnce reports a violation at a place that several steps of the check may meet. The report has
+// only the smallest of the place's violations.
+func (a *Audit) WrongOnce(c Check, place string, round int, at At, format string, args ...any) {
+	v := violation(c, round, at, format, args...)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entry(c)
+	a.addPlace(place, v)
+}
+
+func violation(c Check, round int, at At, format string, args ...any) Violation {
+	return Violation{Invariant: c.Invariant, Check: c.Name, Round: round, Object: at.Object, Row: at.Row, Where: at.Where, Problem: fmt.Sprintf(format, args...)}
+}
+
+func (a *Audit) addPlace(place string, v Violation) {
+	p := checkPlace{v.Check, place}
+	if old, ok := a.places[p]; !ok || compareViolations(v, old) < 0 {
+		a.places[p] = v
+	}
+}
+
 // addViolation lists a violation. addViolation keeps the smallest violations, so that the report
 // does not depend on the order in which steps find violations.
 func (a *Audit) addViolation(v Violation) {
 	l := checkRound{v.Round, v.Check}
-	if i, _ := slices.BinarySearchFunc(a.found[l], v, compareViolations); i < maxViolations {
-		all := slices.Insert(a.found[l], i, v)
-		a.found[l] = all[:min(len(all), maxViolations)]
+	a.found[l] = insert(a.found[l], v)
+}
+
+// insert adds a violation to a sorted list, and drops the largest violation of a full list.
+func insert(all []Violation, v Violation) []Violation {
+	i, _ := slices.BinarySearchFunc(all, v, compareViolations)
+	if i == maxViolations {
+		return all
 	}
+	all = slices.Insert(all, i, v)
+	return all[:min(len(all), maxViolations)]
 }
 
 func (a *Audit) entry(c Check) *Checked {
@@ -222,18 +255,6 @@ func (a *Audit) Broken(keys ...string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool { return a.broken[key] })
 }
 
-// FirstTime reports whether a check meets an unreadable place for the first time.
-func (a *Audit) FirstTime(c Check, place string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p := checkPlace{c.Name, place}
-	if a.reported[p] {
-		return false
-	}
-	a.reported[p] = true
-	return true
-}
-
 // Sampled reports whether the item with this name is in the sample.
 func (a *Audit) Sampled(name string) bool {
 	return a.Sample >= 1 || fraction(name) < a.Sample
@@ -267,13 +288,21 @@ func (a *Audit) Report() *Report {
 		Crawl: a.Crawl, Store: a.Bucket.String(), Sample: a.Sample, Rounds: []int{}, Unsealed: []int{},
 		Checked: []Checked{}, Violations: []Violation{}, Notes: append([]string{}, a.notes...),
 	}
-	for _, c := range a.checked {
-		r.Checked = append(r.Checked, *c)
+	found, places := maps.Clone(a.found), map[string]int64{}
+	for p, v := range a.places {
+		places[p.check]++
+		l := checkRound{v.Round, v.Check}
+		found[l] = insert(slices.Clone(found[l]), v)
+	}
+	for name, c := range a.checked {
+		counted := *c
+		counted.Found += places[name]
+		r.Checked = append(r.Checked, counted)
 	}
 	slices.SortFunc(r.Checked, func(a, b Checked) int {
 		return cmp.Or(cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check))
 	})
-	for _, v := range a.found {
+	for _, v := range found {
 		r.Violations = append(r.Violations, v...)
 	}
 	slices.SortFunc(r.Violations, compareViolations)

@@ -85,7 +85,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			rounds = append(rounds, r)
 		}
 	}
-	if a.Round >= 0 && len(rounds) == 0 && len(a.found) == 0 {
+	if a.Round >= 0 && len(rounds) == 0 && a.Report().Found() == 0 {
 		return nil, fmt.Errorf("crawl %s has no round %d that has begun: see `crawlbatch status --month %s`: %w", a.Crawl, a.Round, a.Crawl, roundstate.ErrNoPlan)
 	}
 	return rounds, nil

@@ -34,11 +34,11 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	if !IsFault(err) {
 		return err
 	}
-	if a.Broken(key) || !a.FirstTime(c, key) {
+	if a.Broken(key) {
 		return nil
 	}
+	a.WrongOnce(c, key, round, At{Object: key}, "it cannot be read: %v", err)
 	a.setBroken(key)
-	a.Wrong(c, round, At{Object: key}, "it cannot be read: %v", err)
 	return nil
 }
 

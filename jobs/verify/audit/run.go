@@ -3,6 +3,9 @@ package audit
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -31,8 +34,16 @@ const (
 	Checks Phase = "checks" // the steps, which skip unreadable files
 )
 
+// Work tells the tasks of a phase what they cannot read in the store.
+type Work struct {
+	Phase      Phase
+	Unreadable []string      // keys of unreadable objects that are reported; ordered
+	InFlight   int           // as Audit.InFlight
+	RobotsTTL  time.Duration // as Audit.RobotsTTL
+}
+
 // Elsewhere lets tasks do a phase for the given rounds, and returns what each task has found.
-type Elsewhere func(ctx context.Context, phase Phase, rounds []*Round) ([]*manifest.Findings, error)
+type Elsewhere func(ctx context.Context, w Work, rounds []*Round) ([]*manifest.Findings, error)
 
 // Run audits a crawl with steps. If the function elsewhere is not nil, other tasks do the phases,
 // and Run itself only reads the documents and lists the objects. An error means that the audit is
@@ -48,7 +59,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 		if elsewhere == nil || len(rounds) == 0 {
 			return a.do(ctx, phase, steps, rounds)
 		}
-		found, err := elsewhere(ctx, phase, rounds)
+		found, err := elsewhere(ctx, Work{phase, slices.Sorted(maps.Keys(a.broken)), a.InFlight, a.RobotsTTL}, rounds)
 		if err != nil {
 			return err
 		}
@@ -57,7 +68,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 		}
 		return nil
 	}
-	damaged := len(a.found) > 0 // until now, only documents were read
+	damaged := a.Report().Found() > 0 // until now, only documents were read
 	// The search for unreadable files comes first, so that each unreadable file is reported only
 	// once.
 	if err := do(Files); err != nil {
@@ -76,25 +87,27 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 	return report, nil
 }
 
-// RunShare does the share of one task in a phase. The parameter files holds the findings of all
-// tasks of the phase Files, if the phase is Checks. Every task reads the crawl's documents. The
+// RunShare does the share of one task in a phase. Every task reads the crawl's documents. The
 // findings lack the faults of the documents, which Run reports.
-func RunShare(ctx context.Context, o Options, steps []Step, phase Phase, files []*manifest.Findings) (*manifest.Findings, error) {
+func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.Findings, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
 	a.forget()
-	for _, f := range files {
-		for _, key := range f.Unreadable {
-			a.setBroken(key)
-		}
+	a.InFlight, a.RobotsTTL = w.InFlight, w.RobotsTTL
+	for _, key := range w.Unreadable {
+		a.setBroken(key)
 	}
-	if err := a.do(ctx, phase, steps, rounds); err != nil {
+	if err := a.do(ctx, w.Phase, steps, rounds); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
 	}
-	return a.findings(), nil
+	f := a.findings()
+	if w.Phase == Checks {
+		f.Unreadable = nil // nothing was added
+	}
+	return f, nil
 }
 
 // The method do does the audit's share of a phase.
@@ -113,6 +126,7 @@ func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Rou
 
 // steps runs the audit's share of the steps for all rounds.
 func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error {
+	mine := func(i int, r *Round) bool { return steps[i].Divided || a.Share.Has(i+r.Number) }
 	together, running := errgroup.WithContext(ctx)
 	together.SetLimit(a.Parallel)
 	for i, s := range steps {
@@ -120,23 +134,23 @@ func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error 
 			a.Count(c, 0)
 		}
 		for _, r := range rounds {
-			switch {
-			case s.Alone || s.Round != nil && !s.Divided && !a.Share.Has(i+r.Number):
-			case s.Round != nil:
+			if s.Round != nil && !s.Alone && mine(i, r) {
 				together.Go(func() error { return a.Skip(s.Round(running, a, r), s.Checks[0], r) })
-			default:
-				for _, n := range a.partitions(r) {
-					together.Go(func() error { return a.Skip(s.Partition(running, a, r, n), s.Checks[0], r) })
-				}
+			}
+			if s.Partition == nil {
+				continue
+			}
+			for _, n := range a.partitions(r) {
+				together.Go(func() error { return a.Skip(s.Partition(running, a, r, n), s.Checks[0], r) })
 			}
 		}
 	}
 	if err := together.Wait(); err != nil {
 		return err
 	}
-	for _, s := range steps {
+	for i, s := range steps {
 		for _, r := range rounds {
-			if !s.Alone {
+			if !s.Alone || !mine(i, r) {
 				continue
 			}
 			if err := a.Skip(s.Round(ctx, a, r), s.Checks[0], r); err != nil {

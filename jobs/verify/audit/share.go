@@ -1,8 +1,11 @@
 package audit
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/zeebo/xxh3"
 
@@ -21,27 +24,46 @@ func (s Share) HasNamed(name string) bool {
 	return s.Of <= 1 || xxh3.HashString(name)%uint64(s.Of) == uint64(s.Index)
 }
 
+// NewID returns an ID of an audit in tasks that begins at a time. The ID is the time in seconds since
+// 1970, in base 36.
+func NewID(at time.Time) string { return strconv.FormatInt(at.Unix(), 36) }
+
+// ended reports whether an audit in tasks with this ID has ended: it began more than a day ago.
+func (a *Audit) ended(id string) bool {
+	at, err := strconv.ParseInt(id, 36, 64)
+	return err != nil || a.Now.Sub(time.Unix(at, 0)) > 24*time.Hour
+}
+
 // forget removes all findings. The sets of lost and unreadable objects remain.
 func (a *Audit) forget() {
 	fresh := New(a.Options)
-	a.found, a.checked, a.reported, a.counted, a.notes = fresh.found, fresh.checked, fresh.reported, fresh.counted, nil
+	a.found, a.checked, a.places, a.counted, a.notes = fresh.found, fresh.checked, fresh.places, fresh.counted, nil
 }
 
 // The method findings returns what a task has found.
 func (a *Audit) findings() *manifest.Findings {
-	r := a.Report()
-	f := &manifest.Findings{Checked: r.Checked, Violations: r.Violations, Notes: append([]string{}, a.notes...), Counted: []manifest.CountedNote{}}
-	slices.Sort(f.Notes)
+	f := &manifest.Findings{Notes: slices.Sorted(slices.Values(a.notes)), Unreadable: slices.Sorted(maps.Keys(a.broken))}
+	for _, name := range slices.Sorted(maps.Keys(a.checked)) {
+		f.Checked = append(f.Checked, *a.checked[name])
+	}
+	for _, all := range a.found {
+		f.Violations = append(f.Violations, all...)
+	}
+	slices.SortFunc(f.Violations, compareViolations)
+	for p, v := range a.places {
+		f.Places = append(f.Places, manifest.PlacedViolation{Place: p.place, Violation: v})
+	}
+	slices.SortFunc(f.Places, func(x, y manifest.PlacedViolation) int {
+		return cmp.Or(compareViolations(x.Violation, y.Violation), cmp.Compare(x.Place, y.Place))
+	})
 	for _, text := range slices.Sorted(maps.Keys(a.counted)) {
 		f.Counted = append(f.Counted, *a.counted[text])
 	}
-	f.Unreadable = slices.AppendSeq([]string{}, maps.Keys(a.broken))
-	slices.Sort(f.Unreadable)
 	return f
 }
 
-// add adds the findings of a task. Two tasks may meet the same unreadable place or have the same
-// note, which the report has only once.
+// add adds the findings of a task. Two tasks may have the same note, which the report has only
+// once.
 func (a *Audit) add(f *manifest.Findings) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -50,18 +72,11 @@ func (a *Audit) add(f *manifest.Findings) {
 		e.Looked += c.Looked
 		e.Found += c.Found
 	}
-	known := map[Violation]bool{}
-	for _, all := range a.found {
-		for _, v := range all {
-			known[v] = true
-		}
-	}
 	for _, v := range f.Violations {
-		if known[v] {
-			a.checked[v.Check].Found--
-			continue
-		}
 		a.addViolation(v)
+	}
+	for _, p := range f.Places {
+		a.addPlace(p.Place, p.Violation)
 	}
 	for _, n := range f.Notes {
 		if !slices.Contains(a.notes, n) {

@@ -89,8 +89,8 @@ func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, er
 					yield(Stray{}, fmt.Errorf("list %s: %w", prefix, err))
 					return
 				}
-				if a.ID != "" && strings.Contains(o.Key, "/"+string(stages.AuditStage(a.ID, ""))) {
-					continue // the audit's own document
+				if a.wrote(o.Key) {
+					continue
 				}
 				a.Count(noStray, 1)
 				s := l.judge(o)
@@ -100,6 +100,13 @@ func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, er
 			}
 		}
 	}
+}
+
+// The method wrote reports whether an object is a document of this audit's tasks, or a config for
+// pods, which this audit may have stored.
+func (a *Audit) wrote(key string) bool {
+	rest, config := strings.CutPrefix(key, layout.CrawlDir(a.Crawl)+"settings-")
+	return config && !strings.Contains(rest, "/") || a.ID != "" && strings.Contains(key, "/"+string(stages.AuditStage(a.ID, "")))
 }
 
 // lister decides whether an object is a stray.
@@ -180,7 +187,7 @@ func (l *lister) judge(o store.Info) Stray {
 func (l *lister) ofCrawl(key string) string {
 	name := strings.TrimPrefix(key, layout.CrawlDir(l.Crawl))
 	known := []string{"crawl.json", "politeness.json", "ledger.json"}
-	if slices.Contains(known, name) || strings.HasPrefix(name, "settings-") && !strings.Contains(name, "/") {
+	if slices.Contains(known, name) {
 		return ""
 	}
 	return "no crawl has an object of this name"
@@ -259,8 +266,10 @@ func (l *lister) ofRound(r *Round, rest string) string {
 		return ""
 	}
 	stage := stages.Stage(folder)
-	if _, ok := stage.Audit(); ok {
-		return "it belongs to an audit that was broken off, or that runs now"
+	if id, ok := stage.Audit(); ok && !l.ended(id) {
+		return "" // the audit may still run
+	} else if ok {
+		return "an audit that was broken off wrote it"
 	}
 	if !stage.Valid() {
 		return "no stage has this name"

@@ -256,10 +256,8 @@ func (s *robotsFiles) read(ctx context.Context, f *robotsResponse) (*wire.Exchan
 		x, err = wire.Replay(raw, strings.HasPrefix(f.URL, "https:"), wire.Limits{MaxBody: int64(s.Config.Fetch.MaxBody)})
 	}
 	if err != nil {
-		if s.FirstTime(robotsObeyed, f.place()) {
-			s.Wrong(robotsObeyed, s.round.Number, audit.At{Object: f.capture.File, Row: fmt.Sprintf("%s at %d", f.URL, f.capture.Offset)},
-				"this robots.txt cannot be read, so its verdicts cannot be checked: %v", err)
-		}
+		s.WrongOnce(robotsObeyed, f.place(), s.round.Number, audit.At{Object: f.capture.File, Row: fmt.Sprintf("%s at %d", f.URL, f.capture.Offset)},
+			"this robots.txt cannot be read, so its verdicts cannot be checked: %v", err)
 		return nil, false, nil
 	}
 	return x, true, nil

@@ -95,6 +95,9 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 	if a.Config == nil || !complete(r, stages.Merge) || !complete(r, stages.Frontier) {
 		return nil // the tables are not complete yet
 	}
+	if a.Share.Index >= r.Plan.Buckets {
+		return nil // the share has no bucket
+	}
 	targets, err := table.NewSorter(a.Scratch, compareTargets, audit.SortMemory)
 	if err != nil {
 		return err
