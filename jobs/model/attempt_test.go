@@ -24,11 +24,7 @@ func (m partition) protocol(s *partitionState, i int, emit func(label, *partitio
 			m.sweep(s, i, do)
 		}
 	case marking:
-		do("mark", -1, func(n *partitionState, a *attempt) {
-			n.begun = true
-			n.marked = n.marked || m.mutation != unmarked
-			a.phase = fetching
-		})
+		do("mark", -1, func(n *partitionState, _ *attempt) { m.mark(n, i) })
 	case fetching, stopping:
 		m.hold(s, i, do)
 	case finished:
@@ -38,6 +34,31 @@ func (m partition) protocol(s *partitionState, i int, emit func(label, *partitio
 			end(n, i)
 		})
 	}
+}
+
+// mark marks the partition as taken. If an attempt took the partition as new and finds the mark, the
+// checkpoint was deleted: the attempt deletes its own checkpoint and refuses.
+func (m partition) mark(n *partitionState, i int) {
+	a := &n.att[i]
+	if n.marked && a.epoch == 1 {
+		switch {
+		case m.mutation == takenUnchecked:
+			n.fault(traceRefuses)
+		case n.store != a.seen: // another attempt has taken the partition
+			m.unlock(n, i)
+			end(n, i)
+			return
+		default:
+			n.store = checkpoint{}
+			m.unlock(n, i)
+			end(n, i)
+			n.att[i].phase = refused
+			return
+		}
+	}
+	n.begun = true
+	n.marked = n.marked || m.mutation != unmarked
+	a.phase = fetching
 }
 
 type doer = func(name string, arg int, change func(n *partitionState, a *attempt))

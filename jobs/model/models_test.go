@@ -32,6 +32,7 @@ var mutations = []struct {
 	{resultUnanswered, oneResult, partition{attempts: 1, urls: 1}, false},
 	{unmarked, traceRefuses, partition{attempts: 2, urls: 1, outsider: deletes, crashes: 1}, false},
 	{markFirst, refusedForLoss, partition{attempts: 2, urls: 1, crashes: 1}, false},
+	{takenUnchecked, traceRefuses, partition{attempts: 2, urls: 1, outsider: deletes}, false},
 	{noEpochRule, traceRefuses, partition{attempts: 2, urls: 1, outsider: putsBack}, true},
 	{noFollowsRule, traceRefuses, partition{attempts: 2, urls: 1, outsider: putsBack, renewals: 1}, true},
 	{noOrderRule, traceRefuses, partition{attempts: 2, urls: 2, outsider: putsBack}, true},

@@ -33,6 +33,7 @@ const (
 	resultUnanswered    = "the result is made before the complete checkpoint has its answer"
 	unmarked            = "no mark is made"
 	markFirst           = "the mark is made before the take"
+	takenUnchecked      = "an attempt that found no checkpoint does not look for the mark"
 	noEpochRule         = "a file of a later epoch proves nothing"
 	noFollowsRule       = "a file that follows a later checkpoint proves nothing"
 	noOrderRule         = "a segment after another unlisted one proves nothing"
@@ -273,7 +274,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 			n.topEpoch, n.topCount = c.epoch, c.counter
 		}
 		n.known |= a.body.rows
-		n.blind = a.raced
+		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // the mark shows an attempt that takes a new partition that the checkpoint was deleted
 		a.net = answeredYes
 	case n.store == a.body:
 		a.net = answeredYes
