@@ -197,15 +197,17 @@ var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\
 // month. A listing of all keys would read millions of names, so Crawls extends the prefixes of
 // existing keys by one character at a time.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
-	return crawlsWith(ctx, b, "")
+	return crawlsWith(ctx, b, "", layout.CrawlManifest)
 }
 
-func crawlsWith(ctx context.Context, b store.Bucket, prefix string) (crawls []string, err error) {
+// crawlsWith lists the crawls that have a document, and whose names begin with the prefix. The
+// function key returns the document's key.
+func crawlsWith(ctx context.Context, b store.Bucket, prefix string, key func(crawl string) string) (crawls []string, err error) {
 	if some, err := anyKey(ctx, b, "crawl="+prefix); err != nil || !some {
 		return nil, err
 	}
 	if layout.ValidCrawl(prefix) {
-		ok, err := manifest.Exists(ctx, b, layout.CrawlManifest(prefix))
+		ok, err := manifest.Exists(ctx, b, key(prefix))
 		if err != nil {
 			return nil, err
 		}
@@ -215,7 +217,7 @@ func crawlsWith(ctx context.Context, b store.Bucket, prefix string) (crawls []st
 	}
 	for _, next := range "-0123456789r" {
 		if longer := prefix + string(next); crawlPrefix.MatchString(longer) {
-			more, err := crawlsWith(ctx, b, longer)
+			more, err := crawlsWith(ctx, b, longer, key)
 			if err != nil {
 				return nil, err
 			}

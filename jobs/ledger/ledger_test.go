@@ -468,6 +468,18 @@ func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
 			t.Errorf("%s, made anew: %v", name, err)
 		}
 	}
+	// A rebuilt head names a crawl that has only its ledger left.
+	for _, key := range []string{layout.Crawls(), layout.CrawlManifest(month)} {
+		if err := b.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made, err := w.Rebuild(t.Context(), b, "2026-10", []string{"2026-10"}, ledgertest.NoCopy); err != nil || !slices.Equal(made, []string{layout.Crawls()}) {
+		t.Errorf("made %q, %v", made, err)
+	}
+	if head, _, err := ledger.LoadHead(t.Context(), b, "2026-10"); err != nil || !head.Names(month) {
+		t.Errorf("the head forgets a crawl without crawl.json: %+v, %v", head, err)
+	}
 }
 
 // listed is a store that calls the function do once, at the first listing of rounds.

@@ -44,15 +44,15 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 	if active {
 		made = append(made, layout.Active())
 	}
-	for _, c := range crawls {
+	stored, err := crawlsWith(ctx, b, "", layout.Ledger) // the head also names a crawl that has lost its crawl.json
+	if err != nil {
+		return made, err
+	}
+	for _, c := range stored {
 		if head, _, err = LoadHead(ctx, b, crawl); err != nil {
 			return made, err
 		}
-		l, err := Load(ctx, b, c)
-		if err != nil {
-			return made, err
-		}
-		if !l.Stored || head != nil && head.Names(c) {
+		if head != nil && head.Names(c) {
 			continue
 		}
 		if err := w.name(ctx, b, c, true, true); err != nil {
