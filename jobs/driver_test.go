@@ -70,7 +70,7 @@ func newFixture(t *testing.T) *fixture {
 	c.Plan.PartitionURLs = 2
 	f := &fake{bucket: b}
 	return &fixture{t, b, f, &Driver{
-		Bucket: b, Executor: f, Observer: &told{}, Config: c, Clock: stages.SystemClock{},
+		Bucket: b, Executor: f, Observer: &callLog{}, Config: c, Clock: stages.SystemClock{},
 		Log: slog.New(slog.DiscardHandler), Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
 	}}
 }

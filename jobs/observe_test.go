@@ -12,21 +12,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type told is an Observer that records the calls of its methods.
-type told struct{ lines []string }
+// callLog is an Observer that records the calls of its methods.
+type callLog struct{ lines []string }
 
-func (o *told) StageStarted(s StageStart) {
+func (o *callLog) StageStarted(s StageStart) {
 	line := fmt.Sprintf("%s begins: %d of %d tasks", s.Stage, s.Tasks-len(s.Missing), s.Tasks)
 	if s.Stage == stages.Fetch {
 		line += fmt.Sprintf(", %d of %d URLs", s.Recorded, s.URLs)
 	}
 	o.lines = append(o.lines, line)
 }
-func (o *told) TaskDone(stages.Task, error) {}
-func (o *told) StageDone(stage stages.Stage, failed int) {
+func (o *callLog) TaskDone(stages.Task, error) {}
+func (o *callLog) StageDone(stage stages.Stage, failed int) {
 	o.lines = append(o.lines, fmt.Sprintf("%s ends, %d failed", stage, failed))
 }
-func (o *told) RoundDone(s *manifest.Sealed) {
+func (o *callLog) RoundDone(s *manifest.Sealed) {
 	o.lines = append(o.lines, fmt.Sprintf("round %d is done", s.Round))
 }
 
@@ -40,7 +40,7 @@ func TestAnObserverIsToldWhatIsDoneAndOfEachRoundAsItEnds(t *testing.T) {
 	f.put(layout.Checkpoint("2026-11", 0, 1), &manifest.Checkpoint{Plan: p.ID, Partition: 1, Epoch: 1, Recorded: recorded, Released: true})
 	task := stages.Task{Stage: stages.Fetch, Crawl: "2026-11", Partition: 2}
 	f.put(layout.Result("2026-11", 0, "fetch", 2), &manifest.Result{Task: task.String(), Stage: "fetch", Partition: 2, Plan: p.ID})
-	o := &told{}
+	o := &callLog{}
 	f.driver.Observer = o
 	if err := f.driver.Run(t.Context(), "2026-11", 1); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (r PlanRequest) ledgers() ledger.Writer {
 // true if the store already had exactly the returned plan. Plan writes nothing until the plan is
 // complete. A dry run writes nothing at all.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
-	cfg, old, err := r.frozen(ctx)
+	cfg, old, err := r.frozenConfig(ctx)
 	if err == nil && !r.DryRun {
 		err = cfg.RequireContact()
 	}
@@ -107,20 +107,20 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 		before, frozen = l.Now(round)
 	}
 	if frozen {
-		made, err = r.make(ctx, cfg, round, earlier, before, scratch)
+		made, err = r.makePlan(ctx, cfg, round, earlier, before, scratch)
 		if !errors.Is(err, planner.ErrNothing) || !r.Clock.Now().After(before) {
 			return made, before, err
 		}
 		// No URL was due at the frozen time. makeOnce therefore plans with the present clock.
 	}
 	now = r.Clock.Now().UTC()
-	made, err = r.make(ctx, cfg, round, earlier, now, scratch)
+	made, err = r.makePlan(ctx, cfg, round, earlier, now, scratch)
 	if err != nil || !r.driver {
 		return made, now, err
 	}
 	counts, err := r.freezeNow(ctx, round, before, now)
 	if err == nil && !counts.Equal(now) { // another driver froze its clock first
-		made, err = r.make(ctx, cfg, round, earlier, counts, scratch)
+		made, err = r.makePlan(ctx, cfg, round, earlier, counts, scratch)
 	}
 	return made, counts, err
 }
@@ -166,14 +166,14 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 	return crawl, len(sealed), append(before, sealed...), err
 }
 
-// The method make plans a round from the sources and from the frontier of earlier rounds. The
-// method keeps temporary files in the directory scratch.
-func (r PlanRequest) make(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
+// makePlan plans a round from the sources and from the frontier of earlier rounds. The method
+// keeps temporary files in the directory scratch.
+func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
 		sources = append(sources, source.Frontier(stages.Checked(r.Bucket, &stages.Input{Earlier: earlier}), r.Crawl, earlier, now))
 	}
-	// The method make does not plan domains that were stopped while the crawl ran.
+	// makePlan does not plan domains that were stopped while the crawl ran.
 	paced := cfg.Clone()
 	newest, revision, err := roundstate.NewestPoliteness(ctx, r.Bucket, r.Crawl)
 	if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
@@ -297,10 +297,10 @@ func Planned(ctx context.Context, b store.Bucket, crawl string) (bool, error) {
 	return err == nil, err
 }
 
-// The method frozen returns the config for planning. For a new crawl, or if the request replaces
-// the crawl's plan, frozen returns the given config. For a crawl that keeps its plan, frozen
-// returns the frozen config with the allowed changes from the given config.
-func (r PlanRequest) frozen(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
+// frozenConfig returns the config for planning. For a new crawl, or if the request replaces the
+// crawl's plan, frozenConfig returns the given config. For a crawl that keeps its plan,
+// frozenConfig returns the frozen config with the allowed changes from the given config.
+func (r PlanRequest) frozenConfig(ctx context.Context) (*config.Config, *manifest.Crawl, error) {
 	m, _, err := ledger.LoadCrawl(ctx, r.Bucket, r.Crawl)
 	if errors.Is(err, roundstate.ErrNoCrawl) {
 		return r.Config, nil, checkNew(r.Config)

@@ -21,15 +21,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type between is a store that calls the function hook before the store's n-th write or delete.
-type between struct {
+// hookedStore is a store that calls hook before the store's n-th write or delete.
+type hookedStore struct {
 	store.Bucket
 	n    int
 	hook func()
 	done bool // true: hook was called
 }
 
-func (b *between) step(key string) {
+func (b *hookedStore) step(key string) {
 	if !strings.HasPrefix(key, "crawl") && key != layout.Active() {
 		return // store.Probe makes this write
 	}
@@ -39,23 +39,23 @@ func (b *between) step(key string) {
 	}
 }
 
-func (b *between) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+func (b *hookedStore) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	b.step(key)
 	return b.Bucket.Create(ctx, key, body, size)
 }
 
-func (b *between) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (b *hookedStore) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
 	b.step(key)
 	return b.Bucket.Swap(ctx, key, body, old)
 }
 
-func (b *between) Delete(ctx context.Context, key string) error {
+func (b *hookedStore) Delete(ctx context.Context, key string) error {
 	b.step(key)
 	return b.Bucket.Delete(ctx, key)
 }
 
-// The method replacing replaces the plan of round 0 by a plan with other URLs and another config.
-func (f *fixture) replacing(b store.Bucket) error {
+// replacePlan replaces the plan of round 0 by a plan with other URLs and another config.
+func (f *fixture) replacePlan(b store.Bucket) error {
 	name := filepath.Join(f.driver.Scratch, "others.txt")
 	if err := os.WriteFile(name, []byte("http://other.test/"), 0o644); err != nil {
 		f.t.Fatal(err)
@@ -73,9 +73,9 @@ func (f *fixture) replacing(b store.Bucket) error {
 	return err
 }
 
-// The method whole checks the store of a started round. The store must have the plan, all files of
-// the plan, and the plan's own crawl.json.
-func (f *fixture) whole(first string) {
+// checkStarted checks the store of a started round. The store must have the plan, all files of the
+// plan, and the plan's own crawl.json.
+func (f *fixture) checkStarted(first string) {
 	f.t.Helper()
 	p, started, err := roundstate.FindPlan(f.t.Context(), f.bucket, "2026-11", 0)
 	if err != nil || !started {
@@ -115,14 +115,14 @@ func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
 	for name, race := range map[string]struct {
 		slow, quick func(f *fixture, b store.Bucket) error
 	}{
-		"start in a replacement": {func(f *fixture, b store.Bucket) error { return f.replacing(b) }, begin},
-		"replacement in a start": {begin, func(f *fixture, b store.Bucket) error { return f.replacing(b) }},
+		"start in a replacement": {func(f *fixture, b store.Bucket) error { return f.replacePlan(b) }, begin},
+		"replacement in a start": {begin, func(f *fixture, b store.Bucket) error { return f.replacePlan(b) }},
 	} {
 		for n := 1; ; n++ {
 			f := newFixture(t)
 			first := f.mustPlan().ID
 			var quick error
-			b := &between{Bucket: f.bucket, n: n}
+			b := &hookedStore{Bucket: f.bucket, n: n}
 			b.hook = func() { quick = race.quick(f, f.bucket) }
 			slow := race.slow(f, b)
 			if !b.done {
@@ -140,7 +140,7 @@ func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
 				t.Errorf("%s, write %d: the round cannot start: %v", name, n, err)
 				continue
 			}
-			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { f.t = t; f.whole(first) })
+			t.Run(fmt.Sprintf("%s/%d", name, n), func(t *testing.T) { f.t = t; f.checkStarted(first) })
 		}
 	}
 }
@@ -152,10 +152,10 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 	for n := 1; ; n++ {
 		f := newFixture(t)
 		first := f.mustPlan().ID
-		b := &between{Bucket: f.bucket, n: n, hook: func() { panic("killed") }}
+		b := &hookedStore{Bucket: f.bucket, n: n, hook: func() { panic("killed") }}
 		func() {
 			defer func() { _ = recover() }()
-			if err := f.replacing(b); err != nil {
+			if err := f.replacePlan(b); err != nil {
 				t.Errorf("write %d: %v", n, err)
 			}
 		}()
@@ -164,7 +164,7 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 		}
 		_, err := roundstate.Begin(t.Context(), f.bucket, "2026-11", 0, ledgertest.Writer())
 		if errors.Is(err, roundstate.ErrReplacing) {
-			if err := f.replacing(f.bucket); err != nil {
+			if err := f.replacePlan(f.bucket); err != nil {
 				t.Errorf("write %d: replaced again: %v", n, err)
 			}
 			_, err = roundstate.Begin(t.Context(), f.bucket, "2026-11", 0, ledgertest.Writer())
@@ -173,7 +173,7 @@ func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 			t.Errorf("write %d: %v", n, err)
 			continue
 		}
-		f.whole(first)
+		f.checkStarted(first)
 	}
 }
 

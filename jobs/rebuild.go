@@ -31,7 +31,7 @@ const AllRounds = -1
 // Rebuild recreates lost objects that follow from other objects. These objects are inputs.json,
 // seals, and the results and parts of tasks that send no requests. Such tasks are reduce tasks and
 // the fetch tasks of a reparse. Rebuild works round by round and in the order of stages, because
-// later parts are made from earlier parts. For each task, Rebuild calls the function report with
+// later parts are made from earlier parts. For each task, Rebuild calls report with
 // the keys of the recreated objects. For inputs and seals, the task has partition -1. Rebuild stops
 // after a stage in which a task cannot be rebuilt. The error names the first task that cannot be
 // rebuilt.

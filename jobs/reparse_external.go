@@ -16,7 +16,7 @@ import (
 const parseTime = 5 * time.Millisecond
 
 // planExternal reads external WARC files once and divides their records by domain. planExternal
-// calls the function create before planExternal stores the plan. If the files hold no document to
+// calls create before planExternal stores the plan. If the files hold no document to
 // parse, planExternal writes nothing.
 func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) (*manifest.Plan, error) {
 	scratch, err := os.MkdirTemp(r.Scratch, "plan-")

@@ -18,9 +18,9 @@ import (
 // readers is the largest number of small objects that are read at the same time.
 const readers = 32
 
-// The function each calls the function read with the numbers 0 to n-1, several calls at a time, and
+// eachNumber calls the function read with the numbers 0 to n-1, several calls at a time, and
 // returns the first error.
-func each(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
+func eachNumber(ctx context.Context, n int, read func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for i := range n {
@@ -96,7 +96,7 @@ func (r *StatusReader) readAttempts(ctx context.Context, p *manifest.Plan, stage
 		}
 	}
 	read := make([]*manifest.Attempt, len(ask))
-	err = each(ctx, len(ask), func(ctx context.Context, i int) error {
+	err = eachNumber(ctx, len(ask), func(ctx context.Context, i int) error {
 		var a manifest.Attempt
 		_, _, err := manifest.Load(ctx, r.Bucket, ask[i], &a)
 		read[i] = &a
@@ -138,7 +138,7 @@ func attemptKeys(ctx context.Context, b store.Bucket, p *manifest.Plan, stage st
 // readCheckpoints returns the status of the fetch tasks that have a checkpoint.
 func (r *StatusReader) readCheckpoints(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]FetchStatus, error) {
 	read := make([]*FetchStatus, len(tasks))
-	err := each(ctx, len(tasks), func(ctx context.Context, i int) error {
+	err := eachNumber(ctx, len(tasks), func(ctx context.Context, i int) error {
 		n := tasks[i].Partition
 		key := layout.Checkpoint(p.Crawl, p.Round, n)
 		var c manifest.Checkpoint

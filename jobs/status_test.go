@@ -29,8 +29,8 @@ func (f *fixture) put(key string, d manifest.Document) {
 	}
 }
 
-// The method ended records an attempt that has ended.
-func (f *fixture) ended(stage stages.Stage, partition, attempt int, class, text string, u manifest.Usage) {
+// recordEnded records an attempt that has ended.
+func (f *fixture) recordEnded(stage stages.Stage, partition, attempt int, class, text string, u manifest.Usage) {
 	f.t.Helper()
 	f.put(layout.Attempt("2026-11", 0, string(stage), partition, attempt), &manifest.Attempt{Attempt: attempt, Class: class, Error: text, Usage: &u})
 }
@@ -88,12 +88,12 @@ func TestStatusCountsFailuresAndGivesTheCommandThatReruns(t *testing.T) {
 	f := newFixture(t)
 	f.begin()
 	cost := manifest.Usage{WallMS: 10, Puts: 1, Gets: 2, BytesRead: 3}
-	f.ended(stages.Merge, 0, 1, manifest.ClassFailed, "boom", cost)
-	f.ended(stages.Merge, 0, 2, manifest.ClassInterrupted, "interrupted", cost)
-	f.ended(stages.Merge, 0, 10, manifest.ClassDiskFull, "no room", cost) // the store lists attempt 10 before attempt 2
-	f.ended(stages.Merge, 1, 1, manifest.ClassFailed, "boom", cost)
-	f.ended(stages.Merge, 1, 2, manifest.ClassInterrupted, "interrupted", cost)
-	f.ended(stages.Merge, 2, 1, manifest.ClassDone, "", cost)
+	f.recordEnded(stages.Merge, 0, 1, manifest.ClassFailed, "boom", cost)
+	f.recordEnded(stages.Merge, 0, 2, manifest.ClassInterrupted, "interrupted", cost)
+	f.recordEnded(stages.Merge, 0, 10, manifest.ClassDiskFull, "no room", cost) // the store lists attempt 10 before attempt 2
+	f.recordEnded(stages.Merge, 1, 1, manifest.ClassFailed, "boom", cost)
+	f.recordEnded(stages.Merge, 1, 2, manifest.ClassInterrupted, "interrupted", cost)
+	f.recordEnded(stages.Merge, 2, 1, manifest.ClassDone, "", cost)
 	got := f.stage(&StatusReader{Bucket: f.bucket, Flags: " --store 'a b'"}, stages.Merge)
 	want := StageStatus{
 		Stage: stages.Merge, Tasks: 3, Attempts: 6,
@@ -115,7 +115,7 @@ func TestStatusListsAStageOnceAndReadsWhatIsNewOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 3 {
-		f.ended(stages.Fetch, n, 1, manifest.ClassDone, "", manifest.Usage{})
+		f.recordEnded(stages.Fetch, n, 1, manifest.ClassDone, "", manifest.Usage{})
 	}
 	counted := store.Count(f.bucket)
 	r := &StatusReader{Bucket: counted}
@@ -158,9 +158,9 @@ func TestRetryTakesTheTasksOfAClassOfFailure(t *testing.T) {
 	if err := f.driver.Run(t.Context(), "2026-11", 1); err == nil {
 		t.Fatal("merge did not fail")
 	}
-	f.ended(stages.Merge, 0, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
-	f.ended(stages.Merge, 1, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
-	f.ended(stages.Merge, 1, 2, manifest.ClassPermanent, "x", manifest.Usage{}) // only the class of the newest attempt counts
+	f.recordEnded(stages.Merge, 0, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
+	f.recordEnded(stages.Merge, 1, 1, manifest.ClassDiskFull, "x", manifest.Usage{})
+	f.recordEnded(stages.Merge, 1, 2, manifest.ClassPermanent, "x", manifest.Usage{}) // only the class of the newest attempt counts
 	broken = false
 	for _, c := range []struct {
 		request RetryRequest

@@ -98,11 +98,11 @@ type kind[T, L any, PT pointer[T], PL pointer[L]] struct {
 }
 
 func (k kind[T, L, PT, PL]) Create(ctx context.Context, object *T, options metav1.CreateOptions) (*T, error) {
-	return k.one(ctx, k.request("POST", &options).Body(PT(object)))
+	return k.requestOne(ctx, k.request("POST", &options).Body(PT(object)))
 }
 
 func (k kind[T, L, PT, PL]) Get(ctx context.Context, name string, options metav1.GetOptions) (*T, error) {
-	return k.one(ctx, k.request("GET", &options).Name(name))
+	return k.requestOne(ctx, k.request("GET", &options).Name(name))
 }
 
 func (k kind[T, L, PT, PL]) List(ctx context.Context, options metav1.ListOptions) (*L, error) {
@@ -111,24 +111,24 @@ func (k kind[T, L, PT, PL]) List(ctx context.Context, options metav1.ListOptions
 }
 
 func (k kind[T, L, PT, PL]) Patch(ctx context.Context, name string, format types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*T, error) {
-	return k.one(ctx, k.in(k.api.Patch(format)).VersionedParams(&options, k.parameters).Name(name).SubResource(subresources...).Body(patch))
+	return k.requestOne(ctx, k.inNamespace(k.api.Patch(format)).VersionedParams(&options, k.parameters).Name(name).SubResource(subresources...).Body(patch))
 }
 
 func (k kind[T, L, PT, PL]) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	return k.in(k.api.Delete()).Name(name).Body(&options).Do(ctx).Error()
+	return k.inNamespace(k.api.Delete()).Name(name).Body(&options).Do(ctx).Error()
 }
 
 // request returns a request for objects of the kind in the namespace.
 func (k kind[T, L, PT, PL]) request(verb string, options runtime.Object) *rest.Request {
-	return k.in(k.api.Verb(verb)).VersionedParams(options, k.parameters)
+	return k.inNamespace(k.api.Verb(verb)).VersionedParams(options, k.parameters)
 }
 
-func (k kind[T, L, PT, PL]) in(request *rest.Request) *rest.Request {
+func (k kind[T, L, PT, PL]) inNamespace(request *rest.Request) *rest.Request {
 	return request.Namespace(k.namespace).Resource(k.name)
 }
 
-// The method one sends a request whose answer is a single object.
-func (k kind[T, L, PT, PL]) one(ctx context.Context, request *rest.Request) (*T, error) {
+// requestOne sends a request whose answer is a single object.
+func (k kind[T, L, PT, PL]) requestOne(ctx context.Context, request *rest.Request) (*T, error) {
 	object := new(T)
 	return object, request.Do(ctx).Into(PT(object))
 }

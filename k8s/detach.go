@@ -92,7 +92,7 @@ func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, c
 		if err := e.remove(ctx, job.Name); err != nil {
 			return false, err
 		}
-		if err := e.gone(ctx, job.Name); err != nil {
+		if err := e.waitDeleted(ctx, job.Name); err != nil {
 			return false, err
 		}
 	}

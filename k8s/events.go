@@ -27,23 +27,23 @@ const (
 const maxEvents = 25
 
 // warn records a warning Event for a Job.
-func (r *run) warn(ctx context.Context, w *watched, reason, text string) {
+func (r *run) warn(ctx context.Context, w *watchedJob, reason, text string) {
 	switch w.warned++; {
 	case w.warned < maxEvents:
-		r.leave(ctx, w, corev1.EventTypeWarning, reason, text)
+		r.createEvent(ctx, w, corev1.EventTypeWarning, reason, text)
 	case w.warned == maxEvents:
-		r.leave(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; further warnings are left out: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Again))
+		r.createEvent(ctx, w, corev1.EventTypeWarning, reason, fmt.Sprintf("%s; further warnings are left out: see `crawlbatch status --month %s%s`", text, r.plan.Crawl, r.Again))
 	}
 }
 
-// The method tell records a normal Event for a Job.
-func (r *run) tell(ctx context.Context, w *watched, reason, text string) {
-	r.leave(ctx, w, corev1.EventTypeNormal, reason, text)
+// normalEvent records a normal Event for a Job.
+func (r *run) normalEvent(ctx context.Context, w *watchedJob, reason, text string) {
+	r.createEvent(ctx, w, corev1.EventTypeNormal, reason, text)
 }
 
-// The method leave creates an Event. If the creation fails, leave logs the error and continues,
-// because no decision depends on Events.
-func (r *run) leave(ctx context.Context, w *watched, kind, reason, text string) {
+// createEvent creates an Event. If the creation fails, createEvent logs the error and
+// continues, because no decision depends on Events.
+func (r *run) createEvent(ctx context.Context, w *watchedJob, kind, reason, text string) {
 	w.left++
 	now := r.Clock.Now()
 	at := metav1.NewTime(now)
@@ -71,6 +71,6 @@ func (r *run) stageDone(ctx context.Context) {
 			text = fmt.Sprintf("%s: %d of %d tasks failed for good, partitions %s: %s runs them again",
 				r.name(), n, len(w.batch.Partitions), ranges(w.failed), repeat(r.stage, r.plan.Crawl, r.Again))
 		}
-		r.tell(ctx, w, eventStageDone, text)
+		r.normalEvent(ctx, w, eventStageDone, text)
 	}
 }

@@ -52,13 +52,13 @@ type run struct {
 	render  *Renderer
 	open    map[int]stages.Task // requested tasks that have not ended, by partition
 	done    func(stages.Task, error)
-	jobs    map[string]*watched
-	trouble *troubles
+	jobs    map[string]*watchedJob
+	trouble *problemLog
 	pods    podsKnown
 }
 
-// watched is a Job that runs requested tasks, with its last known state.
-type watched struct {
+// watchedJob is a Job that runs requested tasks, with its last known state.
+type watchedJob struct {
 	name      string
 	uid       types.UID
 	batch     *Batch
@@ -118,7 +118,7 @@ func (e *Executor) run(ctx context.Context, plan *manifest.Plan, tasks []stages.
 		return nil, err
 	}
 	r := &run{
-		Executor: e, plan: plan, stage: tasks[0].Stage, done: done, open: map[int]stages.Task{}, jobs: map[string]*watched{},
+		Executor: e, plan: plan, stage: tasks[0].Stage, done: done, open: map[int]stages.Task{}, jobs: map[string]*watchedJob{},
 		render:  &Renderer{Config: e.Config, Plan: plan, Store: e.Store, Settings: key, Env: e.Env},
 		trouble: newTroubles(e.Clock, e.Log), pods: podsKnown{reported: map[types.UID]bool{}},
 	}
@@ -182,25 +182,25 @@ func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 			job.DeletionTimestamp = &metav1.Time{Time: r.Clock.Now()}
 		}
 		if job.DeletionTimestamp != nil {
-			if err := r.gone(ctx, job.Name); err != nil {
+			if err := r.waitDeleted(ctx, job.Name); err != nil {
 				return err
 			}
 			continue
 		}
 		r.Log.Info("continuing with a running Job", "job", job.Name, "partitions", ranges(b.Partitions))
-		w := r.watches(job, b)
+		w := r.watchJob(job, b)
 		w.before = map[int]bool{}
 		for _, i := range failedIndexes(job) {
 			w.before[i] = true
 		}
-		r.tell(ctx, w, eventAdopted, r.name()+": a restarted driver continues with it")
+		r.normalEvent(ctx, w, eventAdopted, r.name()+": a restarted driver continues with it")
 	}
 	return nil
 }
 
-// The method watches adds a Job to the Jobs for which the run waits.
-func (r *run) watches(job *batchv1.Job, b *Batch) *watched {
-	w := &watched{name: job.Name, uid: job.UID, batch: b}
+// watchJob adds a Job to the Jobs for which the run waits.
+func (r *run) watchJob(job *batchv1.Job, b *Batch) *watchedJob {
+	w := &watchedJob{name: job.Name, uid: job.UID, batch: b}
 	r.jobs[job.Name] = w
 	return w
 }
@@ -229,9 +229,9 @@ func (r *run) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// The method gone waits until the cluster has deleted a Job. Until then, the Job's pods may still
+// waitDeleted waits until the cluster has deleted a Job. Until then, the Job's pods may still
 // fetch.
-func (r *run) gone(ctx context.Context, name string) error {
+func (r *run) waitDeleted(ctx context.Context, name string) error {
 	for {
 		err := r.ask(ctx, func() error {
 			_, err := r.Client.Jobs(r.Config.Kubernetes.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -270,7 +270,7 @@ func (r *run) submit(ctx context.Context, tasks []stages.Task, existing []batchv
 	}
 	for i, share := range Shares(batches, r.Config.Kubernetes.Parallelism) {
 		b := &batches[i]
-		if _, err := manifest.Create(ctx, r.Bucket, b.Key, b.list(r.plan.ID, r.Version)); err != nil {
+		if _, err := manifest.Create(ctx, r.Bucket, b.Key, b.taskList(r.plan.ID, r.Version)); err != nil {
 			return err
 		}
 		for _, job := range existing {
@@ -302,7 +302,7 @@ func (r *run) create(ctx context.Context, b *Batch, share int) error {
 			verb = "another driver submitted the Job, going on with it"
 		}
 		r.Log.Info(verb, "job", job.Name, "namespace", job.Namespace, "tasks", len(b.Partitions), "parallelism", share)
-		r.watches(job, b)
+		r.watchJob(job, b)
 		return nil
 	}
 }
@@ -335,14 +335,14 @@ func (r *run) watch(ctx context.Context) error {
 		found, err := r.list(ctx)
 		switch {
 		case err == nil:
-			r.trouble.over(refused)
-			if err := r.note(ctx, found); err != nil {
+			r.trouble.markSolved(apiRefused)
+			if err := r.readStatus(ctx, found); err != nil {
 				return err
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lasting(err) && r.trouble.lasted(refused) < startWithin: // a refusal may be temporary, because permissions and tokens may change during a run
-			r.trouble.say(refused, explain(err, r.Config).Error())
+		case lasting(err) && r.trouble.lastedFor(apiRefused) < startWithin: // a refusal may be temporary, because permissions and tokens may change during a run
+			r.trouble.say(apiRefused, explain(err, r.Config).Error())
 		default:
 			return explain(err, r.Config)
 		}
@@ -362,5 +362,5 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// The constant refused names one problem: the API denies requests.
-const refused = "refused"
+// apiRefused names one problem: the API denies requests.
+const apiRefused = "refused"

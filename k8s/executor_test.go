@@ -82,8 +82,8 @@ func (l *lab) result(t *testing.T, n int) {
 	create(t, l.Bucket, layout.Result("2026-11", 0, "fetch", n), &manifest.Result{Task: task.String(), Stage: "fetch", Partition: n, Plan: "p1"})
 }
 
-// The method run starts the executor on tasks and waits until the tasks end, for at most an hour.
-func (l *lab) run(ctx context.Context, partitions ...int) error {
+// runTasks starts the executor on tasks and waits until the tasks end, for at most an hour.
+func (l *lab) runTasks(ctx context.Context, partitions ...int) error {
 	ctx, stop := context.WithTimeout(ctx, time.Hour)
 	defer stop()
 	return l.Run(ctx, tasks(stages.Fetch, partitions...), func(t stages.Task, err error) { l.ended[t.Partition] = err })
@@ -98,8 +98,8 @@ func (l *lab) jobs(t *testing.T) []batchv1.Job {
 	return list.(*batchv1.JobList).Items
 }
 
-// The method says sets the status of a Job in the cluster.
-func (l *lab) says(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
+// setStatus sets the status of a Job in the cluster.
+func (l *lab) setStatus(t *testing.T, job batchv1.Job, s batchv1.JobStatus) {
 	t.Helper()
 	job.Status = s
 	if _, err := l.cluster.BatchV1().Jobs("crawl").UpdateStatus(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
@@ -122,8 +122,8 @@ func (l *lab) pod(t *testing.T, job batchv1.Job, name string, index, before int,
 	return pod
 }
 
-// The method dead adds a pod that ended with the given status.
-func (l *lab) dead(t *testing.T, job batchv1.Job, index, before int, end corev1.ContainerStateTerminated) {
+// addDeadPod adds a pod that ended with the given status.
+func (l *lab) addDeadPod(t *testing.T, job batchv1.Job, index, before int, end corev1.ContainerStateTerminated) {
 	t.Helper()
 	l.pod(t, job, fmt.Sprintf("dead-%d-%d", index, before), index, before, corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
 		{Name: containerName, State: corev1.ContainerState{Terminated: &end}}}})
@@ -149,15 +149,15 @@ func TestTheStoreDecidesWhatIsDoneAndAFailedIndexFailsItsTaskOnly(t *testing.T) 
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		ends := make(chan error, 1)
-		go func() { ends <- l.run(t.Context(), 0, 1, 3) }()
+		go func() { ends <- l.runTasks(t.Context(), 0, 1, 3) }()
 		time.Sleep(time.Second)
 		job := l.jobs(t)[0]
 		if *job.Spec.Completions != 3 || job.Annotations[AnnotationPartitions] != "0-1,3" {
 			t.Errorf("%d completions of %s", *job.Spec.Completions, job.Annotations[AnnotationPartitions])
 		}
 		l.result(t, 0)
-		l.dead(t, job, 2, 0, corev1.ContainerStateTerminated{ExitCode: exitPermanent, Message: "fetch@2026-11.0:3: damaged: retrying cannot help\n"})
-		l.says(t, job, batchv1.JobStatus{CompletedIndexes: "0-1", FailedIndexes: ptr("2"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+		l.addDeadPod(t, job, 2, 0, corev1.ContainerStateTerminated{ExitCode: exitPermanent, Message: "fetch@2026-11.0:3: damaged: retrying cannot help\n"})
+		l.setStatus(t, job, batchv1.JobStatus{CompletedIndexes: "0-1", FailedIndexes: ptr("2"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
 		if err := <-ends; err != nil {
 			t.Fatal(err)
 		}
@@ -178,13 +178,13 @@ func TestAStoppedDriverLeavesItsJobAndTheNextAdoptsIt(t *testing.T) {
 		l := newLab(t)
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		if err := l.run(ctx, 0, 1); !errors.Is(err, stages.ErrInterrupted) {
+		if err := l.runTasks(ctx, 0, 1); !errors.Is(err, stages.ErrInterrupted) {
 			t.Fatal(err)
 		}
 		job := l.jobs(t)[0]
-		l.says(t, job, batchv1.JobStatus{Ready: ptr(int32(2)), Active: 2})
+		l.setStatus(t, job, batchv1.JobStatus{Ready: ptr(int32(2)), Active: 2})
 		ends := make(chan error, 1)
-		go func() { ends <- l.run(t.Context(), 1, 2) }() // the next run: task 0 is already finished, and task 2 is new
+		go func() { ends <- l.runTasks(t.Context(), 1, 2) }() // the next run: task 0 is already finished, and task 2 is new
 		time.Sleep(time.Second)
 		all := l.jobs(t)
 		if len(all) != 2 {
@@ -196,7 +196,7 @@ func TestAStoppedDriverLeavesItsJobAndTheNextAdoptsIt(t *testing.T) {
 			if j.Name != job.Name && j.Annotations[AnnotationPartitions] != "2" {
 				t.Errorf("the second Job runs %s", j.Annotations[AnnotationPartitions])
 			}
-			l.says(t, j, batchv1.JobStatus{CompletedIndexes: "0-1", Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}})
+			l.setStatus(t, j, batchv1.JobStatus{CompletedIndexes: "0-1", Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}})
 		}
 		if err := <-ends; err != nil || l.ended[1] != nil || l.ended[2] != nil {
 			t.Errorf("%v, %v", err, l.ended)
@@ -209,14 +209,14 @@ func TestTheSameTasksRunAgainInAJobOfAnotherName(t *testing.T) {
 		l := newLab(t)
 		for generation := 1; generation <= 2; generation++ {
 			ends := make(chan error, 1)
-			go func() { ends <- l.run(t.Context(), 0) }()
+			go func() { ends <- l.runTasks(t.Context(), 0) }()
 			time.Sleep(time.Second)
 			all := l.jobs(t)
 			if len(all) != generation {
 				t.Fatalf("%d Jobs in generation %d", len(all), generation)
 			}
 			for _, j := range all {
-				l.says(t, j, batchv1.JobStatus{FailedIndexes: ptr("0"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+				l.setStatus(t, j, batchv1.JobStatus{FailedIndexes: ptr("0"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
 			}
 			if err := <-ends; err != nil || l.ended[0] == nil {
 				t.Errorf("%v, %v", err, l.ended)
@@ -267,7 +267,7 @@ func TestWhatKeepsAJobFromStartingIsSaidWithinHalfAMinuteWithTheFix(t *testing.T
 				l := newLab(t)
 				c.with(l)
 				began := time.Now()
-				err := l.run(t.Context(), 0)
+				err := l.runTasks(t.Context(), 0)
 				if !errors.Is(err, ErrCluster) || !strings.Contains(err.Error(), c.want) || time.Since(began) > 30*time.Second {
 					t.Errorf("after %s: %v", time.Since(began), err)
 				}

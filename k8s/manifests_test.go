@@ -98,8 +98,8 @@ func objects(t *testing.T, file string) []any {
 	}
 }
 
-// The function one returns the object of type T in a file of the manifests.
-func one[T any](t *testing.T, file string) T {
+// readObject returns the object of type T in a file of the manifests.
+func readObject[T any](t *testing.T, file string) T {
 	t.Helper()
 	for _, o := range objects(t, file) {
 		if v, ok := o.(T); ok {
@@ -176,7 +176,7 @@ func walk(t *testing.T, visit func(file string)) {
 
 func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 	k := config.Default().Kubernetes
-	if ns := one[*corev1.Namespace](t, "manifests/namespace.yaml"); ns.Name != k.Namespace || ns.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+	if ns := readObject[*corev1.Namespace](t, "manifests/namespace.yaml"); ns.Name != k.Namespace || ns.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
 		t.Errorf("namespace %s, labels %v", ns.Name, ns.Labels)
 	}
 	var accounts []string
@@ -188,7 +188,7 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 	if diff := cmp.Diff([]string{k.ServiceAccount, k.DriverServiceAccount}, accounts); diff != "" {
 		t.Errorf("service accounts (-config +manifests):\n%s", diff)
 	}
-	cron := one[*batchv1.CronJob](t, "manifests/cronjob.yaml")
+	cron := readObject[*batchv1.CronJob](t, "manifests/cronjob.yaml")
 	if got := cron.Spec.JobTemplate.Spec.Template.Spec.ServiceAccountName; got != k.DriverServiceAccount {
 		t.Errorf("the CronJob's pods are %s", got)
 	}
@@ -214,7 +214,7 @@ func TestManifestsUseTheNamesThatTheConfigHasByDefault(t *testing.T) {
 			t.Errorf("%s: ConfigMaps, to be found by their names (-want +got):\n%s", folder, diff)
 		}
 	}
-	monitor := one[*podMonitor](t, "manifests/components/monitoring/podmonitor.yaml")
+	monitor := readObject[*podMonitor](t, "manifests/components/monitoring/podmonitor.yaml")
 	if monitor.Spec.PodMetricsEndpoints[0].Port != "metrics" || monitor.Spec.Selector.MatchLabels[LabelName] != "crawlbatch" {
 		t.Errorf("the PodMonitor looks at %+v", monitor.Spec)
 	}
@@ -253,7 +253,7 @@ func TestTheConfigsThatComeAlongAreGoodAndSayThePaceInOnePlace(t *testing.T) {
 
 // The CronJob's pods must meet the restricted Pod Security level, or the cluster refuses them.
 func TestTheCronJobsPodsMayNothing(t *testing.T) {
-	spec := one[*batchv1.CronJob](t, "manifests/cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec
+	spec := readObject[*batchv1.CronJob](t, "manifests/cronjob.yaml").Spec.JobTemplate.Spec.Template.Spec
 	if s := spec.SecurityContext; s == nil || !*s.RunAsNonRoot || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("pod: %+v", s)
 	}
@@ -280,7 +280,7 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		l := newLab(t)
 		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
+		if err := l.runTasks(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		// The next driver asks for pods with another image and therefore replaces the Job. The
@@ -299,13 +299,13 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
+		if err := l.runTasks(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		// Another driver adopts the Job and reports the adoption in an Event.
 		ctx, stop = context.WithTimeout(t.Context(), 10*time.Second)
 		defer stop()
-		if err := l.run(ctx, 0, 1); ctx.Err() == nil {
+		if err := l.runTasks(ctx, 0, 1); ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		l.Config.Kubernetes.Image = ""
@@ -317,7 +317,7 @@ func TestTheRoleIsWhatTheDriverAsksTheCluster(t *testing.T) {
 		}
 	})
 	granted := map[string]bool{}
-	for _, rule := range one[*rbacv1.Role](t, "manifests/rbac.yaml").Rules {
+	for _, rule := range readObject[*rbacv1.Role](t, "manifests/rbac.yaml").Rules {
 		for _, verb := range rule.Verbs {
 			granted[rule.APIGroups[0]+"/"+rule.Resources[0]+" "+verb] = true
 		}

@@ -47,8 +47,8 @@ type Batch struct {
 	Generation int    // number of the Job among Jobs for the same tasks, from 1
 }
 
-// The method list converts the batch into the task list for the store.
-func (b *Batch) list(plan, version string) *manifest.Tasks {
+// taskList converts the batch into the task list for the store.
+func (b *Batch) taskList(plan, version string) *manifest.Tasks {
 	return &manifest.Tasks{Header: manifest.Header{Version: version}, Crawl: b.Crawl, Round: b.Round, Stage: string(b.Stage), Plan: plan, Partitions: b.Partitions}
 }
 
@@ -100,7 +100,7 @@ func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) 
 		for _, t := range tasks[:n] {
 			b.Partitions = append(b.Partitions, t.Partition)
 		}
-		body, err := manifest.Encode(b.list(plan.ID, version))
+		body, err := manifest.Encode(b.taskList(plan.ID, version))
 		if err != nil {
 			return nil, err
 		}

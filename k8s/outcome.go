@@ -40,9 +40,9 @@ func failedIndexes(job *batchv1.Job) []int {
 	return parseRanges(*job.Status.FailedIndexes, int(*job.Spec.Completions))
 }
 
-// The method note reads the status of the Jobs, checks the results in the store, and ends finished
+// readStatus reads the status of the Jobs, checks the results in the store, and ends finished
 // tasks.
-func (r *run) note(ctx context.Context, found []batchv1.Job) error {
+func (r *run) readStatus(ctx context.Context, found []batchv1.Job) error {
 	byName := map[string]*batchv1.Job{}
 	for i := range found {
 		byName[found[i].Name] = &found[i]
@@ -54,7 +54,7 @@ func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 		}
 		job := byName[name]
 		if job == nil || job.DeletionTimestamp != nil || w.uid != job.UID {
-			left, err := r.settle(ctx, w, all(w)) // tasks of a deleted Job may have ended before the deletion
+			left, err := r.endWithResults(ctx, w, allIndexes(w)) // tasks of a deleted Job may have ended before the deletion
 			if err != nil {
 				return err
 			}
@@ -65,35 +65,35 @@ func (r *run) note(ctx context.Context, found []batchv1.Job) error {
 			continue
 		}
 		w.started = w.started || hasRun(job)
-		r.pause(job, w)
-		if err := r.noteJob(ctx, job, w); err != nil {
+		r.logPause(job, w)
+		if err := r.endJobTasks(ctx, job, w); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// noteJob ends the tasks of a Job that have a result or have failed for good.
-func (r *run) noteJob(ctx context.Context, job *batchv1.Job, w *watched) error {
-	left, err := r.settle(ctx, w, parseRanges(job.Status.CompletedIndexes, len(w.batch.Partitions)))
+// endJobTasks ends the tasks of a Job that have a result or have failed for good.
+func (r *run) endJobTasks(ctx context.Context, job *batchv1.Job, w *watchedJob) error {
+	left, err := r.endWithResults(ctx, w, parseRanges(job.Status.CompletedIndexes, len(w.batch.Partitions)))
 	if err != nil {
 		return err
 	}
 	for _, i := range left {
 		r.fail(w, i, fmt.Errorf("Job %s says that index %d is done, but the store has no result of it: do its pods use this store?", w.name, i))
 	}
-	if left, err = r.settle(ctx, w, failedIndexes(job)); err != nil {
+	if left, err = r.endWithResults(ctx, w, failedIndexes(job)); err != nil {
 		return err
 	}
 	if len(left) > 0 {
-		r.failed(ctx, w, left)
+		r.endFailed(ctx, w, left)
 	}
 	c := ended(job)
 	if c == nil {
 		return nil
 	}
 	w.ended = true
-	if left, err = r.settle(ctx, w, all(w)); err != nil {
+	if left, err = r.endWithResults(ctx, w, allIndexes(w)); err != nil {
 		return err
 	}
 	for _, i := range left {
@@ -102,8 +102,8 @@ func (r *run) noteJob(ctx context.Context, job *batchv1.Job, w *watched) error {
 	return nil
 }
 
-// The method pause logs that somebody has suspended or resumed a Job.
-func (r *run) pause(job *batchv1.Job, w *watched) {
+// logPause logs that somebody has suspended or resumed a Job.
+func (r *run) logPause(job *batchv1.Job, w *watchedJob) {
 	switch was := w.suspended; {
 	case suspended(job) && !was:
 		r.Log.Warn(fmt.Sprintf("Job %s is suspended: `kubectl patch job %[1]s -n %s --type merge -p '{\"spec\":{\"suspend\":false}}'` resumes it", job.Name, job.Namespace))
@@ -113,7 +113,7 @@ func (r *run) pause(job *batchv1.Job, w *watched) {
 	w.suspended = suspended(job)
 }
 
-func all(w *watched) []int {
+func allIndexes(w *watchedJob) []int {
 	out := make([]int, len(w.batch.Partitions))
 	for i := range out {
 		out[i] = i
@@ -121,9 +121,9 @@ func all(w *watched) []int {
 	return out
 }
 
-// settle ends the requested tasks of the given indexes that have a result. settle returns the other
-// indexes of requested tasks.
-func (r *run) settle(ctx context.Context, w *watched, indexes []int) (left []int, err error) {
+// endWithResults ends the requested tasks of the given indexes that have a result. endWithResults
+// returns the other indexes of requested tasks.
+func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) (left []int, err error) {
 	var asked []int
 	var tasks []stages.Task
 	for _, i := range indexes {
@@ -152,16 +152,16 @@ func (r *run) end(t stages.Task, err error) {
 }
 
 // fail ends the task of an index with an error.
-func (r *run) fail(w *watched, index int, why error) {
+func (r *run) fail(w *watchedJob, index int, why error) {
 	t := w.batch.task(index)
 	w.failed = append(w.failed, t.Partition)
 	r.end(t, fmt.Errorf("%s: %w", t, why))
 }
 
-// The method failed ends the tasks of indexes that failed for good. The method takes the cause from
-// each index's last pod, and records an Event. If the pod was killed before the pod recorded its
-// attempt, failed records the attempt.
-func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
+// endFailed ends the tasks of indexes that failed for good. The method takes the cause from each
+// index's last pod, and records an Event. If the pod was killed before the pod recorded its
+// attempt, endFailed records the attempt.
+func (r *run) endFailed(ctx context.Context, w *watchedJob, indexes []int) {
 	ends, err := r.lastEnds(ctx, w, indexes)
 	for _, i := range indexes {
 		t := w.batch.task(i)
@@ -174,7 +174,7 @@ func (r *run) failed(ctx context.Context, w *watched, indexes []int) {
 		case err != nil:
 			why = fmt.Errorf("its attempts failed; their pods cannot be read: %w", err)
 		case end != nil:
-			why, class = end.err(r.Again), end.class()
+			why, class = end.taskError(r.Again), end.class()
 		}
 		record := manifest.Attempt{Task: t.String(), Class: class, Error: why.Error()}
 		if end != nil {

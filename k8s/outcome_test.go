@@ -59,10 +59,10 @@ func TestAnIndexThatFailedForGoodSaysWhyInItsErrorAnEventAndARecord(t *testing.T
 				l.Again = " --executor kubernetes"
 				job, ends := l.begin(t, 0)
 				for before := range 7 {
-					l.dead(t, job, 0, before, c.end)
+					l.addDeadPod(t, job, 0, before, c.end)
 					time.Sleep(time.Second)
 				}
-				l.says(t, job, batchv1.JobStatus{Failed: 7, FailedIndexes: ptr("0"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+				l.setStatus(t, job, batchv1.JobStatus{Failed: 7, FailedIndexes: ptr("0"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
 				if err := <-ends; err != nil {
 					t.Fatal(err)
 				}
@@ -96,9 +96,9 @@ func TestAPodThatRecordedItsFailureIsNotRecordedAgain(t *testing.T) {
 			create(t, l.Bucket, layout.Attempt("2026-11", 0, "fetch", partition, 1), &manifest.Attempt{Attempt: 1, Class: manifest.ClassStoreDenied, Machine: machine})
 		}
 		own(0, "dead-0-0")
-		l.dead(t, job, 0, 0, corev1.ContainerStateTerminated{ExitCode: 1, Message: "denied"})
+		l.addDeadPod(t, job, 0, 0, corev1.ContainerStateTerminated{ExitCode: 1, Message: "denied"})
 		own(1, "a pod that is gone")
-		l.says(t, job, batchv1.JobStatus{FailedIndexes: ptr("0,1"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+		l.setStatus(t, job, batchv1.JobStatus{FailedIndexes: ptr("0,1"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
 		if err := <-ends; err != nil {
 			t.Fatal(err)
 		}
@@ -118,15 +118,15 @@ func TestAFailedPodIsToldOfOnceAndAnInterruptedOneIsNot(t *testing.T) {
 		l := newLab(t)
 		log := l.listen()
 		job, ends := l.begin(t, 0, 1, 2)
-		l.dead(t, job, 0, 0, corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"})
-		l.dead(t, job, 1, 0, corev1.ContainerStateTerminated{ExitCode: exitInterrupted, Message: "interrupted"})
+		l.addDeadPod(t, job, 0, 0, corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"})
+		l.addDeadPod(t, job, 1, 0, corev1.ContainerStateTerminated{ExitCode: exitInterrupted, Message: "interrupted"})
 		l.pod(t, job, "evicted", 2, 0, corev1.PodStatus{
 			Phase: corev1.PodFailed, Reason: "Evicted", Message: `Usage of EmptyDir volume "scratch" exceeds the limit "1Gi". `,
 			Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
 		})
-		l.says(t, job, batchv1.JobStatus{Failed: 1})
+		l.setStatus(t, job, batchv1.JobStatus{Failed: 1})
 		time.Sleep(5 * time.Minute)
-		if log.times("a pod failed") != 2 || log.times("kubernetes.resources.fetch.memory") != 1 || log.times("kubernetes.resources.fetch.scratch") != 1 {
+		if log.linesWith("a pod failed") != 2 || log.linesWith("kubernetes.resources.fetch.memory") != 1 || log.linesWith("kubernetes.resources.fetch.scratch") != 1 {
 			t.Error(log.text.String())
 		}
 		if told := l.events(t); len(told) != 2 || !strings.HasPrefix(told[0], "ResourcesTooSmall: ") {
@@ -139,7 +139,7 @@ func TestAFailedPodIsToldOfOnceAndAnInterruptedOneIsNot(t *testing.T) {
 func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		create(t, l.Bucket, layout.PlanManifest("2026-11", 1, "p2"), many(300))
+		create(t, l.Bucket, layout.PlanManifest("2026-11", 1, "p2"), planOf(300))
 		create(t, l.Bucket, layout.Start("2026-11", 1), &manifest.Start{Plan: "p2"})
 		ledgertest.Make(t, l.Bucket, "2026-11")
 		log := l.listen()
@@ -153,23 +153,23 @@ func TestFailuresWithoutEndAreToldOfInBoundedNumber(t *testing.T) {
 		time.Sleep(time.Second)
 		job := l.jobs(t)[0]
 		for n := range 300 {
-			l.dead(t, job, n, 0, corev1.ContainerStateTerminated{ExitCode: 1, Message: "x"})
+			l.addDeadPod(t, job, n, 0, corev1.ContainerStateTerminated{ExitCode: 1, Message: "x"})
 		}
-		l.says(t, job, batchv1.JobStatus{Failed: 300})
+		l.setStatus(t, job, batchv1.JobStatus{Failed: 300})
 		time.Sleep(time.Minute)
-		l.says(t, job, batchv1.JobStatus{Failed: 300, FailedIndexes: ptr("0-299"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
+		l.setStatus(t, job, batchv1.JobStatus{Failed: 300, FailedIndexes: ptr("0-299"), Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue}}})
 		if err := <-ends; err != nil || failed != 300 {
 			t.Errorf("%v, %d failed", err, failed)
 		}
 		list, err := l.cluster.CoreV1().Events("crawl").List(t.Context(), metav1.ListOptions{})
-		if err != nil || len(list.Items) > maxEvents+1 || log.times("a pod failed") > reportedAPass {
-			t.Errorf("%d Events, %d lines, %v", len(list.Items), log.times("a pod failed"), err)
+		if err != nil || len(list.Items) > maxEvents+1 || log.linesWith("a pod failed") > reportedAPass {
+			t.Errorf("%d Events, %d lines, %v", len(list.Items), log.linesWith("a pod failed"), err)
 		}
 	})
 }
 
-// The function many returns a plan of round 1 with n partitions.
-func many(n int) *manifest.Plan {
+// planOf returns a plan of round 1 with n partitions.
+func planOf(n int) *manifest.Plan {
 	p := plan(n)
 	p.ID, p.Round = "p2", 1
 	return p
@@ -206,7 +206,7 @@ func TestPodsAreLabelledAFewALookAndListedOnceAStage(t *testing.T) {
 			l.result(t, n)
 		}
 		for _, j := range l.jobs(t) {
-			l.says(t, j, batchv1.JobStatus{CompletedIndexes: "0-1"})
+			l.setStatus(t, j, batchv1.JobStatus{CompletedIndexes: "0-1"})
 		}
 		if err := <-ends; err != nil {
 			t.Error(err)
@@ -239,11 +239,11 @@ func TestAnAdoptedJobsFailedIndexesAreRunAnewAndTheOthersAreNot(t *testing.T) {
 		l := newLab(t)
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, stop)
-		_ = l.run(ctx, 0, 1, 2)
+		_ = l.runTasks(ctx, 0, 1, 2)
 		first := l.jobs(t)[0]
-		l.says(t, first, batchv1.JobStatus{Ready: ptr(int32(1)), FailedIndexes: ptr("1")})
+		l.setStatus(t, first, batchv1.JobStatus{Ready: ptr(int32(1)), FailedIndexes: ptr("1")})
 		ends := make(chan error, 1)
-		go func() { ends <- l.run(t.Context(), 0, 1, 2) }()
+		go func() { ends <- l.runTasks(t.Context(), 0, 1, 2) }()
 		time.Sleep(time.Minute)
 		all := l.jobs(t)
 		if len(all) != 2 || l.ended[1] != nil {
@@ -256,7 +256,7 @@ func TestAnAdoptedJobsFailedIndexesAreRunAnewAndTheOthersAreNot(t *testing.T) {
 			for n := range 3 {
 				l.result(t, n)
 			}
-			l.says(t, j, batchv1.JobStatus{Ready: ptr(int32(1)), FailedIndexes: j.Status.FailedIndexes, CompletedIndexes: "0-2"})
+			l.setStatus(t, j, batchv1.JobStatus{Ready: ptr(int32(1)), FailedIndexes: j.Status.FailedIndexes, CompletedIndexes: "0-2"})
 		}
 		if err := <-ends; err != nil {
 			t.Error(err)
@@ -277,7 +277,7 @@ func TestTwoDriversAtOnceShareOneJob(t *testing.T) {
 			Client: l.Client, Bucket: l.Bucket, Config: l.Config, Store: l.Store, Clock: l.Clock, Log: l.Log, Version: l.Version,
 		}}
 		second := make(chan error, 1)
-		go func() { second <- other.run(t.Context(), 0, 1) }()
+		go func() { second <- other.runTasks(t.Context(), 0, 1) }()
 		job, first := l.begin(t, 0, 1)
 		if n := len(l.jobs(t)); n != 1 {
 			t.Errorf("%d Jobs", n)

@@ -74,9 +74,9 @@ const (
 	phaseFailed = "status.phase=Failed"
 )
 
-// The method active reads and labels the pods that have not ended. The result maps each Job to the
+// activePods reads and labels the pods that have not ended. The result maps each Job to the
 // problem that keeps its pods from starting.
-func (r *run) active(ctx context.Context) (map[string]*problem, error) {
+func (r *run) activePods(ctx context.Context) (map[string]*problem, error) {
 	problems, waiting := map[string]*problem{}, map[types.UID]time.Time{}
 	now, labelled := r.Clock.Now(), 0
 	_, err := r.eachPod(ctx, "", phaseActive, func(pod *corev1.Pod) error {
@@ -124,9 +124,9 @@ func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// The method failures reports each failed pod once. A pass runs when a Job counts a new failure,
-// and at intervals, because Jobs do not count every failure.
-func (r *run) failures(ctx context.Context, found []batchv1.Job) error {
+// reportFailures reports each failed pod once. A pass runs when a Job counts a new failure, and
+// at intervals, because Jobs do not count every failure.
+func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 	now, due := r.Clock.Now(), false
 	for i := range found {
 		if w := r.jobs[found[i].Name]; w != nil && w.counted != found[i].Status.Failed {
@@ -174,7 +174,7 @@ func disrupted(pod *corev1.Pod) bool {
 }
 
 // lastEnds finds the newest pod of each given index and returns how that pod ended.
-func (r *run) lastEnds(ctx context.Context, w *watched, indexes []int) (map[int]*podEnd, error) {
+func (r *run) lastEnds(ctx context.Context, w *watchedJob, indexes []int) (map[int]*podEnd, error) {
 	newest := map[int]*podEnd{}
 	labels := "," + batchv1.JobNameLabel + "=" + w.name
 	if len(indexes) == 1 {
@@ -267,8 +267,8 @@ func (e *podEnd) reason(again string) string {
 	return e.text
 }
 
-// The method err returns the error of a task whose last pod ended as described by e.
-func (e *podEnd) err(again string) error {
+// taskError returns the error of a task whose last pod ended as described by e.
+func (e *podEnd) taskError(again string) error {
 	text := e.reason(again)
 	where := fmt.Sprintf("pod %s, attempt %d", e.pod, e.attempt)
 	if e.code >= 0 {

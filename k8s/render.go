@@ -36,7 +36,7 @@ type Renderer struct {
 	Config   *config.Config
 	Plan     *manifest.Plan
 	Store    string            // value of --store; pods must reach the store at this address
-	Settings string            // key of the config for pods in the store (see the function Settings)
+	Settings string            // key of the config for pods in the store (see Settings)
 	Env      map[string]string // environment variables of pods, which kubernetes.env overrides
 }
 

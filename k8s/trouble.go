@@ -16,20 +16,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type troubles logs a problem when the problem begins, and repeats the log entry at intervals
-// while the problem lasts.
-type troubles struct {
+// problemLog logs a problem when the problem begins, and repeats the log entry at intervals while
+// the problem lasts.
+type problemLog struct {
 	clock stages.Clock
 	log   *slog.Logger
 	said  map[string]time.Time
 	first map[string]time.Time
 }
 
-func newTroubles(clock stages.Clock, log *slog.Logger) *troubles {
-	return &troubles{clock: clock, log: log, said: map[string]time.Time{}, first: map[string]time.Time{}}
+func newTroubles(clock stages.Clock, log *slog.Logger) *problemLog {
+	return &problemLog{clock: clock, log: log, said: map[string]time.Time{}, first: map[string]time.Time{}}
 }
 
-func (t *troubles) say(what, text string) {
+func (t *problemLog) say(what, text string) {
 	now := t.clock.Now()
 	if last, ok := t.said[what]; ok && now.Sub(last) < repeatEvery {
 		return
@@ -38,8 +38,8 @@ func (t *troubles) say(what, text string) {
 	t.log.Warn(text)
 }
 
-// The method lasted returns the time since a problem began.
-func (t *troubles) lasted(what string) time.Duration {
+// lastedFor returns the time since a problem began.
+func (t *problemLog) lastedFor(what string) time.Duration {
 	now := t.clock.Now()
 	if _, ok := t.first[what]; !ok {
 		t.first[what] = now
@@ -47,8 +47,8 @@ func (t *troubles) lasted(what string) time.Duration {
 	return now.Sub(t.first[what])
 }
 
-// The method over marks a problem as solved.
-func (t *troubles) over(what string) { delete(t.first, what) }
+// markSolved marks a problem as solved.
+func (t *problemLog) markSolved(what string) { delete(t.first, what) }
 
 // problem is a reason why pods do not start.
 type problem struct {
@@ -60,11 +60,11 @@ type problem struct {
 // can start, diagnose ends the run and removes the Job, so that a corrected Job can replace it. A
 // driver without the right to read pods and events continues without diagnosis.
 func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
-	problems, err := r.active(ctx)
+	problems, err := r.activePods(ctx)
 	if err == nil {
-		err = r.failures(ctx, found)
+		err = r.reportFailures(ctx, found)
 	}
-	if r.blind(ctx, "pods", err) {
+	if r.logBlind(ctx, "pods", err) {
 		return ctx.Err()
 	}
 	for i := range found {
@@ -74,16 +74,16 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 		}
 		p := problems[w.name]
 		if p == nil {
-			if p, err = r.eventProblem(ctx, &found[i], w); r.blind(ctx, "events", err) {
+			if p, err = r.eventProblem(ctx, &found[i], w); r.logBlind(ctx, "events", err) {
 				continue
 			}
 		}
 		switch {
 		case p == nil:
-			r.trouble.over(w.name)
+			r.trouble.markSolved(w.name)
 		case !p.stuck || w.started:
 			r.trouble.say(w.name+p.text, p.text)
-		case r.trouble.lasted(w.name) >= startWithin:
+		case r.trouble.lastedFor(w.name) >= startWithin:
 			r.warn(ctx, w, eventCannotStart, p.text)
 			if err := r.remove(ctx, w.name); err != nil {
 				return err
@@ -94,8 +94,8 @@ func (r *run) diagnose(ctx context.Context, found []batchv1.Job) error {
 	return ctx.Err()
 }
 
-// The method blind logs that the driver cannot read pods or events.
-func (r *run) blind(ctx context.Context, what string, err error) bool {
+// logBlind logs that the driver cannot read pods or events.
+func (r *run) logBlind(ctx context.Context, what string, err error) bool {
 	if err == nil {
 		return false
 	}
@@ -140,7 +140,7 @@ func wantsMore(job *batchv1.Job) bool {
 }
 
 // eventProblem returns the reason why a Job lacks pods, as events of the Job controller report it.
-func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watched) (*problem, error) {
+func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watchedJob) (*problem, error) {
 	if !wantsMore(job) {
 		return nil, nil
 	}

@@ -26,28 +26,28 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type heard is a writer that keeps log output.
-type heard struct {
+// logWriter is a writer that keeps log output.
+type logWriter struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (h *heard) Write(p []byte) (int, error) {
+func (h *logWriter) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.text.Write(p)
 }
 
-// The method times returns the number of lines that contain text.
-func (h *heard) times(text string) int {
+// linesWith returns the number of lines that contain text.
+func (h *logWriter) linesWith(text string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return strings.Count(h.text.String(), text)
 }
 
 // listen makes the lab log to a buffer and returns the buffer.
-func (l *lab) listen() *heard {
-	h := &heard{}
+func (l *lab) listen() *logWriter {
+	h := &logWriter{}
 	l.Log = slog.New(slog.NewTextHandler(h, nil))
 	return h
 }
@@ -56,7 +56,7 @@ func (l *lab) listen() *heard {
 func (l *lab) begin(t *testing.T, partitions ...int) (batchv1.Job, chan error) {
 	t.Helper()
 	ends := make(chan error, 1)
-	go func() { ends <- l.run(t.Context(), partitions...) }()
+	go func() { ends <- l.runTasks(t.Context(), partitions...) }()
 	time.Sleep(time.Second)
 	all := l.jobs(t)
 	if len(all) == 0 {
@@ -71,18 +71,18 @@ func (l *lab) finish(t *testing.T, job batchv1.Job, ends chan error, partitions 
 	for _, n := range partitions {
 		l.result(t, n)
 	}
-	l.says(t, job, batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}})
+	l.setStatus(t, job, batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}})
 	if err := <-ends; err != nil {
 		t.Error(err)
 	}
 }
 
-// The variable away is the error of a call to an API server that does not answer.
-var away = &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}
+// errAway is the error of a call to an API server that does not answer.
+var errAway = &url.Error{Op: "Get", URL: "https://10.0.0.1", Err: syscall.ECONNREFUSED}
 
-// The method failing makes calls with the given verb and resource fail. The caller turns the
-// failure on and off with the returned function.
-func (l *lab) failing(verb, resource string, err error) (on func(bool)) {
+// failCalls makes calls with the given verb and resource fail. The caller turns the failure
+// on and off with the returned function.
+func (l *lab) failCalls(verb, resource string, err error) (on func(bool)) {
 	var mu sync.Mutex
 	fails := true
 	l.cluster.PrependReactor(verb, resource, func(ktesting.Action) (bool, runtime.Object, error) {
@@ -100,9 +100,9 @@ func (l *lab) failing(verb, resource string, err error) (on func(bool)) {
 func TestAnAPIThatNeverAnswersIsSaidWithinHalfAMinuteAndIsNoLastingFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
-		l.failing("*", "*", away)
+		l.failCalls("*", "*", errAway)
 		began := time.Now()
-		err := l.run(t.Context(), 0)
+		err := l.runTasks(t.Context(), 0)
 		if !errors.Is(err, ErrCluster) || !errors.Is(err, stages.ErrInterrupted) || !strings.Contains(err.Error(), "check --kubeconfig") || time.Since(began) > 30*time.Second {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
@@ -115,10 +115,10 @@ func TestAnAPIThatIsAwayForAWhileIsWaitedForAtEveryCall(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t)
 				l.answered.Store(true) // as if the API had answered in an earlier stage
-				on := l.failing(c.verb, c.resource, away)
+				on := l.failCalls(c.verb, c.resource, errAway)
 				time.AfterFunc(20*time.Minute, func() { on(false) })
 				ends := make(chan error, 1)
-				go func() { ends <- l.run(t.Context(), 0) }()
+				go func() { ends <- l.runTasks(t.Context(), 0) }()
 				time.Sleep(21 * time.Minute)
 				l.finish(t, l.jobs(t)[0], ends, 0)
 			})
@@ -127,9 +127,9 @@ func TestAnAPIThatIsAwayForAWhileIsWaitedForAtEveryCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		l.answered.Store(true)
-		l.failing("*", "*", away)
+		l.failCalls("*", "*", errAway)
 		began := time.Now()
-		if err := l.run(t.Context(), 0); !errors.Is(err, stages.ErrInterrupted) || time.Since(began) < patience {
+		if err := l.runTasks(t.Context(), 0); !errors.Is(err, stages.ErrInterrupted) || time.Since(began) < patience {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})
@@ -145,7 +145,7 @@ func TestWhatTheAPISaysIsExplainedAndClassed(t *testing.T) {
 		want      string
 		goOnLater bool
 	}{
-		{"refused connection", away, "no cluster answers", true},
+		{"refused connection", errAway, "no cluster answers", true},
 		{"overloaded", apierrors.NewTooManyRequests("x", 1), "no cluster answers", true},
 		{"broken", apierrors.NewInternalError(errors.New("etcd")), "no cluster answers", true},
 		{"quota", apierrors.NewForbidden(jobs, "x", errors.New("exceeded quota: q")), "ResourceQuota", true},
@@ -169,13 +169,13 @@ func TestRightsTakenAwayInMidStageAreSaidAndWaitedForShortly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t)
 		log := l.listen()
-		on := l.failing("list", "jobs", apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "", errors.New("no")))
+		on := l.failCalls("list", "jobs", apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "", errors.New("no")))
 		on(false)
 		job, ends := l.begin(t, 0)
 		on(true)
 		time.Sleep(5 * time.Second)
 		on(false)
-		if log.times("rbac.yaml") != 1 {
+		if log.linesWith("rbac.yaml") != 1 {
 			t.Error("not told of")
 		}
 		l.finish(t, job, ends, 0)
@@ -190,14 +190,14 @@ func TestWithoutRightToPodsOrEventsTheCrawlGoesOn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLab(t)
 				log := l.listen()
-				l.failing(c.verb, c.resource, apierrors.NewForbidden(schema.GroupResource{Resource: c.resource}, "", errors.New("no")))
+				l.failCalls(c.verb, c.resource, apierrors.NewForbidden(schema.GroupResource{Resource: c.resource}, "", errors.New("no")))
 				job, ends := l.begin(t, 0, 1)
 				time.Sleep(time.Minute)
-				l.says(t, job, batchv1.JobStatus{FailedIndexes: ptr("1")})
+				l.setStatus(t, job, batchv1.JobStatus{FailedIndexes: ptr("1")})
 				time.Sleep(time.Minute)
 				l.finish(t, job, ends, 0)
-				if l.ended[1] == nil || log.times(c.want) != 1 {
-					t.Errorf("%v; told %d times", l.ended[1], log.times(c.want))
+				if l.ended[1] == nil || log.linesWith(c.want) != 1 {
+					t.Errorf("%v; told %d times", l.ended[1], log.linesWith(c.want))
 				}
 			})
 		})
@@ -217,11 +217,11 @@ func TestASuspendedJobIsSaidOnceAndWaitedForUntilItGoesOn(t *testing.T) {
 			time.Sleep(20 * time.Minute)
 		}
 		suspend(true)
-		if log.times("is suspended") != 1 || log.times("kubectl patch job "+job.Name) != 1 {
-			t.Errorf("told %d times", log.times("is suspended"))
+		if log.linesWith("is suspended") != 1 || log.linesWith("kubectl patch job "+job.Name) != 1 {
+			t.Errorf("told %d times", log.linesWith("is suspended"))
 		}
 		suspend(false)
-		if log.times("the Job was resumed") != 1 {
+		if log.linesWith("the Job was resumed") != 1 {
 			t.Error("the log does not say that the Job continues")
 		}
 		l.finish(t, job, ends, 0)
@@ -233,7 +233,7 @@ func TestASuspendedJobIsAdoptedAsItIs(t *testing.T) {
 		l := newLab(t)
 		ctx, stop := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, stop)
-		_ = l.run(ctx, 0)
+		_ = l.runTasks(ctx, 0)
 		job := l.jobs(t)[0]
 		job.Spec.Suspend = ptr(true)
 		if _, err := l.cluster.BatchV1().Jobs("crawl").Update(t.Context(), &job, metav1.UpdateOptions{}); err != nil {
@@ -268,8 +268,8 @@ func TestPodsThatWaitAreSaidWithinHalfAMinuteAndTheirJobGoesOn(t *testing.T) {
 				job.Spec.Template.Spec.NodeName = "node-1"
 				l.pod(t, job, "slow", 0, 0, c.status)
 				time.Sleep(c.after)
-				if log.times(c.want) != 1 {
-					t.Errorf("told %d times:\n%s", log.times(c.want), log.text.String())
+				if log.linesWith(c.want) != 1 {
+					t.Errorf("told %d times:\n%s", log.linesWith(c.want), log.text.String())
 				}
 				l.finish(t, job, ends, 0)
 			})
@@ -289,11 +289,11 @@ func TestAPodOfALostNodeIsSaidWhenItDoesNotEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(l.Config.Kubernetes.Grace.Std())
-		if log.times("does not end") != 0 {
+		if log.linesWith("does not end") != 0 {
 			t.Error("logged within its grace period")
 		}
 		time.Sleep(2 * time.Minute)
-		if log.times("node node-1 may be lost") != 1 || log.times("kubectl delete pod lost -n crawl --force") != 1 {
+		if log.linesWith("node node-1 may be lost") != 1 || log.linesWith("kubectl delete pod lost -n crawl --force") != 1 {
 			t.Error("not told of:\n" + log.text.String())
 		}
 		l.finish(t, job, ends, 0)
@@ -313,7 +313,7 @@ func TestAQuotaThatKeepsPodsOutIsSaidAndWaitedFor(t *testing.T) {
 		})
 		job, ends := l.begin(t, 0)
 		time.Sleep(time.Minute)
-		if log.times("raise its ResourceQuota") != 1 {
+		if log.linesWith("raise its ResourceQuota") != 1 {
 			t.Error("not told of:\n" + log.text.String())
 		}
 		l.finish(t, job, ends, 0)

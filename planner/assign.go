@@ -21,9 +21,9 @@ type partition struct {
 	isLarge func(*group) bool
 }
 
-// The method seconds predicts the time of a partition, in seconds. The prediction is the time of
-// the slowest domain, or the time of all fetches on all slots if that is longer.
-func (r *rules) seconds(urls int64, longest float64) float64 {
+// predictSeconds predicts the time of a partition, in seconds. The prediction is the time of the
+// slowest domain, or the time of all fetches on all slots if that is longer.
+func (r *rules) predictSeconds(urls int64, longest float64) float64 {
 	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
 
@@ -114,7 +114,7 @@ func (r *rules) place(parts []partition, g *group, room int64) int {
 	for i := range parts {
 		urls, seconds := parts[i].urls+g.urls, math.Inf(1) // the predicted end of a partition without room is infinite
 		if urls <= room || parts[i].urls == 0 {
-			seconds = r.seconds(urls, max(parts[i].longest, g.longest))
+			seconds = r.predictSeconds(urls, max(parts[i].longest, g.longest))
 		}
 		if i == 0 || seconds < bestSeconds || seconds == bestSeconds && parts[i].urls < parts[best].urls {
 			best, bestSeconds = i, seconds
@@ -123,8 +123,8 @@ func (r *rules) place(parts []partition, g *group, room int64) int {
 	return best
 }
 
-// The method runs calls visit with each run of adjacent groups of a partition.
-func (p *partition) runs(groups []group, visit func([]group) error) error {
+// eachRun calls visit with each run of adjacent groups of a partition.
+func (p *partition) eachRun(groups []group, visit func([]group) error) error {
 	for _, i := range p.large {
 		if err := visit(groups[i : i+1]); err != nil {
 			return err

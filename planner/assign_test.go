@@ -35,7 +35,7 @@ func shuffled(in []string) []string {
 func TestPartitions(t *testing.T) {
 	cfg := Default()
 	cfg.PartitionURLs, cfg.BucketURLs, cfg.Budget = 400, 1500, 300
-	m, parts, _ := stored(t, bucket(t), plan(t, cfg, lines(web(800, 1000)...)))
+	m, parts, _ := commitAndRead(t, bucket(t), plan(t, cfg, lines(web(800, 1000)...)))
 	if want := int((m.URLs + 1499) / 1500); m.Buckets != want {
 		t.Errorf("%d buckets for %d URLs, want %d", m.Buckets, m.URLs, want)
 	}

@@ -35,18 +35,18 @@ type domain struct {
 	name  string
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
-	due   []*record // due URLs that an earlier round of the crawl planned; such URLs use no budget
-	best  worst     // heap of the best new URLs; the chooser first drops the URL on top
+	due   []*record  // due URLs that an earlier round of the crawl planned; such URLs use no budget
+	best  worstFirst // heap of the best new URLs; the chooser first drops the URL on top
 }
 
-// The type worst is a heap of records. The chooser first drops the record on top.
-type worst []*record
+// worstFirst is a heap of records. The chooser first drops the record on top.
+type worstFirst []*record
 
-func (w worst) Len() int           { return len(w) }
-func (w worst) Less(i, j int) bool { return better(w[i], w[j]) > 0 }
-func (w worst) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
-func (w *worst) Push(x any)        { *w = append(*w, x.(*record)) }
-func (w *worst) Pop() any {
+func (w worstFirst) Len() int           { return len(w) }
+func (w worstFirst) Less(i, j int) bool { return better(w[i], w[j]) > 0 }
+func (w worstFirst) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+func (w *worstFirst) Push(x any)        { *w = append(*w, x.(*record)) }
+func (w *worstFirst) Pop() any {
 	last := (*w)[len(*w)-1]
 	*w = (*w)[:len(*w)-1]
 	return last
@@ -115,16 +115,16 @@ func (c *chooser) endURL() error {
 		return nil
 	}
 	c.duplicates += max(c.listed-1, 0)
-	d := c.domain(u.Domain)
+	d := c.domainOf(u.Domain)
 	if u.Spent {
 		d.spent++
 		c.spent++
 	}
 	if !u.Due {
-		return leave(c.left, u)
+		return writeUnplanned(c.left, u)
 	}
 	if spellings := schema.Spellings(u.Spellings); spellings.Overflow() {
-		return c.refuse(c.left, u, schema.SkipSpellings, spellings.TooMany())
+		return c.refuseRecord(c.left, u, schema.SkipSpellings, spellings.TooMany())
 	}
 	switch {
 	case d.limit == 0:
@@ -146,34 +146,34 @@ func (c *chooser) endURL() error {
 }
 
 func (c *chooser) overBudget(d *domain, u *record) error {
-	return c.refuse(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
+	return c.refuseRecord(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// The function leave writes an unplanned URL to the list left, because a redirect may lead to the
+// writeUnplanned writes an unplanned URL to the list left, because a redirect may lead to the
 // URL. A URL without spellings needs no row.
-func leave(left *chosenWriter, u *record) error {
+func writeUnplanned(left *chosenWriter, u *record) error {
 	if len(u.Spellings) == 0 {
 		return nil
 	}
 	return left.put(&record{Hash: u.Hash, PlannedURL: schema.PlannedURL{URL: u.URL, Host: u.Host, Domain: u.Domain, Spellings: u.Spellings}})
 }
 
-// The method refuse adds the URL of a record to the refusals, then passes the record to leave.
-func (c *chooser) refuse(left *chosenWriter, u *record, reason schema.SkipReason, detail string) error {
+// refuseRecord adds the URL of a record to the refusals, then passes the record to writeUnplanned.
+func (c *chooser) refuseRecord(left *chosenWriter, u *record, reason schema.SkipReason, detail string) error {
 	k, err := urlkey.KeyOf(u.URL)
 	if err != nil {
 		return err
 	}
-	if err := c.refused.url(k, u.Seq, schema.Refused{
+	if err := c.refused.addURL(k, u.Seq, schema.Refused{
 		Source: c.files(u.Seq), Depth: u.Depth, Reason: reason, Detail: detail, Spellings: u.Spellings,
 	}); err != nil {
 		return err
 	}
-	return leave(left, u)
+	return writeUnplanned(left, u)
 }
 
-// The method domain returns the domain of a name in the current group. A missing domain is added.
-func (c *chooser) domain(name string) *domain {
+// domainOf returns the domain of a name in the current group. A missing domain is added.
+func (c *chooser) domainOf(name string) *domain {
 	for _, d := range c.domains {
 		if d.name == name {
 			return d
@@ -202,13 +202,13 @@ func (c *chooser) endGroup() error {
 		}
 	}
 	c.domains = c.domains[:0]
-	c.out.end()
+	c.out.endGroup()
 	return nil
 }
 
-// The method limit returns the number of new URLs that the round may have, and the budget that
+// roundLimit returns the number of new URLs that the round may have, and the budget that
 // determines this number. A limit of -1 allows all chosen URLs.
-func (c *chooser) limit() (limit int64, detail string) {
+func (c *chooser) roundLimit() (limit int64, detail string) {
 	chosen := int64(0)
 	for _, n := range c.priorities {
 		chosen += n
@@ -223,10 +223,10 @@ func (c *chooser) limit() (limit int64, detail string) {
 	return limit, detail
 }
 
-// The method cut writes URLs of a list to out: all URLs that were planned before, and at most limit
+// writeLimited writes URLs of a list to out: all URLs that were planned before, and at most limit
 // new URLs. New URLs come in order of priority, highest first. New URLs of equal priority come in
-// the order of the sources. The method refuses the remaining URLs and passes each to leave.
-func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
+// the order of the sources. The method refuses the remaining URLs and passes each to writeUnplanned.
+func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {
 		limit -= c.priorities[threshold]
@@ -238,7 +238,7 @@ func (c *chooser) cut(ctx context.Context, from *chosenList, limit int64, detail
 		case p == threshold && limit > 0:
 			limit--
 		default:
-			return c.refuse(left, u, schema.SkipBudget, detail)
+			return c.refuseRecord(left, u, schema.SkipBudget, detail)
 		}
 		return out.put(u)
 	})

@@ -68,7 +68,7 @@ func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off
 // put writes a record to the group of the record's hash, and starts the group if necessary.
 func (w *chosenWriter) put(u *record) error {
 	if w.cur.urls == 0 || w.cur.hash != u.Hash {
-		w.end()
+		w.endGroup()
 		w.begin(u.Hash)
 	}
 	return w.add(u)
@@ -94,8 +94,8 @@ func (w *chosenWriter) add(u *record) error {
 	return nil
 }
 
-// The method end closes the current group. A group with URLs joins the list of groups.
-func (w *chosenWriter) end() {
+// endGroup closes the current group. A group with URLs joins the list of groups.
+func (w *chosenWriter) endGroup() {
 	if w.cur.urls > 0 {
 		var domains []string
 		for _, h := range w.hosts {
@@ -117,7 +117,7 @@ func (w *chosenWriter) end() {
 
 // close ends the writing of the list. The list stays open for reading.
 func (w *chosenWriter) close() error {
-	w.end()
+	w.endGroup()
 	if err := w.buf.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)
 	}
@@ -151,10 +151,9 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(*recor
 	return nil
 }
 
-// The method matching finds the groups of the list whose hashes occur in the argument groups. The
-// method calls visit with each run of adjacent groups found. Both lists of groups are sorted by
-// hash.
-func (l *chosenList) matching(groups []group, visit func([]group) error) error {
+// eachMatching finds the groups of the list whose hashes occur in the argument groups. The method
+// calls visit with each run of adjacent groups found. Both lists of groups are sorted by hash.
+func (l *chosenList) eachMatching(groups []group, visit func([]group) error) error {
 	first, end := 0, 0
 	for i := range groups {
 		at, found := slices.BinarySearchFunc(l.groups[end:], groups[i].hash, func(g group, hash uint64) int { return cmp.Compare(g.hash, hash) })

@@ -20,7 +20,7 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 	b := bucket(t)
 	cfg := Default()
 	cfg.PartitionURLs = 2
-	from, rows, refused := stored(t, b, plan(t, cfg, lines("http://a.test/1", "http://b.test/1", "http://c.test/1", "no url", "http://a.test/2"),
+	from, rows, refused := commitAndRead(t, b, plan(t, cfg, lines("http://a.test/1", "http://b.test/1", "http://c.test/1", "no url", "http://a.test/2"),
 		known(source.Entry{URL: "http://a.test/3", Spellings: []string{"http://a.test/%33"}})))
 	m, err := Copy(context.Background(), b, from, "2026-11r1", "another")
 	if err != nil {
@@ -79,7 +79,7 @@ func TestOfSeveralCapturesOfAURLTheNewestIsPlanned(t *testing.T) {
 	}
 	broken := source.Entry{URL: "http://a.test/broken", File: "c", Line: 7, Due: true, Listed: true, Broken: "the member ends"}
 	b := bucket(t)
-	m, rows, refused := stored(t, b, plan(t, Default(), known(at("a", 5, 100), at("b", 6, 300), broken, at("b", 9, 300), at("c", 7, 200))))
+	m, rows, refused := commitAndRead(t, b, plan(t, Default(), known(at("a", 5, 100), at("b", 6, 300), broken, at("b", 9, 300), at("c", 7, 200))))
 	if len(rows) != 1 || len(rows[0]) != 1 || rows[0][0].WARCFilename != "b" || rows[0][0].WARCRecordOff != 6 || rows[0][0].ContentAt != 300 {
 		t.Errorf("planned %+v", rows)
 	}

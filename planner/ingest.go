@@ -122,18 +122,18 @@ func (w *worker) run(batches <-chan batch) error {
 // take judges one entry and adds it to the records or the refusals.
 func (w *worker) take(e *source.Entry, s seq) error {
 	if e.Broken != "" {
-		return w.refused.text(e, s, schema.SkipBadRecord, excerpt(e.Broken))
+		return w.refused.addText(e, s, schema.SkipBadRecord, excerpt(e.Broken))
 	}
 	k, spelling, err := w.canonical.Spelled(e.URL, "")
 	if err != nil {
-		return w.refused.text(e, s, reasonOf(err), detailOf(err))
+		return w.refused.addText(e, s, reasonOf(err), detailOf(err))
 	}
 	spellings := w.respelled(k.URL, e)
 	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
 		spellings = spellings.Add(spelling)
 	}
-	if reason, detail := w.judge(k, e.Depth); reason != "" && e.Due {
-		if err := w.refused.url(k, s, schema.Refused{
+	if reason, detail := w.refusalReason(k, e.Depth); reason != "" && e.Due {
+		if err := w.refused.addURL(k, s, schema.Refused{
 			Source: excerpt(e.File), Line: e.Line, Depth: e.Depth, Reason: reason, Detail: detail, Spellings: spellings,
 		}); err != nil || len(spellings) == 0 {
 			return err
@@ -160,9 +160,9 @@ func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	return s
 }
 
-// The method stopped reports whether the host, or a domain above the host, is stopped, and returns
-// the reason.
-func (r *rules) stopped(host string) (why string, ok bool) {
+// stoppedBy reports whether the host, or a domain above the host, is stopped, and returns the
+// reason.
+func (r *rules) stoppedBy(host string) (why string, ok bool) {
 	if len(r.Stopped) == 0 {
 		return "", false
 	}
@@ -174,10 +174,10 @@ func (r *rules) stopped(host string) (why string, ok bool) {
 	return why, ok
 }
 
-// The method judge returns the reason why a plan refuses the URL, or "". The method ignores
+// refusalReason returns the reason why a plan refuses the URL, or "". The method ignores
 // budgets.
-func (r *rules) judge(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
-	if why, ok := r.stopped(k.Host); ok {
+func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReason, detail string) {
+	if why, ok := r.stoppedBy(k.Host); ok {
 		return schema.SkipStopped, why
 	}
 	if ok, why := r.scope.Allows(k.URL); !ok {
@@ -205,6 +205,6 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 		}
 		return k, "", "", err
 	}
-	reason, detail = r.judge(k, 0)
+	reason, detail = r.refusalReason(k, 0)
 	return k, reason, detail, nil
 }

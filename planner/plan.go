@@ -70,7 +70,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 		p.manifest.Sources = append(p.manifest.Sources, s.Name())
 	}
 	if len(picked.chosen.groups) == 0 {
-		return nil, nothing(ctx, p, refused)
+		return nil, emptyPlanError(ctx, p, refused)
 	}
 	partitions := p.predict(r, picked.chosen.groups)
 	if req.DryRun {
@@ -131,10 +131,10 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	}); err != nil {
 		return p, err
 	}
-	if limit, detail := c.limit(); limit >= 0 {
+	if limit, detail := c.roundLimit(); limit >= 0 {
 		all := p.chosen
 		if err := lists("-cut", func(out, left *chosenWriter) error {
-			return c.cut(ctx, all, limit, detail, out, left)
+			return c.writeLimited(ctx, all, limit, detail, out, left)
 		}); err != nil {
 			return p, err
 		}
@@ -146,8 +146,8 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	return p, nil
 }
 
-// The function nothing returns an error that says why a plan is empty.
-func nothing(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
+// emptyPlanError returns an error that says why a plan is empty.
+func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) error {
 	m := &p.manifest
 	if len(m.Refused) == 0 {
 		return fmt.Errorf("plan %s.%d: %w: no known URL is due", m.Crawl, m.Round, ErrNothing)
@@ -201,7 +201,7 @@ func (p *Plan) predict(r *rules, groups []group) []partition {
 	partitions := r.assign(groups, m.Buckets)
 	for i := range partitions {
 		q := &partitions[i]
-		seconds := r.seconds(q.urls, q.longest)
+		seconds := r.predictSeconds(q.urls, q.longest)
 		m.EstimatedSeconds = max(m.EstimatedSeconds, seconds)
 		m.Partitions = append(m.Partitions, manifest.PlanPartition{
 			Partition: i, Bucket: q.bucket, URLs: q.urls, Domains: q.domains, Hosts: q.hosts, EstimatedSeconds: seconds,
@@ -254,7 +254,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	for i := range partitions {
 		g.Go(func() error {
 			w := partitionWriter{req.Scratch, r.Memory / int64(2*r.Workers), from, &partitions[i]}
-			urls, spellings, err := w.write(gctx, i)
+			urls, spellings, err := w.writeFiles(gctx, i)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
 			}
@@ -285,21 +285,21 @@ type partitionWriter struct {
 	part    *partition
 }
 
-// The method write writes two files. The first file has the partition's planned URLs. The second
-// file has the known but unplanned URLs of the same domains that have spellings. If no known URL
+// writeFiles writes two files. The first file has the partition's planned URLs. The second file
+// has the known but unplanned URLs of the same domains that have spellings. If no known URL
 // needs a row, the result spellings has no path.
-func (w *partitionWriter) write(ctx context.Context, number int) (urls, spellings table.Local, err error) {
+func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	groups := w.from.chosen.groups
-	urls, err = w.sort(ctx, layout.Part(number), func(visit func(*record) error) error {
-		return w.part.runs(groups, func(run []group) error { return w.from.chosen.read(ctx, run, visit) })
+	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*record) error) error {
+		return w.part.eachRun(groups, func(run []group) error { return w.from.chosen.read(ctx, run, visit) })
 	})
 	if err != nil {
 		return urls, spellings, err
 	}
 	left := func(visit func(*record) error) error {
-		return w.part.runs(groups, func(run []group) error {
+		return w.part.eachRun(groups, func(run []group) error {
 			for _, l := range w.from.left {
-				if err := l.matching(run, func(known []group) error { return l.read(ctx, known, visit) }); err != nil {
+				if err := l.eachMatching(run, func(known []group) error { return l.read(ctx, known, visit) }); err != nil {
 					return err
 				}
 			}
@@ -310,13 +310,13 @@ func (w *partitionWriter) write(ctx context.Context, number int) (urls, spelling
 	if err := left(func(*record) error { return some }); !errors.Is(err, some) {
 		return urls, spellings, err
 	}
-	spellings, err = w.sort(ctx, "spellings-"+layout.Part(number), left)
+	spellings, err = w.sortFile(ctx, "spellings-"+layout.Part(number), left)
 	return urls, spellings, err
 }
 
-// The method sort writes one file, in the order of a partition file. The argument each passes every
-// record to its function visit.
-func (w *partitionWriter) sort(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
+// sortFile writes one file, in the order of a partition file. The argument each passes every record
+// to its function visit.
+func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
 	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {
 		return table.Local{}, err

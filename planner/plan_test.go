@@ -83,8 +83,8 @@ func plan(t *testing.T, cfg Config, sources ...source.Source) *Plan {
 	return p
 }
 
-// The function stored commits a plan and reads the plan back.
-func stored(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]schema.PlannedURL, refused []schema.Refused) {
+// commitAndRead commits a plan and reads the plan back.
+func commitAndRead(t *testing.T, b store.Bucket, p *Plan) (m *manifest.Plan, urls [][]schema.PlannedURL, refused []schema.Refused) {
 	t.Helper()
 	ctx := context.Background()
 	if err := p.Commit(ctx, b); err != nil {
@@ -112,8 +112,8 @@ func planned(parts [][]schema.PlannedURL) []string {
 	return out
 }
 
-// The function reasons returns "line reason url" for each refusal, sorted by line.
-func reasons(rows []schema.Refused) []string {
+// refusalLines returns "line reason url" for each refusal, sorted by line.
+func refusalLines(rows []schema.Refused) []string {
 	slices.SortStableFunc(rows, func(a, b schema.Refused) int { return int(a.Line - b.Line) })
 	var out []string
 	for _, r := range rows {
@@ -133,7 +133,7 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 		"http://www.stopped.example/", "http://a.example/"+strings.Repeat("x", 70_000), "nul\x00nul\xff", "http://a..b/",
 		"http://one.b.example:8080/",
 	))
-	m, urls, refused := stored(t, bucket(t), p)
+	m, urls, refused := commitAndRead(t, bucket(t), p)
 	if d := cmp.Diff([]string{"http://a.example/", "http://b.example/1", "http://b.example/2"}, planned(urls)); d != "" {
 		t.Error(d)
 	}
@@ -142,7 +142,7 @@ func TestEveryLineIsPlannedOrRefused(t *testing.T) {
 		"8 out_of_scope http://x.ads.example/", "9 not_url www.example.com/no-scheme", "10 stopped http://www.stopped.example/",
 		"11 too_long http://a.example/" + strings.Repeat("x", maxText-len("http://a.example/")), "12 not_url nul\ufffdnul\ufffd", "13 not_url http://a..b/", "14 stopped http://one.b.example:8080/",
 	}
-	if d := cmp.Diff(want, reasons(refused)); d != "" {
+	if d := cmp.Diff(want, refusalLines(refused)); d != "" {
 		t.Error(d)
 	}
 	counts := []manifest.Count{
@@ -222,7 +222,7 @@ func TestBudgets(t *testing.T) {
 			cfg := Default()
 			cfg.Budget = 0
 			tc.change(&cfg)
-			_, urls, refused := stored(t, bucket(t), plan(t, cfg, known(slices.Clone(tc.entries)...)))
+			_, urls, refused := commitAndRead(t, bucket(t), plan(t, cfg, known(slices.Clone(tc.entries)...)))
 			var gone []string
 			for _, r := range refused {
 				if r.Reason != schema.SkipBudget || r.Source != source.FrontierName || r.Depth != 1 || r.Detail == "" {
@@ -245,7 +245,7 @@ func TestBudgets(t *testing.T) {
 func TestListedURLKeepsWhatIsKnownOfIt(t *testing.T) {
 	old := source.Entry{URL: "http://a.example/", Spent: true, Priority: 700, Depth: 3, Fetches: 2, ETag: `"e"`, LastModified: "then", ContentDigest: "D",
 		Content: source.Content{At: 1, Filename: "w", Offset: 2, Length: 3}}
-	_, urls, _ := stored(t, bucket(t), plan(t, Default(), lines("http://a.example/"), known(old)))
+	_, urls, _ := commitAndRead(t, bucket(t), plan(t, Default(), lines("http://a.example/"), known(old)))
 	want := []schema.PlannedURL{{
 		URL: "http://a.example/", SURT: "example,a)/", Host: "a.example", Domain: "a.example", Priority: 700,
 		ContentDigest: "D", ETag: `"e"`, LastModified: "then", Fetches: 2,
@@ -257,7 +257,7 @@ func TestListedURLKeepsWhatIsKnownOfIt(t *testing.T) {
 }
 
 func TestPriorityOrdersAHost(t *testing.T) {
-	_, urls, _ := stored(t, bucket(t), plan(t, Default(), known(
+	_, urls, _ := commitAndRead(t, bucket(t), plan(t, Default(), known(
 		source.Entry{URL: "http://b.example/1", Due: true, Priority: 999}, source.Entry{URL: "http://a.example/1", Due: true, Priority: 1},
 		source.Entry{URL: "http://a.example/3", Due: true, Priority: 5000}, source.Entry{URL: "http://a.example/2", Due: true, Priority: 1},
 	)))
@@ -347,13 +347,13 @@ func TestDryRunPredictsTheSameAndWritesNothing(t *testing.T) {
 	}
 }
 
-// The type creator is a store that has room for a given number of new objects.
-type creator struct {
+// limitedStore is a store that has room for a given number of new objects.
+type limitedStore struct {
 	store.Bucket
 	room int
 }
 
-func (c *creator) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+func (c *limitedStore) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	if c.room--; c.room < 0 {
 		return "", store.ErrFull
 	}
@@ -372,7 +372,7 @@ func TestPlanExistsOnceItsManifestDoes(t *testing.T) {
 		if there, err := manifest.Exists(ctx, b, name); err != nil || there {
 			t.Fatalf("after %d objects: a plan %v, %v", room, there, err)
 		}
-		err := p.Commit(ctx, &creator{Bucket: b, room: 1})
+		err := p.Commit(ctx, &limitedStore{Bucket: b, room: 1})
 		if last := room == parts+1; (err == nil) != last {
 			t.Fatalf("commit %d of %d: %v", room+1, parts+2, err)
 		}

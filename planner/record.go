@@ -28,7 +28,7 @@ const maxSources = 1 << 16
 // decisions. Records are sorted by the hash of the domain, the URL and the place. The URLs of a
 // domain are therefore adjacent, and a URL's first entry comes first.
 type record struct {
-	schema.PlannedURL // SURT is empty until the method row sets it
+	schema.PlannedURL // SURT is empty until row sets it
 	Hash              uint64
 	Seq               seq
 	Due               bool

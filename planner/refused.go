@@ -76,13 +76,13 @@ func newRefusals(s *sorters[refusal], memory int64) (*refusals, error) {
 	return &refusals{rows: rows, counts: map[schema.SkipReason]int64{}}, err
 }
 
-// The method text adds the refusal of an entry that is not a URL.
-func (r *refusals) text(e *source.Entry, s seq, reason schema.SkipReason, detail string) error {
+// addText adds the refusal of an entry that is not a URL.
+func (r *refusals) addText(e *source.Entry, s seq, reason schema.SkipReason, detail string) error {
 	return r.add(refusal{schema.Refused{URL: excerpt(e.URL), Reason: reason, Detail: detail, Source: e.File, Line: e.Line, Depth: e.Depth}, 0, s})
 }
 
-// The method url adds the refusal of a URL and sets the URL's keys in the row.
-func (r *refusals) url(k urlkey.Key, s seq, row schema.Refused) error {
+// addURL adds the refusal of a URL and sets the URL's keys in the row.
+func (r *refusals) addURL(k urlkey.Key, s seq, row schema.Refused) error {
 	row.URL, row.SURT, row.Domain = k.URL, k.SURT, k.Domain
 	return r.add(refusal{row, urlkey.Hash(k.Domain), s})
 }

@@ -45,7 +45,7 @@ func TestSpellingsOfAURLAreUnited(t *testing.T) {
 			}
 			cfg := Default()
 			cfg.StripParams = []string{"utm_*"}
-			m, parts, refused := stored(t, bucket(t), plan(t, cfg, lines(append(texts, "http://a.example/")...), known(tc.known...)))
+			m, parts, refused := commitAndRead(t, bucket(t), plan(t, cfg, lines(append(texts, "http://a.example/")...), known(tc.known...)))
 			got := []string(nil)
 			for _, u := range parts[0] {
 				if u.URL == "http://a.example/q?a&b" {
@@ -101,7 +101,7 @@ func TestKnownSpellingsLoseStrippedParameters(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg := Default()
 			cfg.StripParams = []string{"utm_*"}
-			_, parts, refused := stored(t, bucket(t), plan(t, cfg, lines("http://a.example/"), known(tc.known...)))
+			_, parts, refused := commitAndRead(t, bucket(t), plan(t, cfg, lines("http://a.example/"), known(tc.known...)))
 			var got []string
 			for _, u := range parts[0] {
 				if u.URL == url {
@@ -135,7 +135,7 @@ func TestRefusedURLsKeepTheirSpelling(t *testing.T) {
 	cfg := Default()
 	cfg.Budget = 1
 	cfg.Stopped = map[string]string{"stopped.example": "asked"}
-	_, _, refused := stored(t, bucket(t), plan(t, cfg, lines("http://a.example/", "http://a.example/%7Ea", "http://stopped.example/%7Ea")))
+	_, _, refused := commitAndRead(t, bucket(t), plan(t, cfg, lines("http://a.example/", "http://a.example/%7Ea", "http://stopped.example/%7Ea")))
 	for _, r := range refused {
 		want := strings.Replace(r.URL, "~", "%7E", 1)
 		if len(r.Spellings) != 1 || r.Spellings[0] != want {
@@ -156,7 +156,7 @@ func TestLongSpellingsArePlanned(t *testing.T) {
 		texts = append(texts, "http://a.example/"+strings.Repeat("A", n)+strings.Repeat("%41", rest-n))
 	}
 	want := slices.Sorted(slices.Values(texts))
-	_, parts, refused := stored(t, bucket(t), plan(t, Default(), lines(append(texts, url)...)))
+	_, parts, refused := commitAndRead(t, bucket(t), plan(t, Default(), lines(append(texts, url)...)))
 	if len(parts[0]) != 1 || parts[0][0].URL != url || !slices.Equal(parts[0][0].Spellings, want) || len(refused) > 0 {
 		t.Errorf("%d planned, %d refused", len(parts[0]), len(refused))
 	}
@@ -166,7 +166,7 @@ func TestLongSpellingsArePlanned(t *testing.T) {
 func TestStoredResponsesHaveNoSpellings(t *testing.T) {
 	l := lines("http://a.example/%7Ea")
 	l.entries[0].Content = source.Content{At: 1, Filename: "x.warc", Offset: 2, Length: 3}
-	_, urls, _ := stored(t, bucket(t), plan(t, Default(), l))
+	_, urls, _ := commitAndRead(t, bucket(t), plan(t, Default(), l))
 	if got := urls[0][0]; got.URL != "http://a.example/~a" || len(got.Spellings) > 0 {
 		t.Errorf("planned %+v", got)
 	}
@@ -216,7 +216,7 @@ func TestSpellingsOfKnownURLsThatAreNotPlanned(t *testing.T) {
 				cfg.Workers, cfg.Exclude = workers, []string{"*/*out"}
 				tc.change(&cfg)
 				b := bucket(t)
-				m, parts, _ := stored(t, b, plan(t, cfg, list{source.FrontierName, slices.Concat(entries, tc.more)}))
+				m, parts, _ := commitAndRead(t, b, plan(t, cfg, list{source.FrontierName, slices.Concat(entries, tc.more)}))
 				if first == "" {
 					first = m.ID
 				}
@@ -253,7 +253,7 @@ func TestSpellingsOfKnownURLsThatAreNotPlanned(t *testing.T) {
 		})
 	}
 	t.Run("none", func(t *testing.T) {
-		if m, _, _ := stored(t, bucket(t), plan(t, Default(), lines("http://a.example/%7Ea"))); m.Partitions[0].Spellings != nil {
+		if m, _, _ := commitAndRead(t, bucket(t), plan(t, Default(), lines("http://a.example/%7Ea"))); m.Partitions[0].Spellings != nil {
 			t.Errorf("a plan without known URLs names %+v", m.Partitions[0].Spellings)
 		}
 	})

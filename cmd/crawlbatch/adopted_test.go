@@ -16,21 +16,21 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
-// The function landed unpacks a store of format 2. testdata/format2/make made the store with the
-// last crawlbatch that wrote format 2. The store has a month with a sealed and a half-fetched
-// round, a reparse of this month, and a plan of another month that has not started.
-func landed(t *testing.T) string {
+// unpackFormat2 unpacks a store of format 2. testdata/format2/make made the store with the last
+// crawlbatch that wrote format 2. The store has a month with a sealed and a half-fetched round,
+// a reparse of this month, and a plan of another month that has not started.
+func unpackFormat2(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format2/landed.tar.gz")
 }
 
 func TestAStoreOfFormat2IsReadAsItIs(t *testing.T) {
-	dir := landed(t)
+	dir := unpackFormat2(t)
 	for _, args := range [][]string{
 		{"status", "--month", "2026-11"}, {"views", "--month", "2026-11"}, {"plan", "--month", "2026-12", "--source", "frontier", "--dry-run"},
 		{"verify", "--month", "2026-11r1", "--sample", "0.01"},
 	} {
-		_, said, code := called(t, append(args, "--store", dir)...)
+		_, said, code := runCommandLine(t, append(args, "--store", dir)...)
 		if code != 0 || !strings.Contains(said, "an older crawlbatch made 2026-1") {
 			t.Errorf("%q: exit %d, it says %q", args, code, said)
 		}
@@ -45,7 +45,7 @@ func TestAStoreOfFormat2IsReadAsItIs(t *testing.T) {
 // TestAdoptionWaitsForAnOlderProcessThatFetches plays a live process of the older crawlbatch. The
 // test holds the lock of the partition that the older crawlbatch was fetching.
 func TestAdoptionWaitsForAnOlderProcessThatFetches(t *testing.T) {
-	b, err := dirstore.Open(landed(t), dirstore.Options{})
+	b, err := dirstore.Open(unpackFormat2(t), dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestAStoreOfFormat2IsAdoptedAndGoesOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	dir := landed(t)
+	dir := unpackFormat2(t)
 	b, err := dirstore.Open(dir, dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +117,7 @@ func TestAStoreOfFormat2IsAdoptedAndGoesOn(t *testing.T) {
 		t.Fatalf("%d URLs are recorded", len(recorded))
 	}
 	addr, stop := serve(t, "--hosts", "5", "--pages", "10", "--seed", "7", "--faults", "0")
-	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", dir, "--connect-to", "::"+addr)
+	mustRun(t, "run", "--month", "2026-11", "--rounds", "2", "--store", dir, "--connect-to", "::"+addr)
 	for _, e := range stop() {
 		if recorded["http://"+e.Host+e.Path] {
 			t.Errorf("a URL that the old version recorded was requested again: %+v", e)
@@ -133,9 +133,9 @@ func TestAStoreOfFormat2IsAdoptedAndGoesOn(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	must(t, "verify", "--month", "2026-11", "--store", dir)
-	must(t, "verify", "--month", "2026-11r1", "--store", dir)
-	if _, said, code := called(t, "status", "--month", "2026-11", "--store", dir); code != 0 || strings.Contains(said, "older crawlbatch") {
+	mustRun(t, "verify", "--month", "2026-11", "--store", dir)
+	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
+	if _, said, code := runCommandLine(t, "status", "--month", "2026-11", "--store", dir); code != 0 || strings.Contains(said, "older crawlbatch") {
 		t.Errorf("exit %d, %q", code, said)
 	}
 }

@@ -80,7 +80,7 @@ func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 			return c.Languages[:3] + "|%d"
 		}),
 		"count-by-mime-type": grouped(pages, func(c schema.Capture) string { return c.MimeDetected }, func(mime string, n int) string {
-			return fmt.Sprintf("%s|%d|%.1f", null(mime), n, 100*float64(n)/float64(len(pages)))
+			return fmt.Sprintf("%s|%d|%.1f", duckdbText(mime), n, 100*float64(n)/float64(len(pages)))
 		}),
 		"count-by-partition": {
 			fmt.Sprintf("%s|warc|%d", demo.Crawl, len(pages)),
@@ -89,72 +89,74 @@ func ccIndexAnswers(rows map[string][]schema.Capture) map[string][]string {
 		},
 		"count-by-status": countBy(all, func(c schema.Capture) string { return fmt.Sprint(c.FetchStatus) + "|%d" }),
 		"count-by-tld": grouped(pages, func(c schema.Capture) string { return c.HostTLD }, func(tld string, n int) string {
-			return fmt.Sprintf("%s|%d|%d|%d", null(tld), n, len(hosts[tld]), len(domains[tld]))
+			return fmt.Sprintf("%s|%d|%d|%d", duckdbText(tld), n, len(hosts[tld]), len(domains[tld]))
 		}),
 		"domains-of-a-suffix": countBy(pages, func(c schema.Capture) string {
-			return only(c.HostRegistrySuffix == "co.uk", null(c.HostRegisteredDomain)+"|%d")
+			return lineIf(c.HostRegistrySuffix == "co.uk", duckdbText(c.HostRegisteredDomain)+"|%d")
 		}),
 		"first-path-element": countBy(pages, func(c schema.Capture) string { return strings.Split(c.Path+"/", "/")[1] + "|%d" }),
 		"home-pages": list(pages, func(c schema.Capture) string {
-			return only(c.Path == "/" && c.Query == "" && c.FetchStatus == 200 && c.Truncated == "", c.HostName+"|"+null(c.Languages))
+			return lineIf(c.Path == "/" && c.Query == "" && c.FetchStatus == 200 && c.Truncated == "", c.HostName+"|"+duckdbText(c.Languages))
 		}),
 		"host-name-parts": countBy(pages, func(c schema.Capture) string {
-			return null(c.HostTLD) + "|" + null(c.Host2ndLastPart) + "|" + null(c.Host3rdLastPart) + "|%d"
+			return duckdbText(c.HostTLD) + "|" + duckdbText(c.Host2ndLastPart) + "|" + duckdbText(c.Host3rdLastPart) + "|%d"
 		}),
 		"international-names": countBy(pages, func(c schema.Capture) string {
-			return only(strings.HasPrefix(c.HostName, "xn--") || strings.Contains(c.HostName, ".xn--"), c.HostName+"|%d")
+			return lineIf(strings.HasPrefix(c.HostName, "xn--") || strings.Contains(c.HostName, ".xn--"), c.HostName+"|%d")
 		}),
-		"mime-type-declared-or-detected": countBy(pages, func(c schema.Capture) string { return null(c.MimeType) + "|" + null(c.MimeDetected) + "|%d" }),
+		"mime-type-declared-or-detected": countBy(pages, func(c schema.Capture) string {
+			return duckdbText(c.MimeType) + "|" + duckdbText(c.MimeDetected) + "|%d"
+		}),
 		"pages-a-day": countBy(pages, func(c schema.Capture) string {
 			at := time.UnixMilli(c.FetchTime).UTC()
 			return at.Format("2006-01-02 00:00:00|") + fmt.Sprint(at.Hour()) + "|%d"
 		}),
 		"pages-in-a-language": list(pages, func(c schema.Capture) string {
-			return only(strings.HasPrefix(c.Languages, "deu"), c.URL+"|"+c.Languages)
+			return lineIf(strings.HasPrefix(c.Languages, "deu"), c.URL+"|"+c.Languages)
 		}),
 		"ports-and-queries": list(pages, func(c schema.Capture) string {
-			return only(c.Port != 0, fmt.Sprintf("%s|%d|%s", c.Protocol, c.Port, null(c.Query)))
+			return lineIf(c.Port != 0, fmt.Sprintf("%s|%d|%s", c.Protocol, c.Port, duckdbText(c.Query)))
 		}),
 		"private-domains": countBy(pages, func(c schema.Capture) string {
-			return only(c.HostPrivateSuffix != c.HostRegistrySuffix, c.HostPrivateSuffix+"|"+null(c.HostPrivateDomain)+"|%d")
+			return lineIf(c.HostPrivateSuffix != c.HostRegistrySuffix, c.HostPrivateSuffix+"|"+duckdbText(c.HostPrivateDomain)+"|%d")
 		}),
 		"record-size-by-mime-type": grouped(pages, func(c schema.Capture) string { return c.MimeType }, func(mime string, n int) string {
-			return fmt.Sprintf("%s|%.1f|%d", null(mime), float64(sizes[mime])/float64(n), n)
+			return fmt.Sprintf("%s|%.1f|%d", duckdbText(mime), float64(sizes[mime])/float64(n), n)
 		}),
 		"records-of-a-domain": list(pages, func(c schema.Capture) string {
-			return only(c.HostRegisteredDomain == "example.org", fmt.Sprintf("%s|%s|%d|%d", c.URL, c.WARCFilename,
+			return lineIf(c.HostRegisteredDomain == "example.org", fmt.Sprintf("%s|%s|%d|%d", c.URL, c.WARCFilename,
 				c.WARCRecordOffset, c.WARCRecordOffset+c.WARCRecordLength-1))
 		}),
 		"redirects": list(rows["crawldiagnostics"], func(c schema.Capture) string {
-			return only(c.FetchStatus >= 300 && c.FetchStatus < 400 && c.FetchRedirect != "", c.URL+"|"+c.FetchRedirect)
+			return lineIf(c.FetchStatus >= 300 && c.FetchStatus < 400 && c.FetchRedirect != "", c.URL+"|"+c.FetchRedirect)
 		}),
 		"robots-files": list(rows["robotstxt"], func(c schema.Capture) string {
 			return fmt.Sprintf("%s|%s|%d", c.HostName, c.Path, c.FetchStatus)
 		}),
 		"surt-prefix": list(all, func(c schema.Capture) string {
-			return only(c.SURT >= "org,example)" && c.SURT < "org,example-", c.SURT)
+			return lineIf(c.SURT >= "org,example)" && c.SURT < "org,example-", c.SURT)
 		}),
 	}
 }
 
-// The function null returns a text in the form that DuckDB shows. DuckDB shows an empty text as
-// <nil>, because an empty text is stored as null.
-func null(s string) string {
+// duckdbText returns a text in the form that DuckDB shows. DuckDB shows an empty text as <nil>,
+// because an empty text is stored as null.
+func duckdbText(s string) string {
 	if s == "" {
 		return "<nil>"
 	}
 	return s
 }
 
-// The function only returns the line if the parameter counts is true, and otherwise returns "".
-func only(counts bool, line string) string {
+// lineIf returns the line if the parameter counts is true, and otherwise returns "".
+func lineIf(counts bool, line string) string {
 	if counts {
 		return line
 	}
 	return ""
 }
 
-// list calls the function line for each row, and returns the lines that are not empty.
+// list calls line for each row, and returns the lines that are not empty.
 func list(rows []schema.Capture, line func(schema.Capture) string) (lines []string) {
 	for _, c := range rows {
 		if l := line(c); l != "" {

@@ -15,7 +15,7 @@ import (
 )
 
 // check compares a disturbed crawl with an undisturbed crawl, by the findings of verify, the tables
-// and the server's log. The function excused reports whether a request that came too soon is
+// and the server's log. excused reports whether a request that came too soon is
 // allowed.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t

@@ -41,10 +41,10 @@ func driverIn(b store.Bucket, cfg *config.Config, clock stages.Clock, log *slog.
 }
 
 // laterDriver is the environment variable that makes the test binary drive a crawl with a clock
-// that is ahead. The value of the variable is JSON of the type later.
+// that is ahead. The value of the variable is JSON of laterConfig.
 const laterDriver = "CRAWLBATCH_CHAOS_LATER"
 
-type later struct {
+type laterConfig struct {
 	Store  string
 	Rounds int
 	Ahead  time.Duration
@@ -63,7 +63,7 @@ func (c aheadClock) Now() time.Time { return time.Now().Add(c.ahead) }
 func driveLater(value string) int {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	err := func() error {
-		var l later
+		var l laterConfig
 		if err := json.Unmarshal([]byte(value), &l); err != nil {
 			return err
 		}
@@ -118,11 +118,11 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 		wg.Go(func() {
 			for {
 				p := c.run()
-				if c.planning(p, b) {
+				if c.waitSealed(p, b) {
 					c.mu.Lock()
 					more := c.killed < min(kills, 20)
 					c.mu.Unlock()
-					if more && p.lives(c.between(0, 400*time.Millisecond)) {
+					if more && p.outlives(c.randomDuration(0, 400*time.Millisecond)) {
 						c.kill(p)
 						continue
 					}
@@ -137,15 +137,15 @@ func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) 
 	wg.Wait()
 	span := time.Since(began)
 	c.onePlan(b, 1)
-	c.check(r, b, nil) // the method check checks the first two rounds and stops the web
+	c.check(r, b, nil) // check checks the first two rounds and stops the web
 	if !t.Failed() {
 		c.aroundDueTime(b, began, span)
 	}
 }
 
-// The method planning waits until round 0 is sealed or the process has ended. The method returns
-// true if round 0 is sealed and round 1 has not started.
-func (c *chaos) planning(p *process, b store.Bucket) bool {
+// waitSealed waits until round 0 is sealed or the process has ended. The method returns true if
+// round 0 is sealed and round 1 has not started.
+func (c *chaos) waitSealed(p *process, b store.Bucket) bool {
 	for {
 		sealed, err := manifest.Exists(c.t.Context(), b, layout.Sealed(demo.Crawl, 0))
 		if err != nil {
@@ -160,7 +160,7 @@ func (c *chaos) planning(p *process, b store.Bucket) bool {
 			}
 			return l.Started(1) == nil
 		}
-		if !p.lives(20 * time.Millisecond) {
+		if !p.outlives(20 * time.Millisecond) {
 			return false
 		}
 	}
@@ -218,14 +218,14 @@ func (c *chaos) aroundDueTime(b store.Bucket, began time.Time, span time.Duratio
 	t := c.t
 	killed := c.killed
 	c.addr = c.serve(c.addr)
-	ahead := 24*time.Hour - time.Since(began) + c.between(span/8, span)
+	ahead := 24*time.Hour - time.Since(began) + c.randomDuration(span/8, span)
 	var wg sync.WaitGroup
 	for n := range 2 {
 		wg.Go(func() {
 			for life := 0; ; life++ {
 				// Each process has its own clock, which never goes back.
-				p := c.laterDriver(ahead + c.between(0, 3*time.Second))
-				if n == 0 && life == 0 && p.lives(c.between(0, 1500*time.Millisecond)) {
+				p := c.laterDriver(ahead + c.randomDuration(0, 3*time.Second))
+				if n == 0 && life == 0 && p.outlives(c.randomDuration(0, 1500*time.Millisecond)) {
 					c.kill(p)
 					continue
 				}
@@ -273,7 +273,7 @@ func (c *chaos) laterDriver(ahead time.Duration) *process {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	value, err := json.Marshal(later{c.store, 3, ahead})
+	value, err := json.Marshal(laterConfig{c.store, 3, ahead})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -243,7 +243,7 @@ func (c *chaos) launch(cmd *exec.Cmd, command string) *process {
 	p := &process{cmd, said, make(chan struct{})}
 	go func() {
 		defer close(p.ended)
-		_ = cmd.Wait() // the method process.wait returns the exit code
+		_ = cmd.Wait() // process.wait returns the exit code
 	}()
 	c.t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -268,9 +268,9 @@ func (p *process) wait() (int, string) {
 	return p.cmd.ProcessState.ExitCode(), string(text[max(0, len(text)-4000):])
 }
 
-// The method lives waits until the process ends, but at most for the duration d. The method reports
-// whether the process still runs.
-func (p *process) lives(d time.Duration) bool {
+// outlives waits until the process ends, but at most for the duration d. The method reports whether
+// the process still runs.
+func (p *process) outlives(d time.Duration) bool {
 	select {
 	case <-p.ended:
 		return false
@@ -291,8 +291,8 @@ func (c *chaos) kill(p *process) {
 	c.killed++
 }
 
-// The method between draws a random duration between the two parameters.
-func (c *chaos) between(least, most time.Duration) time.Duration {
+// randomDuration draws a random duration between the two parameters.
+func (c *chaos) randomDuration(least, most time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return least + time.Duration(c.random.Int64N(int64(most-least)))

@@ -23,18 +23,18 @@ import (
 
 // The scenarios in this file change the store from outside while a crawl runs, or between its runs.
 
-// The method dealt records a blow, which is a disturbance of the crawl.
-func (c *chaos) dealt(b blow) {
+// recordBlow records a blow, which is a disturbance of the crawl.
+func (c *chaos) recordBlow(b blow) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blows = append(c.blows, b)
 }
 
 // chance returns true with a probability of 1 in n.
-func (c *chaos) chance(n int) bool { return c.below(n) == 0 }
+func (c *chaos) chance(n int) bool { return c.randomBelow(n) == 0 }
 
-// The method below draws a number from 0 to n-1.
-func (c *chaos) below(n int) int {
+// randomBelow draws a number from 0 to n-1.
+func (c *chaos) randomBelow(n int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.random.IntN(n)
@@ -53,15 +53,15 @@ func (c *chaos) removeLocks() {
 		}
 	}
 	b.to = time.Now()
-	c.dealt(b)
+	c.recordBlow(b)
 }
 
-// The method recorded reports whether each unfinished partition recorded an outcome in one of its
-// last two attempts. The suite waits for the result true before each blow. After three attempts
-// that record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
-func (c *chaos) recorded() bool {
+// allRecorded reports whether each unfinished partition recorded an outcome in one of its last
+// two attempts. The suite waits for the result true before each blow. After three attempts that
+// record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
+func (c *chaos) allRecorded() bool {
 	k := &copies{c.store, map[string][]state{}}
-	k.look(c.t)
+	k.copyChanged(c.t)
 	for _, had := range k.of {
 		if d := had[len(had)-1].doc; !d.Complete && d.Stalled > 1 {
 			return false
@@ -70,7 +70,7 @@ func (c *chaos) recorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. The function disturb may kill a
+// untilDone runs the crawl again and again until a run succeeds. disturb may kill a
 // run. A run may also fail because the test has removed a file.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
@@ -103,9 +103,9 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 			defer left.Add(-1)
 			time.Sleep(first)
 			c.untilDone(func(p *process) {
-				alive := mortal && p.lives(c.between(2*time.Second, 8*time.Second))
-				for alive && !c.recorded() {
-					alive = p.lives(50 * time.Millisecond)
+				alive := mortal && p.outlives(c.randomDuration(2*time.Second, 8*time.Second))
+				for alive && !c.allRecorded() {
+					alive = p.outlives(50 * time.Millisecond)
 				}
 				if alive {
 					c.kill(p)
@@ -114,16 +114,16 @@ func locksRemoved(t *testing.T, r *chaosRun, salt uint64) {
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { work(0, false) })
-		wg.Go(func() { work(c.between(0, 2*time.Second), true) })
+		wg.Go(func() { work(c.randomDuration(0, 2*time.Second), true) })
 		here := 0
 		// After each removal, the crawl waits for an extra delay before each host's next request.
 		// The loop therefore pauses after every 5 removals, so that attempts make progress.
 		for ; left.Load() == 2; here++ {
-			time.Sleep(c.between(20*time.Millisecond, 1500*time.Millisecond))
+			time.Sleep(c.randomDuration(20*time.Millisecond, 1500*time.Millisecond))
 			if here%5 == 4 {
 				time.Sleep(5 * time.Second)
 			}
-			for left.Load() == 2 && !c.recorded() {
+			for left.Load() == 2 && !c.allRecorded() {
 				time.Sleep(50 * time.Millisecond)
 			}
 			c.removeLocks()
@@ -147,8 +147,8 @@ type state struct {
 	doc  manifest.Checkpoint
 }
 
-// The method look copies each checkpoint that has changed since the previous call of look.
-func (k *copies) look(t *testing.T) {
+// copyChanged copies each checkpoint that has changed since the previous call.
+func (k *copies) copyChanged(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(k.root, "crawl="+demo.Crawl, "round=*", "fetch", "part-*", "checkpoint.json"))
 	if err != nil {
@@ -173,17 +173,17 @@ func (k *copies) look(t *testing.T) {
 	}
 }
 
-// The method watch copies checkpoints until the process ends, but at most for the duration d. After
-// this duration, watch still waits until recorded returns true. watch reports whether the process
-// still runs.
-func (k *copies) watch(c *chaos, p *process, d time.Duration) bool {
+// copyUntilEnd copies checkpoints until the process ends, but at most for the duration d. After
+// this duration, copyUntilEnd still waits until allRecorded returns true. copyUntilEnd reports whether
+// the process still runs.
+func (k *copies) copyUntilEnd(c *chaos, p *process, d time.Duration) bool {
 	t := c.t
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end) || !c.recorded(); {
-		if !p.lives(30 * time.Millisecond) {
+	for end := time.Now().Add(d); time.Now().Before(end) || !c.allRecorded(); {
+		if !p.outlives(30 * time.Millisecond) {
 			return false
 		}
-		k.look(t)
+		k.copyChanged(t)
 	}
 	return true
 }
@@ -211,12 +211,12 @@ func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	if len(keys) == 0 {
 		return "", 0, false
 	}
-	key = keys[c.below(len(keys))]
+	key = keys[c.randomBelow(len(keys))]
 	last := len(k.of[key]) - 1
 	if c.chance(2) {
-		return key, max(0, last-1-c.below(4)), true
+		return key, max(0, last-1-c.randomBelow(4)), true
 	}
-	return key, c.below(last), true
+	return key, c.randomBelow(last), true
 }
 
 // segmentsBetween counts the segments that only the newer of two checkpoints lists.
@@ -239,14 +239,14 @@ func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 		k := &copies{c.store, map[string][]state{}}
 		for {
 			p := c.run()
-			if n >= r.kills || !k.watch(c, p, c.between(1500*time.Millisecond, 3500*time.Millisecond)) {
+			if n >= r.kills || !k.copyUntilEnd(c, p, c.randomDuration(1500*time.Millisecond, 3500*time.Millisecond)) {
 				if code, out := p.wait(); code != 0 {
 					t.Fatalf("run: exit %d\n%s", code, out)
 				}
 				break
 			}
 			c.kill(p)
-			k.look(t)
+			k.copyChanged(t)
 			if key, older, ok := k.choose(c); ok {
 				n++
 				if c.putBack(k, key, older) {
@@ -279,7 +279,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 		t.Fatalf("%s: %v", key, err)
 	}
 	p := c.start("task", "fetch", "--round", strconv.Itoa(round), "--partition", strconv.Itoa(partition))
-	ended := !k.watch(c, p, c.between(1500*time.Millisecond, 3*time.Second))
+	ended := !k.copyUntilEnd(c, p, c.randomDuration(1500*time.Millisecond, 3*time.Second))
 	if !ended {
 		c.kill(p)
 	}
@@ -303,7 +303,7 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	}
 	if !changed {
 		k.put(t, key, last.body)
-		k.look(t)
+		k.copyChanged(t)
 		return false
 	}
 	if n := segmentsBetween(&old.doc, &last.doc); n > 1 {
@@ -317,9 +317,9 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 			hosts[h.Host] = true
 		}
 	}
-	c.dealt(blow{from: old.seen, to: killed, hosts: hosts})
+	c.recordBlow(blow{from: old.seen, to: killed, hosts: hosts})
 	k.of[key] = slices.Clone(had[:older+1]) // the attempt continues from the older state, so later states are obsolete
-	k.look(t)
+	k.copyChanged(t)
 	return true
 }
 
@@ -347,7 +347,7 @@ func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
 	removed := 0
 	// The loop ends after 10 removals, because hosts wait for an extra delay after each removal.
 	for ; removed < 10 && left.Load() == 2; removed++ {
-		time.Sleep(c.between(100*time.Millisecond, 900*time.Millisecond))
+		time.Sleep(c.randomDuration(100*time.Millisecond, 900*time.Millisecond))
 		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // RemoveAll fails if a process writes a file into the folder meanwhile
 	}
 	wg.Wait()

@@ -112,7 +112,7 @@ func failingS3(t *testing.T, r *chaosRun, salt uint64) {
 	proxy, endpoint := newFailingProxy(t, server.Endpoint, rand.New(rand.NewPCG(r.seed, salt+1)))
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(endpoint)...)
 	p := c.run()
-	if p.lives(c.between(time.Second, 10*time.Second)) {
+	if p.outlives(c.randomDuration(time.Second, 10*time.Second)) {
 		proxy.mu.Lock()
 		proxy.away = time.Now().Add(awayFor)
 		proxy.mu.Unlock()
@@ -151,7 +151,7 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 	})
 	log := slog.New(slog.NewTextHandler(said, nil))
 	d := driverIn(bucket, cfg, stages.SystemClock{}, log, t.TempDir())
-	timer := time.AfterFunc(c.between(time.Second, 10*time.Second), func() { failing.AwayFor(awayFor) })
+	timer := time.AfterFunc(c.randomDuration(time.Second, 10*time.Second), func() { failing.AwayFor(awayFor) })
 	defer timer.Stop()
 	for tries := 0; ; tries++ {
 		err := d.Run(t.Context(), demo.Crawl, 2)

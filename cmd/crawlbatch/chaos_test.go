@@ -71,7 +71,7 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 		for done := false; !done; {
 			// At most two processes in a row live too short for a checkpoint. After three short
 			// lives in a row, the crawl would enter serial mode.
-			life := c.between(10*time.Millisecond, 3500*time.Millisecond)
+			life := c.randomDuration(10*time.Millisecond, 3500*time.Millisecond)
 			if life < 1500*time.Millisecond {
 				short++
 			} else {
@@ -81,7 +81,7 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 				short, life = 0, 2*time.Second
 			}
 			p := c.run()
-			if killed < r.kills && p.lives(life) {
+			if killed < r.kills && p.outlives(life) {
 				c.kill(p)
 				killed++
 				continue
@@ -110,7 +110,7 @@ func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 					mu.Lock()
 					more := killed < r.kills
 					mu.Unlock()
-					if more && p.lives(c.between(100*time.Millisecond, 9*time.Second)) {
+					if more && p.outlives(c.randomDuration(100*time.Millisecond, 9*time.Second)) {
 						c.kill(p)
 						mu.Lock()
 						killed++
@@ -152,14 +152,14 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	// suspensions, no process would live long enough to request these hosts again.
 	for n := range 8 {
 		p := processes[n%2]
-		if !p.lives(c.between(2*time.Second, 6*time.Second)) {
+		if !p.outlives(c.randomDuration(2*time.Second, 6*time.Second)) {
 			break
 		}
 		from := time.Now()
 		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
-		time.Sleep(c.between(chaosLease*5/4, 3*chaosLease))
+		time.Sleep(c.randomDuration(chaosLease*5/4, 3*chaosLease))
 		wakings = append(wakings, time.Now())
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 		c.blows = append(c.blows, blow{from: from, to: time.Now()})
@@ -192,11 +192,11 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, filepath.Join(disk, "store"), salt, chaosDelay, "TMPDIR="+scratch)
 	p := c.run()
 	for n := 0; ; n++ {
-		calm := c.between(500*time.Millisecond, 3*time.Second)
+		calm := c.randomDuration(500*time.Millisecond, 3*time.Second)
 		if n == 10 {
 			calm = time.Hour // after 10 disturbances, the test lets the run end
 		}
-		if !p.lives(calm) {
+		if !p.outlives(calm) {
 			code, out := p.wait()
 			if code == 0 {
 				break
@@ -213,7 +213,7 @@ func fullDisks(t *testing.T, r *chaosRun, salt uint64) {
 		}
 		from := time.Now()
 		empty := fill(t, dir)
-		p.lives(c.between(500*time.Millisecond, 4*time.Second))
+		p.outlives(c.randomDuration(500*time.Millisecond, 4*time.Second))
 		empty()
 		c.blows = append(c.blows, blow{from: from, to: time.Now()})
 	}

@@ -19,7 +19,7 @@ func TestConfigPrintsWhatHoldsAndWhereItComesFrom(t *testing.T) {
 	flags := []string{"--store", filepath.Join(dir, "store"), "--config", file, "--connect-to", "::127.0.0.1:1"}
 	settings := func(args ...string) map[string]string {
 		t.Helper()
-		out, said, code := called(t, append(append([]string{"config", "-o", "json"}, flags...), args...)...)
+		out, said, code := runCommandLine(t, append(append([]string{"config", "-o", "json"}, flags...), args...)...)
 		var all []config.Setting
 		if err := json.Unmarshal([]byte(out), &all); err != nil || code != exitDone {
 			t.Fatalf("exit %d, %v: %s", code, err, said)
@@ -42,18 +42,18 @@ func TestConfigPrintsWhatHoldsAndWhereItComesFrom(t *testing.T) {
 		"politeness.delay": file + ":1", "plan.max_depth": file + ":3", "dedup.min_words": "default",
 		"fetch.connect_to": "--connect-to", "kubernetes.namespace": "--namespace",
 	})
-	if _, said, code := called(t, append([]string{"plan", "--month", "2026-11", "--source", urls}, flags...)...); code != exitDone {
+	if _, said, code := runCommandLine(t, append([]string{"plan", "--month", "2026-11", "--source", urls}, flags...)...); code != exitDone {
 		t.Fatal(said)
 	}
 	write(t, file, "fetch: {slots: 9}\n")
 	same(settings("--month", "2026-11"), map[string]string{
 		"politeness.delay": "crawl=2026-11/crawl.json", "fetch.slots": file + ":1", "plan.max_depth": "frozen in crawl=2026-11/crawl.json",
 	})
-	out, _, code := called(t, append([]string{"config"}, flags...)...)
+	out, _, code := runCommandLine(t, append([]string{"config"}, flags...)...)
 	if code != exitDone || !strings.Contains(out, "  slots: 9                             # "+file+":1\n") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	if _, said, code := called(t, "config", "-o", "xml"); code != exitUsage || !strings.Contains(said, "it must be yaml or json") {
+	if _, said, code := runCommandLine(t, "config", "-o", "xml"); code != exitUsage || !strings.Contains(said, "it must be yaml or json") {
 		t.Errorf("exit %d: %s", code, said)
 	}
 }

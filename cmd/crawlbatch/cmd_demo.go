@@ -55,7 +55,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		return storeError(err)
 	}
 	r := runOptions{common: o.common, month: demo.Crawl, rounds: o.rounds, fetchTasks: 4}
-	d, finish, err := r.driver(ctx, &opened{b: b, cfg: web.Config}, false)
+	d, finish, err := r.makeDriver(ctx, &openedCrawl{b: b, cfg: web.Config}, false)
 	if err != nil {
 		return storeError(err)
 	}
@@ -64,7 +64,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 	err = d.Run(ctx, demo.Crawl, o.rounds)
 	finish()
 	if exitCode(err) == exitInterrupted {
-		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch demo%s`", err, o.given())
+		return fmt.Errorf("%w: what was done is kept; go on with `crawlbatch demo%s`", err, o.givenFlags())
 	}
 	if err != nil {
 		return err

@@ -60,7 +60,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	}
 	defer remove()
 	env := &stages.Env{Scratch: dir, Clock: stages.SystemClock{}, Log: c.log, Progress: stages.NoProgress{}, Version: version}
-	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url, c.waits)
+	rows, err := fetch.One(ctx, env, worker.FetchConfig(cfg, version), parser, url, c.printWait)
 	if err != nil {
 		if ctx.Err() != nil {
 			return stages.ErrInterrupted
@@ -77,8 +77,8 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	return inspect.Answered(*rows.Fetch)
 }
 
-// The method waits prints why the command waits for a host.
-func (c *common) waits(w stages.Wait) {
+// printWait prints why the command waits for a host.
+func (c *common) printWait(w stages.Wait) {
 	in := ""
 	if !w.Until.IsZero() {
 		in = fmt.Sprintf(" in %s", max(time.Until(w.Until), time.Second).Round(time.Second))

@@ -15,7 +15,7 @@ import (
 func TestFetchExitsByWhatBecameOfTheURL(t *testing.T) {
 	had0 := []schema.Outcome{schema.OK, schema.NotModified, schema.Redirected, schema.MIMEFiltered, schema.HTTP4xx}
 	never := []schema.Outcome{schema.RobotsDenied, schema.AddressBlocked, schema.Stopped, schema.RedirectLimit}
-	help, _, _ := called(t, "fetch", "--help")
+	help, _, _ := runCommandLine(t, "fetch", "--help")
 	for _, outcome := range schema.Outcomes {
 		want := exitTasksFailed
 		switch {
@@ -44,8 +44,8 @@ func TestFetchExitsByWhatBecameOfTheURL(t *testing.T) {
 func TestFetchSaysWhatItWaitsFor(t *testing.T) {
 	var said bytes.Buffer
 	c := &common{err: &said}
-	c.waits(stages.Wait{Host: "a.test", Why: "robots.txt answered 503, asked again", Until: time.Now().Add(5*time.Second + 200*time.Millisecond)})
-	c.waits(stages.Wait{Host: "a.test", Why: "a request failed, made again"})
+	c.printWait(stages.Wait{Host: "a.test", Why: "robots.txt answered 503, asked again", Until: time.Now().Add(5*time.Second + 200*time.Millisecond)})
+	c.printWait(stages.Wait{Host: "a.test", Why: "a request failed, made again"})
 	if want := "crawlbatch: a.test: robots.txt answered 503, asked again in 5s\ncrawlbatch: a.test: a request failed, made again\n"; said.String() != want {
 		t.Errorf("%q, want %q", said.String(), want)
 	}

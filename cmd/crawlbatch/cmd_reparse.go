@@ -105,15 +105,15 @@ func runReparse(ctx context.Context, o reparseOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if err := o.make(ctx); err != nil {
+	if err := o.createCrawl(ctx); err != nil {
 		return storeError(err)
 	}
 	o.month = o.as
 	return runRun(ctx, o.runOptions)
 }
 
-// The method make creates the crawl of the reparse, unless the crawl exists.
-func (o *reparseOptions) make(ctx context.Context) error {
+// createCrawl creates the crawl of the reparse, unless the crawl exists.
+func (o *reparseOptions) createCrawl(ctx context.Context) error {
 	b, given, err := o.openNew(ctx)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	if o.month != "" {
 		r.Config, err = o.reparsedConfig(ctx, b)
 	} else {
-		err = o.archive(ctx, &r)
+		err = o.listArchive(ctx, &r)
 	}
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (o *reparseOptions) make(ctx context.Context) error {
 	defer remove()
 	p, err := jobs.Reparse(ctx, r)
 	if errors.Is(err, jobs.ErrNotSealed) {
-		return fmt.Errorf("%w: finish one with `crawlbatch run --month %s%s`", err, o.month, o.runOptions.given())
+		return fmt.Errorf("%w: finish one with `crawlbatch run --month %s%s`", err, o.month, o.runOptions.givenFlags())
 	}
 	if err != nil {
 		return err
@@ -169,8 +169,8 @@ func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*c
 	return frozen.Reparsed(later)
 }
 
-// The method archive opens the WARC files of another crawler and lists the files in the request r.
-func (o *reparseOptions) archive(ctx context.Context, r *jobs.ReparseRequest) (err error) {
+// listArchive opens the WARC files of another crawler and lists the files in the request r.
+func (o *reparseOptions) listArchive(ctx context.Context, r *jobs.ReparseRequest) (err error) {
 	r.ArchiveName = strings.TrimSuffix(o.warcStore, "/")
 	if !strings.HasPrefix(o.warcStore, s3store.Scheme) {
 		if info, err := os.Stat(o.warcStore); err != nil || !info.IsDir() {

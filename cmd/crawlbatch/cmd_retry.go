@@ -131,7 +131,7 @@ func runRetry(ctx context.Context, o retryOptions) error {
 		return err
 	}
 	defer r.stop()
-	d, finish, err := o.driver(ctx, r, !o.giveUp && !o.rebuild)
+	d, finish, err := o.makeDriver(ctx, r, !o.giveUp && !o.rebuild)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (o *retryOptions) rerun(ctx context.Context, d *jobs.Driver) (string, error
 	case n == 0:
 		return "nothing to retry: every requested task has a result", err
 	}
-	return fmt.Sprintf("%s done: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
+	return fmt.Sprintf("%s done: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.givenFlags()), err
 }
 
 // runGiveUp ends the fetch tasks, and returns a message about the result.
@@ -171,7 +171,7 @@ func (o *retryOptions) runGiveUp(ctx context.Context, d *jobs.Driver) (string, e
 	if n == 0 {
 		return "nothing to give up: every requested task has a result", err
 	}
-	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.given()), err
+	return fmt.Sprintf("%s given up: go on with `crawlbatch run --month %s%s`", show.Count(int64(n), "task"), o.month, o.givenFlags()), err
 }
 
 // rebuildLedger recreates a lost ledger, head or active.json, prints each recreated key, and
@@ -209,5 +209,5 @@ func (o *retryOptions) runRebuild(ctx context.Context, d *jobs.Driver, anew int)
 	if parts == 0 {
 		return "nothing to rebuild: every part that a result lists is there and whole", err
 	}
-	return fmt.Sprintf("%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`", show.Count(int64(parts), "part"), o.month, o.given()), err
+	return fmt.Sprintf("%s rebuilt: check the crawl with `crawlbatch verify --month %s%s`", show.Count(int64(parts), "part"), o.month, o.givenFlags()), err
 }

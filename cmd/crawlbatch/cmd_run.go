@@ -86,7 +86,7 @@ func runRun(ctx context.Context, o runOptions) error {
 	if o.detach {
 		return o.runDetached(ctx, r.b, r.cfg)
 	}
-	d, finish, err := o.driver(ctx, r, true)
+	d, finish, err := o.makeDriver(ctx, r, true)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func runRun(ctx context.Context, o runOptions) error {
 	return o.hint(err, o.month)
 }
 
-// The type opened holds the facts about a crawl that a command has opened to run tasks.
-type opened struct {
+// openedCrawl holds the facts about a crawl that a command has opened to run tasks.
+type openedCrawl struct {
 	b       store.Bucket
 	cfg     *config.Config
 	metrics *metrics.Metrics // nil: the command serves no metrics
@@ -105,7 +105,7 @@ type opened struct {
 }
 
 // open checks the flags of the executor, serves metrics and opens the crawl.
-func (o *runOptions) open(ctx context.Context) (*opened, error) {
+func (o *runOptions) open(ctx context.Context) (*openedCrawl, error) {
 	if err := o.checkExecutor(); err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (o *runOptions) open(ctx context.Context) (*opened, error) {
 		stop()
 		return nil, err
 	}
-	return &opened{b, cfg, m, stop}, nil
+	return &openedCrawl{b, cfg, m, stop}, nil
 }
 
 // publishConfig publishes the politeness of --config as the crawl's newest revision. Without
@@ -134,12 +134,12 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 	return err
 }
 
-// The method driver makes a driver that runs tasks in this process. If the parameter elsewhere is
-// true, the driver obeys --executor and may run tasks in the cluster. The function finish ends the
+// makeDriver makes a driver that runs tasks in this process. If inCluster is true,
+// the driver obeys --executor and may run tasks in the cluster. finish ends the
 // progress display and removes the scratch directory. The caller may call finish twice.
-func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *jobs.Driver, finish func(), err error) {
+func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
-	if elsewhere && o.executor == executorKubernetes {
+	if inCluster && o.executor == executorKubernetes {
 		if client, err = o.cluster.connect(ctx, r.cfg); err != nil {
 			return nil, nil, err
 		}
@@ -162,7 +162,7 @@ func (o *runOptions) driver(ctx context.Context, r *opened, elsewhere bool) (d *
 	}
 	try.Progress, try.Watcher = r.metrics.Progress(shown), shown
 	d = &jobs.Driver{
-		Bucket: b, Observer: shown, Config: cfg, Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.given(),
+		Bucket: b, Observer: shown, Config: cfg, Clock: try.Clock, Log: o.log, Version: version, Scratch: try.Scratch, Lookup: os.LookupEnv, Flags: o.givenFlags(),
 		Runner: try,
 		Executor: &local.Executor{
 			Try: try.Run, FetchTasks: o.fetchTasks, Tasks: runtime.GOMAXPROCS(0),

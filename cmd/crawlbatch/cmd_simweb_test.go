@@ -30,7 +30,7 @@ func fifo(t *testing.T) string {
 	return name
 }
 
-// inTime fails the test if the function f hangs.
+// inTime fails the test if f hangs.
 func inTime(t *testing.T, f func() error) error {
 	t.Helper()
 	ended := make(chan error, 1)

@@ -63,17 +63,17 @@ func runStatus(ctx context.Context, o statusOptions) error {
 	if cfg != nil {
 		o.warnOfAgent(cfg)
 	}
-	reader := jobs.StatusReader{Bucket: b, Flags: o.given()}
+	reader := jobs.StatusReader{Bucket: b, Flags: o.givenFlags()}
 	read := func(ctx context.Context) (*jobs.Status, error) {
 		s, err := reader.Read(ctx, o.month)
 		if err != nil {
 			return nil, err
 		}
 		for _, lost := range s.Lost {
-			lost.Remedy = usage.Advise(lost.Remedy, o.given())
+			lost.Remedy = usage.Advise(lost.Remedy, o.givenFlags())
 		}
 		for i := range s.Rounds {
-			s.Rounds[i].Advice = usage.Advise(s.Rounds[i].Advice, o.given())
+			s.Rounds[i].Advice = usage.Advise(s.Rounds[i].Advice, o.givenFlags())
 		}
 		return s, nil
 	}

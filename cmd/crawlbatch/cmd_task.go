@@ -108,7 +108,7 @@ func runTask(ctx context.Context, o taskOptions) error {
 	return nil
 }
 
-// The method find looks up the task in the list of --tasks, if that flag is given.
+// find looks up the task in the list of --tasks, if that flag is given.
 func (o *taskOptions) find(ctx context.Context, b store.Bucket) (err error) {
 	if o.tasks != "" {
 		o.task.Partition, err = k8s.PartitionAt(ctx, b, o.tasks, o.index, o.task)

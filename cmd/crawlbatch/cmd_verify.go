@@ -175,10 +175,10 @@ func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) 
 // print prints a report. print returns errViolation if the report has a violation.
 func (o *verifyOptions) print(report *verify.Report) (err error) {
 	for i := range report.Violations {
-		report.Violations[i].Problem = usage.Advise(report.Violations[i].Problem, o.common.given())
+		report.Violations[i].Problem = usage.Advise(report.Violations[i].Problem, o.common.givenFlags())
 	}
 	for i := range report.Notes {
-		report.Notes[i] = usage.Advise(report.Notes[i], o.common.given())
+		report.Notes[i] = usage.Advise(report.Notes[i], o.common.givenFlags())
 	}
 	if o.output == "json" {
 		err = usage.WriteJSON(o.out, report)
@@ -236,9 +236,9 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 	case n == 0:
 		fmt.Fprintln(out, "nothing to move: documents account for every object")
 	case o.yes:
-		fmt.Fprintf(out, "%s moved, %d bytes: check the crawl with `crawlbatch verify --month %s%s`, then remove quarantine/\n", show.Count(n, "object"), bytes, o.month, o.common.given())
+		fmt.Fprintf(out, "%s moved, %d bytes: check the crawl with `crawlbatch verify --month %s%s`, then remove quarantine/\n", show.Count(n, "object"), bytes, o.month, o.common.givenFlags())
 	default:
-		fmt.Fprintf(out, "%s, %d bytes: move them with `crawlbatch verify --month %s --quarantine --yes%s`\n", show.Count(n, "object"), bytes, o.month, o.common.given())
+		fmt.Fprintf(out, "%s, %d bytes: move them with `crawlbatch verify --month %s --quarantine --yes%s`\n", show.Count(n, "object"), bytes, o.month, o.common.givenFlags())
 	}
 	return nil
 }

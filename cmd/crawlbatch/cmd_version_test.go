@@ -17,8 +17,8 @@ func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
 	if want := "\ncommit: 0123abc, 2026-11-22T06:00:00Z, with uncommitted changes\n"; err != nil || !strings.Contains(out.String(), want) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
-	short, _, code := called(t, "--version")
-	long, _, code2 := called(t, "version")
+	short, _, code := runCommandLine(t, "--version")
+	long, _, code2 := runCommandLine(t, "version")
 	if code != 0 || code2 != 0 || !strings.HasPrefix(long, short) || short != "crawlbatch "+version+"\n" || version == "" {
 		t.Errorf("--version (exit %d): %sversion (exit %d): %s", code, short, code2, long)
 	}
@@ -40,20 +40,20 @@ func TestShellsCompleteStagesDialectsAndFlags(t *testing.T) {
 		"simweb --fault-classes quic": {"quick", "retried", "slow"},
 	} {
 		words := strings.Split(line, " ")
-		out, _, code := called(t, append([]string{"__complete"}, words...)...)
+		out, _, code := runCommandLine(t, append([]string{"__complete"}, words...)...)
 		got := strings.Split(strings.TrimSpace(out), "\n")
 		got = got[:len(got)-1] // the last line is a directive for the shell
 		if code != 0 || !slices.Equal(got, want) {
 			t.Errorf("%q completes to %q (exit %d), want %q", line, got, code, want)
 		}
 	}
-	help, _, _ := called(t, "--help")
-	completion, _, _ := called(t, "completion", "--help")
+	help, _, _ := runCommandLine(t, "--help")
+	completion, _, _ := runCommandLine(t, "completion", "--help")
 	if !strings.Contains(help, "\n  completion ") {
 		t.Errorf("completion is not in the help:\n%s", help)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		script, _, code := called(t, "completion", shell)
+		script, _, code := runCommandLine(t, "completion", shell)
 		if code != 0 || len(script) < 1000 || !strings.Contains(completion, "\n  "+shell+" ") {
 			t.Errorf("%s: exit %d, %d bytes of script", shell, code, len(script))
 		}

@@ -95,9 +95,9 @@ func (o *viewsOptions) check() error {
 	return nil
 }
 
-// The function safe turns the error ErrUnsafe into a usage error. ErrUnsafe means that SQL cannot
+// asUsageError turns the error ErrUnsafe into a usage error. ErrUnsafe means that SQL cannot
 // contain the store's address.
-func safe(s *catalog.Script, err error) (*catalog.Script, error) {
+func asUsageError(s *catalog.Script, err error) (*catalog.Script, error) {
 	if errors.Is(err, catalog.ErrUnsafe) {
 		err = usage.Error(err)
 	}
@@ -113,7 +113,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 	}
 	b, _, err := o.openNew(ctx)
 	if err != nil {
-		return reached(err)
+		return addAccessAdvice(err)
 	}
 	sealed, note, err := roundstate.ToOpen(ctx, b, o.month, o.allMonths, os.LookupEnv)
 	if err != nil {
@@ -133,7 +133,7 @@ func runViews(ctx context.Context, o viewsOptions) error {
 		s3 := catalog.S3{Endpoint: os.Getenv("AWS_ENDPOINT_URL_S3"), Region: os.Getenv("AWS_REGION")}
 		return catalog.DuckDB(o.out, o.store, s3, note, sealed)
 	}
-	script, err := safe(o.script(ctx, b, sealed))
+	script, err := asUsageError(o.script(ctx, b, sealed))
 	if err != nil {
 		return err
 	}

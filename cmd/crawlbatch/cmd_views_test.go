@@ -64,8 +64,8 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 	return dir
 }
 
-// The function called runs a command line and returns its output and exit code.
-func called(t *testing.T, args ...string) (stdout, stderr string, code int) {
+// runCommandLine runs a command line and returns its output and exit code.
+func runCommandLine(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errw bytes.Buffer
 	code = execute(context.Background(), args, strings.NewReader(""), &out, &errw)
@@ -92,7 +92,7 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := sealedStore(t, 3, tc.rounds)
 			for _, dialect := range []string{"duckdb", "trino", "spark"} {
-				sql, note, code := called(t, append([]string{"views", "--store", dir, "--dialect", dialect}, tc.flags...)...)
+				sql, note, code := runCommandLine(t, append([]string{"views", "--store", dir, "--dialect", dialect}, tc.flags...)...)
 				if code != 0 || !strings.Contains(sql, tc.head) {
 					t.Errorf("%s: exit %d, %s%.300s", dialect, code, note, sql)
 				}
@@ -102,17 +102,17 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 			}
 		})
 	}
-	if _, said, code := called(t, "views", "--month", "2026-11", "--all-months", "--store", t.TempDir()); code != exitUsage || !strings.Contains(said, "cannot be combined") {
+	if _, said, code := runCommandLine(t, "views", "--month", "2026-11", "--all-months", "--store", t.TempDir()); code != exitUsage || !strings.Contains(said, "cannot be combined") {
 		t.Errorf("--month with --all-months: exit %d, %s", code, said)
 	}
 }
 
 func TestViewsForSparkWarnOfPartsOfFormat1(t *testing.T) {
-	if _, note, _ := called(t, "views", "--store", sealedStore(t, 1, map[string]int{"2026-11": 1}), "--dialect", "spark"); !strings.Contains(note, "parts of 1 round that") {
+	if _, note, _ := runCommandLine(t, "views", "--store", sealedStore(t, 1, map[string]int{"2026-11": 1}), "--dialect", "spark"); !strings.Contains(note, "parts of 1 round that") {
 		t.Errorf("of one round it says %q", note)
 	}
 	for format, want := range map[int]bool{1: true, 2: false} {
-		sql, note, code := called(t, "views", "--store", sealedStore(t, format, map[string]int{"2026-11": 2}), "--dialect", "spark")
+		sql, note, code := runCommandLine(t, "views", "--store", sealedStore(t, format, map[string]int{"2026-11": 2}), "--dialect", "spark")
 		if code != 0 {
 			t.Fatal(note)
 		}
@@ -131,7 +131,7 @@ func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, filepath.FromSlash(layout.Inputs("2026-11", 0, "rank")))); err != nil {
 		t.Fatal(err)
 	}
-	sql, note, code := called(t, "views", "--store", dir, "--dialect", "spark")
+	sql, note, code := runCommandLine(t, "views", "--store", dir, "--dialect", "spark")
 	if code != 0 || !strings.Contains(sql, "SPARK-52240): 2026-11.0 (hosts)") || !strings.Contains(note, "SPARK-52240") {
 		t.Errorf("exit %d, it says %q, and the SQL does not warn of hosts alone", code, note)
 	}
@@ -140,7 +140,7 @@ func TestViewsForSparkWarnWhereTheFormatOfPartsIsLost(t *testing.T) {
 func TestViewsWriteOneStatementAFile(t *testing.T) {
 	store, dir := sealedStore(t, 3, map[string]int{"2026-11": 1}), filepath.Join(t.TempDir(), "ddl")
 	split := func(flags ...string) (string, int) {
-		_, said, code := called(t, append([]string{"views", "--store", store, "--dialect", "trino", "--split", dir}, flags...)...)
+		_, said, code := runCommandLine(t, append([]string{"views", "--store", store, "--dialect", "trino", "--split", dir}, flags...)...)
 		return said, code
 	}
 	if said, code := split(); code != 0 || !strings.Contains(said, "run them in the order of their names") {

@@ -34,8 +34,8 @@ func (j *judgement) String() string {
 	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
 }
 
-// The type harmed describes a copy of a state's store after the suite has damaged the copy.
-type harmed struct {
+// harmedStore describes a copy of a state's store after the suite has damaged the copy.
+type harmedStore struct {
 	l       *damageLab
 	s       *damageState
 	t       *target
@@ -45,8 +45,8 @@ type harmed struct {
 	b       store.Bucket
 }
 
-// The method judge damages copies of a store and returns how the commands deal with the damage.
-func (l *damageLab) judge(ctx context.Context, s *damageState, t *target, how string) (*judgement, error) {
+// judgeDamage damages copies of a store and returns how the commands deal with the damage.
+func (l *damageLab) judgeDamage(ctx context.Context, s *damageState, t *target, how string) (*judgement, error) {
 	dir, err := os.MkdirTemp(l.t.TempDir(), "cell")
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (l *damageLab) judge(ctx context.Context, s *damageState, t *target, how st
 	if place == nil {
 		place = placeInDirectory
 	}
-	first := &harmed{l: l, s: s, t: t, touched: touched}
+	first := &harmedStore{l: l, s: s, t: t, touched: touched}
 	if first.address, first.b, err = place(ctx, one); err != nil {
 		return nil, err
 	}
@@ -76,14 +76,14 @@ func (l *damageLab) judge(ctx context.Context, s *damageState, t *target, how st
 	if err != nil || j.loss != "" {
 		return j, err
 	}
-	second := &harmed{l: l, s: s, t: t, touched: touched}
+	second := &harmedStore{l: l, s: s, t: t, touched: touched}
 	if second.address, second.b, err = place(ctx, two); err != nil {
 		return nil, err
 	}
-	if err := second.retry(ctx, j, told); err != nil || j.loss != "" || !strings.Contains(told, "--quarantine") {
+	if err := second.runRetry(ctx, j, told); err != nil || j.loss != "" || !strings.Contains(told, "--quarantine") {
 		return j, err
 	}
-	third := &harmed{l: l, s: s, t: t, touched: touched}
+	third := &harmedStore{l: l, s: s, t: t, touched: touched}
 	if third.address, third.b, err = place(ctx, three); err == nil {
 		third.quarantine(ctx, j)
 	}
@@ -95,11 +95,11 @@ func placeInDirectory(_ context.Context, dir string) (string, store.Bucket, erro
 	return dir, b, err
 }
 
-func (h *harmed) say(ctx context.Context, command string, args ...string) spoken {
+func (h *harmedStore) say(ctx context.Context, command string, args ...string) spoken {
 	return commanded(ctx, append([]string{command, "--month", h.t.crawl, "--store", h.address}, args...)...)
 }
 
-func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Report) {
+func (h *harmedStore) audit(ctx context.Context, args ...string) (spoken, *verify.Report) {
 	// An audit of only the harmed round also shows the damage, and takes half the time.
 	if round := placeOf(h.touched).round; len(h.t.keys) == 1 && strings.Contains(h.touched, "/round=") {
 		args = append(args, "--round", strconv.Itoa(round))
@@ -115,7 +115,7 @@ func (h *harmed) audit(ctx context.Context, args ...string) (spoken, *verify.Rep
 // carryOn first runs the commands that only read, and then continues the crawl. If the command run
 // fails, or the audit still finds a fault, carryOn puts the object back, as the messages advise,
 // and continues again. carryOn returns the output of the commands.
-func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err error) {
+func (h *harmedStore) carryOn(ctx context.Context, j *judgement) (told string, err error) {
 	audit, report := h.audit(ctx)
 	status, views := h.say(ctx, "status"), h.say(ctx, "views")
 	was := h.content(ctx, h.touched)
@@ -129,7 +129,7 @@ func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err er
 	h.hear(j, report, audit, run, status, views)
 	told = audit.text + run.text + status.text + views.text
 
-	if again := h.s.repeated(web); again > 0 {
+	if again := h.s.repeatedPages(web); again > 0 {
 		j.outcome, j.loss = "asks again", fmt.Sprintf("run asks for %d pages again", again)
 		return told, nil
 	}
@@ -155,7 +155,7 @@ func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err er
 		}
 		return told, nil
 	}
-	if j.loss = h.differs(ctx); j.loss != "" {
+	if j.loss = h.rowDifference(ctx); j.loss != "" {
 		j.outcome = "loses rows"
 		return told, nil
 	}
@@ -169,12 +169,12 @@ func (h *harmed) carryOn(ctx context.Context, j *judgement) (told string, err er
 	return told, nil
 }
 
-// The method retry runs the command retry. If the earlier messages advise a rebuild, the method
-// then runs retry --rebuild.
-func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
+// runRetry runs the command retry. If the earlier messages advise a rebuild, the method then
+// runs retry --rebuild.
+func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) error {
 	web := serveLogged(h.l.t, h.l.web)
 	j.retry = h.say(ctx, "retry", "--connect-to", "::"+web.addr).code
-	if again := h.s.repeated(web); again > 0 {
+	if again := h.s.repeatedPages(web); again > 0 {
 		j.outcome, j.loss = "asks again", fmt.Sprintf("retry asks for %d pages again", again)
 		return nil
 	}
@@ -191,7 +191,7 @@ func (h *harmed) retry(ctx context.Context, j *judgement, told string) error {
 		note(fmt.Sprintf(", rebuild %d", made.code))
 		return nil
 	}
-	if h.comes(ctx, web) == "" {
+	if h.runToEnd(ctx, web) == "" {
 		note(", rebuilt")
 		return nil
 	}
@@ -210,14 +210,14 @@ var ifReduced = regexp.MustCompile("where a reduce task made it, run `[^`]*--reb
 
 // restored puts the objects back from the kept copy and continues the crawl. restored returns how
 // the result differs from that of the unharmed crawl.
-func (h *harmed) restored(ctx context.Context, web *loggedWeb) (loss string) {
+func (h *harmedStore) restored(ctx context.Context, web *loggedWeb) (loss string) {
 	if err := h.putBack(ctx); err != nil {
 		return err.Error()
 	}
-	return h.comes(ctx, web)
+	return h.runToEnd(ctx, web)
 }
 
-func (h *harmed) putBack(ctx context.Context) error {
+func (h *harmedStore) putBack(ctx context.Context) error {
 	keys := h.t.keys
 	if !slices.Contains(keys, h.touched) {
 		return h.b.Delete(ctx, h.touched)
@@ -244,10 +244,10 @@ func (h *harmed) putBack(ctx context.Context) error {
 	return nil
 }
 
-// The method comes runs the crawl to its end, and returns how the result differs from the result of
-// the unharmed crawl. If the store has the objects of the unharmed state again, comes skips the
-// run, because the suite has already run the unharmed state.
-func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
+// runToEnd runs the crawl to its end, and returns how the result differs from the result of the
+// unharmed crawl. If the store has the objects of the unharmed state again, runToEnd skips the run,
+// because the suite has already run the unharmed state.
+func (h *harmedStore) runToEnd(ctx context.Context, web *loggedWeb) (loss string) {
 	if now, err := h.objects(ctx); err == nil && slices.Equal(now, h.s.objects) {
 		return ""
 	}
@@ -255,7 +255,7 @@ func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
 	if run.code != exitDone {
 		return fmt.Sprintf("run: exit %d %s", run.code, unfolded(run.text))
 	}
-	if again := h.s.repeated(web); again > 0 {
+	if again := h.s.repeatedPages(web); again > 0 {
 		return fmt.Sprintf("run asks for %d pages again", again)
 	}
 	audit, report := h.audit(ctx)
@@ -266,12 +266,12 @@ func (h *harmed) comes(ctx context.Context, web *loggedWeb) (loss string) {
 	if audit.code != exitDone {
 		return fmt.Sprintf("verify: exit %d %s", audit.code, firstFinding(audit, report))
 	}
-	return h.differs(ctx)
+	return h.rowDifference(ctx)
 }
 
 // quarantine follows the advice to move strays away. After the move, quarantine puts lost objects
 // back and checks the result.
-func (h *harmed) quarantine(ctx context.Context, j *judgement) {
+func (h *harmedStore) quarantine(ctx context.Context, j *judgement) {
 	if moved := h.say(ctx, "verify", "--quarantine", "--yes"); moved.code != exitDone {
 		j.outcome += fmt.Sprintf(", quarantine %d", moved.code)
 		return
@@ -282,15 +282,15 @@ func (h *harmed) quarantine(ctx context.Context, j *judgement) {
 			return
 		}
 	}
-	if j.loss = h.comes(ctx, serveLogged(h.l.t, h.l.web)); j.loss != "" {
+	if j.loss = h.runToEnd(ctx, serveLogged(h.l.t, h.l.web)); j.loss != "" {
 		j.outcome = "harmed by quarantine"
 		return
 	}
 	j.outcome += ", moved"
 }
 
-// The method differs returns how the published rows differ from the rows of the unharmed crawl.
-func (h *harmed) differs(ctx context.Context) string {
+// rowDifference returns how the published rows differ from the rows of the unharmed crawl.
+func (h *harmedStore) rowDifference(ctx context.Context) string {
 	rows, err := storedRows(ctx, h.b, h.t.crawl)
 	if err != nil {
 		return err.Error()
@@ -304,7 +304,7 @@ func (h *harmed) differs(ctx context.Context) string {
 }
 
 // objects lists the store without records of attempts, which decide nothing.
-func (h *harmed) objects(ctx context.Context) (all []string, err error) {
+func (h *harmedStore) objects(ctx context.Context) (all []string, err error) {
 	return listed(ctx, h.b)
 }
 
@@ -325,7 +325,7 @@ func listed(ctx context.Context, b store.Bucket) (all []string, err error) {
 	return all, nil
 }
 
-func (h *harmed) content(ctx context.Context, key string) []byte {
+func (h *harmedStore) content(ctx context.Context, key string) []byte {
 	body, _, err := h.b.Get(ctx, key, math.MaxInt64)
 	if err != nil {
 		return nil
@@ -341,9 +341,9 @@ func fileContent(dir, key string) []byte {
 	return append([]byte("there: "), body...)
 }
 
-// The method repeated returns the number of pages that the harmed crawl requested more often than
-// the unharmed crawl.
-func (s *damageState) repeated(web *loggedWeb) (n int) {
+// repeatedPages returns the number of pages that the harmed crawl requested more often than the
+// unharmed crawl.
+func (s *damageState) repeatedPages(web *loggedWeb) (n int) {
 	for page, times := range web.asked() {
 		if excused := s.again[page]; s.asked[page] > 0 && times > excused || times > max(1, excused) {
 			n++
@@ -354,13 +354,13 @@ func (s *damageState) repeated(web *loggedWeb) (n int) {
 
 // hear adds the first finding or error to a judgement, and notes whether a command names the
 // object.
-func (h *harmed) hear(j *judgement, report *verify.Report, answers ...spoken) {
+func (h *harmedStore) hear(j *judgement, report *verify.Report, answers ...spoken) {
 	for _, a := range answers {
 		if a.code == exitDone {
 			continue
 		}
 		if j.says == "" {
-			j.says = h.normal(firstFinding(a, report))
+			j.says = h.normalText(firstFinding(a, report))
 		}
 		text := unfolded(a.text)
 		for _, k := range slices.Concat([]string{h.touched}, h.t.keys, h.t.gone) {
@@ -397,8 +397,8 @@ var normalForms = []struct {
 	{regexp.MustCompile(`^"N"$`), "N"},
 }
 
-// The method normal replaces the parts of a text that differ from run to run.
-func (h *harmed) normal(text string) string {
+// normalText replaces the parts of a text that differ from run to run.
+func (h *harmedStore) normalText(text string) string {
 	text = strings.ReplaceAll(text, h.address, "STORE")
 	for _, f := range normalForms {
 		text = f.of.ReplaceAllString(text, f.by)

@@ -19,30 +19,30 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type place holds the facts about an object that the object's key contains.
-type place struct {
+// keyParts holds the facts about an object that the object's key contains.
+type keyParts struct {
 	crawl, plan, dataset, digest string
 	round, part, epoch, number   int
 }
 
 var placePatterns = []struct {
 	pattern *regexp.Regexp
-	set     func(*place, string)
+	set     func(*keyParts, string)
 }{
-	{regexp.MustCompile(`crawl=([^/]+)/`), func(p *place, s string) { p.crawl = s }},
-	{regexp.MustCompile(`/round=(\d+)/`), func(p *place, s string) { p.round, _ = strconv.Atoi(s) }},
-	{regexp.MustCompile(`plan-([^/]+)/`), func(p *place, s string) { p.plan = s }},
-	{regexp.MustCompile(`/segments/([^/]+?)-e\d+-`), func(p *place, s string) { p.plan = s }},
-	{regexp.MustCompile(`/[^/]+-r\d+-([^/]+?)-part-`), func(p *place, s string) { p.plan = s }},
-	{regexp.MustCompile(`(?:part|spellings)-(\d+)`), func(p *place, s string) { p.part, _ = strconv.Atoi(s) }},
-	{regexp.MustCompile(`-e(\d+)[-.]`), func(p *place, s string) { p.epoch, _ = strconv.Atoi(s) }},
-	{regexp.MustCompile(`-e\d+-(\d+)`), func(p *place, s string) { p.number, _ = strconv.Atoi(s) }},
-	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *place, s string) { p.dataset = s }},
-	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|bloom)$`), func(p *place, s string) { p.dataset = s }},
-	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *place, s string) { p.digest = s }},
+	{regexp.MustCompile(`crawl=([^/]+)/`), func(p *keyParts, s string) { p.crawl = s }},
+	{regexp.MustCompile(`/round=(\d+)/`), func(p *keyParts, s string) { p.round, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`plan-([^/]+)/`), func(p *keyParts, s string) { p.plan = s }},
+	{regexp.MustCompile(`/segments/([^/]+?)-e\d+-`), func(p *keyParts, s string) { p.plan = s }},
+	{regexp.MustCompile(`/[^/]+-r\d+-([^/]+?)-part-`), func(p *keyParts, s string) { p.plan = s }},
+	{regexp.MustCompile(`(?:part|spellings)-(\d+)`), func(p *keyParts, s string) { p.part, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`-e(\d+)[-.]`), func(p *keyParts, s string) { p.epoch, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`-e\d+-(\d+)`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *keyParts, s string) { p.dataset = s }},
+	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|bloom)$`), func(p *keyParts, s string) { p.dataset = s }},
+	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *keyParts, s string) { p.digest = s }},
 }
 
-func placeOf(key string) (p place) {
+func placeOf(key string) (p keyParts) {
 	for _, one := range placePatterns {
 		if m := one.pattern.FindStringSubmatch(key); m != nil {
 			one.set(&p, m[1])
@@ -119,26 +119,28 @@ var damageKinds = []string{isDeleted, isEmptied, isTruncated, isChanged, isOlder
 
 // The map folders describes the table's rows that harm many objects at once. A row's function
 // reports whether the row harms the object of a key. The only damage to a folder is its deletion.
-var folders = map[string]func(p place, key string) bool{
-	"folder: every round of the month":                    func(p place, key string) bool { return inHarmed(key, p.crawl, "round=") },
-	"folder: the newest round":                            func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/") },
-	"folder: the newest round, its tables and WARC files": func(p place, key string) bool { return p.crawl == harmedMonth && strings.Contains(key, "round=1/") },
-	"folder: the first round":                             func(p place, key string) bool { return inHarmed(key, p.crawl, "round=0/") },
-	"folder: the month (crawl=…)":                         func(p place, key string) bool { return inHarmed(key, p.crawl, "") },
-	"folder: the newest round's fetch":                    func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/fetch/") },
-	"folder: the newest round's fetch, and its WARC files": func(p place, key string) bool {
+var folders = map[string]func(p keyParts, key string) bool{
+	"folder: every round of the month":                    func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=") },
+	"folder: the newest round":                            func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=1/") },
+	"folder: the newest round, its tables and WARC files": func(p keyParts, key string) bool { return p.crawl == harmedMonth && strings.Contains(key, "round=1/") },
+	"folder: the first round":                             func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=0/") },
+	"folder: the month (crawl=…)":                         func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "") },
+	"folder: the newest round's fetch":                    func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=1/fetch/") },
+	"folder: the newest round's fetch, and its WARC files": func(p keyParts, key string) bool {
 		return inHarmed(key, p.crawl, "round=1/fetch/") || strings.HasPrefix(key, "warc/crawl="+harmedMonth+"/round=1/")
 	},
-	"folder: one partition's fetch": func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/fetch/part-00000/") },
-	"folder: one partition's fetch, and its WARC files": func(p place, key string) bool {
+	"folder: one partition's fetch": func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=1/fetch/part-00000/") },
+	"folder: one partition's fetch, and its WARC files": func(p keyParts, key string) bool {
 		return inHarmed(key, p.crawl, "round=1/fetch/part-00000/") || p.part == 0 && strings.HasPrefix(key, "warc/crawl="+harmedMonth+"/round=1/")
 	},
-	"folder: the newest round's plan":       func(p place, key string) bool { return inHarmed(key, p.crawl, "round=1/plan-") },
-	"folder: the newest round's WARC files": func(p place, key string) bool { return strings.HasPrefix(key, "warc/crawl="+harmedMonth+"/round=1/") },
-	"folder: the newest round's tables": func(p place, key string) bool {
+	"folder: the newest round's plan": func(p keyParts, key string) bool { return inHarmed(key, p.crawl, "round=1/plan-") },
+	"folder: the newest round's WARC files": func(p keyParts, key string) bool {
+		return strings.HasPrefix(key, "warc/crawl="+harmedMonth+"/round=1/")
+	},
+	"folder: the newest round's tables": func(p keyParts, key string) bool {
 		return p.crawl == harmedMonth && p.round == 1 && strings.HasPrefix(key, "tables/")
 	},
-	"folder: the newest seal and all results of the reduces": func(p place, key string) bool {
+	"folder: the newest seal and all results of the reduces": func(p keyParts, key string) bool {
 		return inHarmed(key, p.crawl, "round=1/") && !inHarmed(key, p.crawl, "round=1/fetch/") && !inHarmed(key, p.crawl, "round=1/plan-") && !inHarmed(key, p.crawl, "round=1/start.json")
 	},
 }
@@ -171,7 +173,7 @@ func targets(keys []string) (map[string]*target, error) {
 		}
 	}
 	for _, t := range found {
-		t.gone = emptied(keys, t.keys)
+		t.gone = emptiedFolders(keys, t.keys)
 	}
 	for kind, crawls := range of {
 		for crawl, prefix := range map[string]string{harmedMonth: "", harmedAgain: "reparse, "} {
@@ -187,9 +189,9 @@ func targets(keys []string) (map[string]*target, error) {
 	return found, nil
 }
 
-// The function emptied returns the folders that become empty when objects are deleted. The
+// emptiedFolders returns the folders that become empty when objects are deleted. The
 // parameter gone has the deleted keys, and the parameter all has all keys.
-func emptied(all, gone []string) (folders []string) {
+func emptiedFolders(all, gone []string) (folders []string) {
 	left := map[string]int{}
 	count := func(keys []string, by int) {
 		for _, key := range keys {
@@ -259,7 +261,7 @@ func (s *damageState) damage(dir string, t *target, how string) (string, error) 
 	case isTruncated:
 		now = body[:len(body)/2]
 	case isChanged:
-		now = changed(key, body)
+		now = changeByte(key, body)
 	case isOlder:
 		for _, older := range s.older {
 			was, err := os.ReadFile(filepath.Join(older, filepath.FromSlash(key)))
@@ -303,10 +305,10 @@ func put(dir, key string, body []byte) error {
 	return os.WriteFile(file, body, 0o644)
 }
 
-// The function changed replaces one byte in the middle of an object, or in the first column of a
-// table. In a text, the function replaces the last digit before the middle by another digit, so
-// that a program can still parse the text.
-func changed(key string, body []byte) []byte {
+// changeByte replaces one byte in the middle of an object, or in the first column of a table. In
+// a text, the function replaces the last digit before the middle by another digit, so that a
+// program can still parse the text.
+func changeByte(key string, body []byte) []byte {
 	now := slices.Clone(body)
 	if strings.HasSuffix(key, ".json") || strings.HasSuffix(key, ".cdxj") {
 		if i := bytes.LastIndexAny(now[:len(now)/2], "0123456789"); i >= 0 {

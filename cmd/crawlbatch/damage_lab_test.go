@@ -210,7 +210,7 @@ func newDamageLab(t testing.TB) *damageLab {
 	l.stopAfter(dir, web, 8, "--config", l.slower(2))
 	before := l.copyOf(dir)
 	l.stopAfter(dir, web, 10, "--config", l.slower(3))
-	fetching := l.state("fetching", dir, web, before, first, planned)
+	fetching := l.addState("fetching", dir, web, before, first, planned)
 
 	// The state named killed is a copy of the store from a time when a process still ran. The copy
 	// has answers that no checkpoint lists.
@@ -218,7 +218,7 @@ func newDamageLab(t testing.TB) *damageLab {
 	kills := serveLogged(t, l.web)
 	kills.pages = slices.Clone(web.pages)
 	image := l.killAmid(killed, kills)
-	l.state("killed", image, kills, fetching.dir, before, first, planned)
+	l.addState("killed", image, kills, fetching.dir, before, first, planned)
 
 	// A file stands where a stage's folder belongs, so the round stops before the stage begins.
 	reducing := l.copyOf(dir)
@@ -234,11 +234,11 @@ func newDamageLab(t testing.TB) *damageLab {
 	if err := os.Remove(block); err != nil {
 		t.Fatal(err)
 	}
-	l.state("reducing", reducing, reduces, fetching.dir, before, first, planned)
+	l.addState("reducing", reducing, reduces, fetching.dir, before, first, planned)
 
 	sealed := l.copyOf(reducing)
 	l.must(runArgs(sealed, harmedMonth, reduces.addr)...)
-	l.state("sealed", sealed, reduces, reducing, fetching.dir, before, first, planned)
+	l.addState("sealed", sealed, reduces, reducing, fetching.dir, before, first, planned)
 	slices.SortFunc(l.states, func(a, b *damageState) int {
 		order := []string{"sealed", "reducing", "fetching", "killed"}
 		return slices.Index(order, a.name) - slices.Index(order, b.name)
@@ -257,8 +257,8 @@ func (l *damageLab) slower(ms int) string {
 	return name
 }
 
-// The method state copies a store and adds the copy to the list of states.
-func (l *damageLab) state(name, dir string, web *loggedWeb, older ...string) *damageState {
+// addState copies a store and adds the copy to the list of states.
+func (l *damageLab) addState(name, dir string, web *loggedWeb, older ...string) *damageState {
 	l.t.Helper()
 	s := &damageState{name: name, dir: l.copyOf(dir), asked: web.asked(), older: older, rows: map[string]map[string][]string{}}
 	l.states = append(l.states, s)

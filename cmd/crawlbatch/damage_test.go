@@ -49,10 +49,10 @@ var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|anoth
 // damages the matching objects in only two ways (lesserDamages).
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt)$|^reparse, `)
 
-// The method elsewhere reports whether another column of the table has an equal cell. Finished
-// crawls and rounds are the same in all stores. A kill comes before or after the end of a fetch
-// task, so the result of a fetch task in the killed store is also in another store.
-func (c *damageCell) elsewhere() bool {
+// hasTwin reports whether another column of the table has an equal cell. Finished crawls and
+// rounds are the same in all stores. A kill comes before or after the end of a fetch task, so
+// the result of a fetch task in the killed store is also in another store.
+func (c *damageCell) hasTwin() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json"
 	return finished && c.state.name != "sealed" || c.state.name == "killed" && c.kind == "fetch: result"
@@ -70,7 +70,7 @@ func (l *damageLab) cells(fits func(*damageCell) bool) (cells []*damageCell) {
 		for kind, t := range all {
 			for _, how := range damageKinds {
 				c := &damageCell{state: s, kind: kind, how: how, target: t}
-				if fits(c) && !c.elsewhere() && !(lesser.MatchString(kind) && !slices.Contains(lesserDamages, how)) {
+				if fits(c) && !c.hasTwin() && !(lesser.MatchString(kind) && !slices.Contains(lesserDamages, how)) {
 					cells = append(cells, c)
 				}
 			}
@@ -90,7 +90,7 @@ func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for c := range todo {
-				c.judged, c.err = l.judge(ctx, c.state, c.target, c.how)
+				c.judged, c.err = l.judgeDamage(ctx, c.state, c.target, c.how)
 				if errors.Is(c.err, errNoSuchDamage) {
 					c.none, c.err = true, nil
 				}
@@ -164,7 +164,7 @@ func compareDamage(t *testing.T, cells []*damageCell, golden map[string]damageEn
 		}
 		if was := golden[c.name()]; record {
 			golden[c.name()] = now
-		} else if now.differs(was) {
+		} else if now.differsFrom(was) {
 			t.Errorf("%s: %q, the table has %q; %s", c.name(), now.text, was.text, now.says)
 		}
 	}
@@ -213,9 +213,9 @@ func TestDamage(t *testing.T) {
 // damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// The method differs compares the new entry e of a cell with the cell's entry in the table (the
+// differsFrom compares the new entry e of a cell with the cell's entry in the table (the
 // parameter was). The table has no row for a damage that is possible in no state.
-func (e damageEntry) differs(was damageEntry) bool {
+func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }
 

@@ -37,10 +37,10 @@ func stageNames() []string {
 	return names
 }
 
-// The method given returns those flags of this command line that another command needs for the same
-// store and config. The method omits --month, quotes each flag for a shell, and puts a space before
-// each flag.
-func (c *common) given() string {
+// givenFlags returns those flags of this command line that another command needs for the same store
+// and config. The method omits --month, quotes each flag for a shell, and puts a space before each
+// flag.
+func (c *common) givenFlags() string {
 	flags := storeFlag(c.store) + usage.Flag("config", c.config)
 	if c.oneMachine {
 		flags += " --one-machine"
@@ -48,9 +48,9 @@ func (c *common) given() string {
 	return flags + c.givenKeys(false)
 }
 
-// The method given adds the flags of the executor and the cluster to the flags of common.given.
-func (o *runOptions) given() string {
-	flags := o.common.given() + usage.Flag("settings", o.settings)
+// givenFlags adds the flags of the executor and the cluster to the flags of common.givenFlags.
+func (o *runOptions) givenFlags() string {
+	flags := o.common.givenFlags() + usage.Flag("settings", o.settings)
 	if o.executor == executorKubernetes {
 		flags += usage.Flag("executor", o.executor) + usage.Flag("kubeconfig", o.cluster.kubeconfig) + usage.Flag("kube-context", o.cluster.context) + o.givenKeys(true)
 	}
@@ -67,7 +67,7 @@ func storeFlag(name string) string {
 
 // If the error means an interruption, hint adds the command that continues the work to the error.
 func (o *runOptions) hint(err error, month string) error {
-	flags := o.given()
+	flags := o.givenFlags()
 	if o.rounds > 0 {
 		flags = fmt.Sprintf(" --rounds %d", o.rounds) + flags
 	}

@@ -19,7 +19,7 @@ func TestCommandsToRunAgainNameTheStoreAndConfigGiven(t *testing.T) {
 		{defaultStore, "my config.yaml", " --config 'my config.yaml'"},
 		{"/data/the crawl", "c.yaml", " --store '/data/the crawl' --config c.yaml"},
 	} {
-		if got := (&common{store: c.store, config: c.config}).given(); got != c.want {
+		if got := (&common{store: c.store, config: c.config}).givenFlags(); got != c.want {
 			t.Errorf("%q, %q: %q, want %q", c.store, c.config, got, c.want)
 		}
 	}
@@ -38,7 +38,7 @@ func TestCommandsToRunAgainNameTheExecutorAndTheClusterGiven(t *testing.T) {
 		{runOptions{common: &common{store: "s3://b/p", settings: "crawl=2026-11/settings-0a1b.json"}, executor: executorKubernetes},
 			" --store s3://b/p --settings crawl=2026-11/settings-0a1b.json --executor kubernetes"},
 	} {
-		if got := c.o.given(); got != c.want {
+		if got := c.o.givenFlags(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 		// Each command must accept the flags that another command prints for it.

@@ -84,8 +84,8 @@ func brokenFaults() []hostileFault {
 			time.Sleep(300 * time.Millisecond)
 			x.reset()
 		}},
-		{name: "silence", outcome: schema.Timeout, serve: func(x exchange) { x.silence() }},
-		{name: "silence-in-head", outcome: schema.Timeout, serve: func(x exchange) { x.send(head); x.silence() }},
+		{name: "silence", outcome: schema.Timeout, serve: func(x exchange) { x.sendNothing() }},
+		{name: "silence-in-head", outcome: schema.Timeout, serve: func(x exchange) { x.send(head); x.sendNothing() }},
 		cutPage(schema.TruncatedDisconnect, hostileFault{name: "reset-in-body", links: 1, serve: func(x exchange) {
 			x.send(head + "Content-Length: 100000\r\n\r\n<p>Begun <a href=/on>on</a>")
 			time.Sleep(300 * time.Millisecond)
@@ -93,11 +93,11 @@ func brokenFaults() []hostileFault {
 		}}),
 		cutPage(schema.TruncatedTime, hostileFault{name: "silence-in-body", links: 1, serve: func(x exchange) {
 			x.send(head + "Content-Length: 100000\r\n\r\n<p>Begun <a href=/on>on</a>")
-			x.silence()
+			x.sendNothing()
 		}}),
 		cutPage(schema.TruncatedTime, hostileFault{name: "silence-in-chunk", links: 1, serve: func(x exchange) {
 			x.send(head + "Transfer-Encoding: chunked\r\n\r\n80\r\n<p>Begun <a href=/on>on</a>")
-			x.silence()
+			x.sendNothing()
 		}}),
 	}
 }
@@ -107,45 +107,45 @@ func endlessFaults() []hostileFault {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 	chunked := head + "Transfer-Encoding: chunked\r\n\r\n"
 	return []hostileFault{
-		{name: "endless-status-line", outcome: schema.ProtocolError, serve: func(x exchange) { x.endless("HTTP/1.1 200 ", strings.Repeat("O", 4096), 0) }},
-		{name: "endless-header", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.endless(head+"X-A: ", strings.Repeat("a", 4096), 0) }},
-		{name: "endless-headers", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.endless(head, "X-A: b\r\n", 0) }},
-		{name: "endless-folding", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.endless(head+"X-A: b\r\n", " c\r\n", 0) }},
-		{name: "endless-interim", outcome: schema.ProtocolError, status: 102, failure: "interim", serve: func(x exchange) { x.endless("", "HTTP/1.1 102 Processing\r\n\r\n", 0) }},
+		{name: "endless-status-line", outcome: schema.ProtocolError, serve: func(x exchange) { x.sendEndless("HTTP/1.1 200 ", strings.Repeat("O", 4096), 0) }},
+		{name: "endless-header", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.sendEndless(head+"X-A: ", strings.Repeat("a", 4096), 0) }},
+		{name: "endless-headers", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.sendEndless(head, "X-A: b\r\n", 0) }},
+		{name: "endless-folding", outcome: schema.ProtocolError, failure: "longer than", serve: func(x exchange) { x.sendEndless(head+"X-A: b\r\n", " c\r\n", 0) }},
+		{name: "endless-interim", outcome: schema.ProtocolError, status: 102, failure: "interim", serve: func(x exchange) { x.sendEndless("", "HTTP/1.1 102 Processing\r\n\r\n", 0) }},
 		{name: "endless-early-hints", outcome: schema.ProtocolError, status: 103, failure: "interim", serve: func(x exchange) {
-			x.endless("", "HTTP/1.1 103 Early Hints\r\nLink: </"+strings.Repeat("a", 1000)+">; rel=preload\r\n\r\n", 0)
+			x.sendEndless("", "HTTP/1.1 103 Early Hints\r\nLink: </"+strings.Repeat("a", 1000)+">; rel=preload\r\n\r\n", 0)
 		}},
-		{name: "drip-head", outcome: schema.Timeout, serve: func(x exchange) { x.endless(head, "X", 50*time.Millisecond) }},
+		{name: "drip-head", outcome: schema.Timeout, serve: func(x exchange) { x.sendEndless(head, "X", 50*time.Millisecond) }},
 		cutPage(schema.TruncatedLength, hostileFault{name: "endless-body", links: 1, serve: func(x exchange) {
-			x.endless(head+"\r\n<p><a href=/on>on</a>", strings.Repeat("word ", 4000), 0)
+			x.sendEndless(head+"\r\n<p><a href=/on>on</a>", strings.Repeat("word ", 4000), 0)
 		}}),
 		cutPage(schema.TruncatedTime, hostileFault{name: "drip-body", links: 1, serve: func(x exchange) {
-			x.endless(head+"\r\n<p><a href=/on>on</a>", "x", 50*time.Millisecond)
+			x.sendEndless(head+"\r\n<p><a href=/on>on</a>", "x", 50*time.Millisecond)
 		}}),
 		cutPage(schema.TruncatedLength, hostileFault{name: "endless-chunks", links: 1, serve: func(x exchange) {
-			x.endless(chunked+"15\r\n<p><a href=/on>on</a>\r\n", "400\r\n"+strings.Repeat("y", 1024)+"\r\n", 0)
+			x.sendEndless(chunked+"15\r\n<p><a href=/on>on</a>\r\n", "400\r\n"+strings.Repeat("y", 1024)+"\r\n", 0)
 		}}),
 		cutPage(schema.TruncatedLength, hostileFault{name: "chunks-of-a-byte", links: 1, warning: "chunk-overhead", serve: func(x exchange) {
-			x.endless(chunked+"15\r\n<p><a href=/on>on</a>\r\n", strings.Repeat("1\r\nz\r\n", 1000), 0)
+			x.sendEndless(chunked+"15\r\n<p><a href=/on>on</a>\r\n", strings.Repeat("1\r\nz\r\n", 1000), 0)
 		}}),
 		cutPage(schema.TruncatedDisconnect, hostileFault{name: "endless-chunk-extension", links: 1, warning: "chunk-invalid", serve: func(x exchange) {
-			x.endless(chunked+"15\r\n<p><a href=/on>on</a>\r\n5;a=", strings.Repeat("b", 4096), 0)
+			x.sendEndless(chunked+"15\r\n<p><a href=/on>on</a>\r\n5;a=", strings.Repeat("b", 4096), 0)
 		}}),
 		cutPage(schema.TruncatedLength, hostileFault{name: "long-chunk-extensions", links: 1, warning: "chunk-overhead", serve: func(x exchange) {
-			x.endless(chunked+"15\r\n<p><a href=/on>on</a>\r\n", "1;a="+strings.Repeat("b", 4000)+"\r\nz\r\n", 0)
+			x.sendEndless(chunked+"15\r\n<p><a href=/on>on</a>\r\n", "1;a="+strings.Repeat("b", 4000)+"\r\nz\r\n", 0)
 		}}),
 		okPage(hostileFault{name: "endless-trailer", links: 1, warning: "trailer", serve: func(x exchange) {
-			x.endless(chunked+"15\r\n<p><a href=/on>on</a>\r\n0\r\n", "X-Trailer: "+strings.Repeat("t", 500)+"\r\n", 0)
+			x.sendEndless(chunked+"15\r\n<p><a href=/on>on</a>\r\n0\r\n", "X-Trailer: "+strings.Repeat("t", 500)+"\r\n", 0)
 		}}),
 		okPage(hostileFault{name: "silent-trailer", links: 1, warning: "trailer", serve: func(x exchange) {
 			x.send(chunked + "15\r\n<p><a href=/on>on</a>\r\n0\r\n")
-			x.silence()
+			x.sendNothing()
 		}}),
 		cutPage(schema.TruncatedLength, hostileFault{name: "server-push", serve: func(x exchange) {
-			x.endless("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Was: multipart/x-mixed-replace\r\n\r\n--b\r\n", "<p>frame\r\n--b\r\n", 0)
+			x.sendEndless("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Was: multipart/x-mixed-replace\r\n\r\n--b\r\n", "<p>frame\r\n--b\r\n", 0)
 		}}),
 		{name: "event-stream", outcome: schema.MIMEFiltered, status: 200, serve: func(x exchange) {
-			x.endless("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "data: tick tick tick tick\n\n", time.Millisecond)
+			x.sendEndless("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", "data: tick tick tick tick\n\n", time.Millisecond)
 		}},
 	}
 }
@@ -200,7 +200,7 @@ func bombFaults() []hostileFault {
 		bomb("bomb-gzip-gzip", spaces, "gzip", "gzip"), bomb("bomb-zstd-br", spaces, "zstd", "br"), bomb("bomb-three", spaces, "gzip", "zstd", "gzip"),
 		five, six, window,
 		okPage(hostileFault{name: "gzip-endless-name", truncated: schema.TruncatedLength, warning: "", serve: func(x exchange) {
-			x.endless("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03", strings.Repeat("n", 4096), 0)
+			x.sendEndless("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08\x00\x00\x00\x00\x00\x03", strings.Repeat("n", 4096), 0)
 		}}),
 	}
 }
@@ -350,7 +350,7 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	// The function respelled returns two faults. The robots.txt of both faults denies a path, and
+	// respelled returns two faults. The robots.txt of both faults denies a path, and
 	// the crawl finds the path in another spelling. In one fault the path belongs to a planned URL,
 	// and in the other fault to a redirect's target.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
@@ -372,19 +372,19 @@ func robotsFaults() []hostileFault {
 		respelled("robots-star", "/star-%2A.html", "/star-*.html", "/star-*.html"), respelled("robots-letters", "/secret/", "/%73ecre%74/x", "/secret/x"), []hostileFault{
 			denied("robots-escapes", text("User-agent: *\n"+strings.Repeat("Disallow: /"+strings.Repeat("*%7E%2a", 1000)+"\n", 60)+"Disallow: /%2A\nDisallow: /$\n")),
 			denied("robots-endless", func(x exchange) {
-				x.endless("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"+deny, filler(32<<10), 0)
+				x.sendEndless("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"+deny, filler(32<<10), 0)
 			}),
 			denied("robots-bomb", func(x exchange) { x.answer(bomb, "Content-Encoding: gzip", "Content-Type: text/plain") }),
 			allowed("robots-one-line", func(x exchange) {
-				x.endless("HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\nContent-Type: text/plain\r\n\r\nDisallow: ", strings.Repeat("/", 32<<10), 0)
+				x.sendEndless("HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\nContent-Type: text/plain\r\n\r\nDisallow: ", strings.Repeat("/", 32<<10), 0)
 			}),
 			allowed("robots-beyond-500k", text("User-agent: *\n"+filler(510<<10)+"Disallow: /\n")),
 			denied("robots-within-500k", text("User-agent: *\n"+filler(480<<10)+"Disallow: /\n")),
 			allowed("robots-html", func(x exchange) { x.page("<p>Not found, dear robot.") }),
 			allowed("robots-nul", text("\x00User-agent: *\x00\n\x00Disallow: /\n")),
 			denied("robots-wildcards", text("User-agent: *\nDisallow: /"+strings.Repeat("*a", 5000)+"\nDisallow: "+strings.Repeat("*", 5000)+"\n")),
-			unreachable("robots-drip", func(x exchange) { x.endless("HTTP/1.1 200 OK\r\n\r\nUser-agent: *\n", "#", 50*time.Millisecond) }),
-			unreachable("robots-silence", func(x exchange) { x.silence() }),
+			unreachable("robots-drip", func(x exchange) { x.sendEndless("HTTP/1.1 200 OK\r\n\r\nUser-agent: *\n", "#", 50*time.Millisecond) }),
+			unreachable("robots-silence", func(x exchange) { x.sendNothing() }),
 			unreachable("robots-cut", func(x exchange) { x.answer("User-agent: *\n", "Content-Length: 1000") }),
 			unreachable("robots-500", func(x exchange) { x.status(500) }),
 			allowed("robots-redirects", func(x exchange) { x.reply("302 Found", "", "Location: /robots.txt") }),

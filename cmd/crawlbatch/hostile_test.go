@@ -129,7 +129,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 		rows.links[l.Source]++
 	}
 	for _, r := range rowsOf[schema.Request](t, b, sealed, "requests") {
-		rows.warnings[w.name(r.Host)] += r.Warnings + "; "
+		rows.warnings[w.faultName(r.Host)] += r.Warnings + "; "
 	}
 	return rows, peak
 }

@@ -97,7 +97,7 @@ func TestHostileTraps(t *testing.T) {
 	}
 	skips := map[string]map[schema.SkipReason]int{}
 	for _, s := range rows.skips {
-		name := w.name(hostOf(s.URL))
+		name := w.faultName(hostOf(s.URL))
 		if skips[name] == nil {
 			skips[name] = map[schema.SkipReason]int{}
 		}
@@ -105,7 +105,7 @@ func TestHostileTraps(t *testing.T) {
 	}
 	fetched := map[string]int{}
 	for u := range rows.fetches {
-		fetched[w.name(hostOf(u))]++
+		fetched[w.faultName(hostOf(u))]++
 	}
 	for _, x := range all {
 		t.Run(x.name, func(t *testing.T) {

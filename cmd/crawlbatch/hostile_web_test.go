@@ -113,9 +113,9 @@ func (w *hostileWeb) accept(ln net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// The method name returns the name of the fault that a host belongs to. The name of a fault is the
-// label before .test in a host's name.
-func (w *hostileWeb) name(host string) string {
+// faultName returns the name of the fault that a host belongs to. The name of a fault is the label
+// before .test in a host's name.
+func (w *hostileWeb) faultName(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	host, _, _ = strings.Cut(host, ":")
 	host = strings.TrimSuffix(host, ".test")
@@ -128,7 +128,7 @@ func (w *hostileWeb) serve(c net.Conn) {
 	if err != nil {
 		return
 	}
-	f := w.faults[w.name(r.Host)]
+	f := w.faults[w.faultName(r.Host)]
 	w.mu.Lock()
 	w.asked[r.Host+r.URL.Path]++
 	nth := w.asked[r.Host+r.URL.Path]
@@ -160,17 +160,17 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// The method endless sends the text first a single time. The method then repeats the text piece,
-// with pauses, until the client goes away.
-func (x exchange) endless(first, piece string, pause time.Duration) {
+// sendEndless sends the text first a single time. The method then repeats the text piece, with
+// pauses, until the client goes away.
+func (x exchange) sendEndless(first, piece string, pause time.Duration) {
 	for x.send(first) {
 		first = piece
 		time.Sleep(pause)
 	}
 }
 
-// The method silence sends nothing and waits until the client goes away.
-func (x exchange) silence() { _, _ = io.Copy(io.Discard, x.Conn) }
+// sendNothing sends nothing and waits until the client goes away.
+func (x exchange) sendNothing() { _, _ = io.Copy(io.Discard, x.Conn) }
 
 // reset ends the connection with an RST.
 func (x exchange) reset() {
@@ -213,7 +213,7 @@ func (x exchange) page(body string) {
 func (w *hostileWeb) handshake(c net.Conn) {
 	errPlayed := errors.New("the fault was played")
 	tc := tls.Server(c, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		f := w.faults[w.name(hello.ServerName)]
+		f := w.faults[w.faultName(hello.ServerName)]
 		mode := ""
 		if f != nil {
 			mode = f.tls
@@ -221,7 +221,7 @@ func (w *hostileWeb) handshake(c net.Conn) {
 		x := exchange{Conn: c}
 		switch mode {
 		case "hang":
-			x.silence()
+			x.sendNothing()
 		case "close":
 			c.Close()
 		case "reset":
@@ -299,9 +299,9 @@ func (w *hostileWeb) certify(t *testing.T) {
 	}
 }
 
-// The lookups of some names fail at first. The constant flapping is the time after which the name
+// The lookups of some names fail at first. lookupOutage is the time after which the name
 // server answers these lookups.
-const flapping = 3 * time.Second
+const lookupOutage = 3 * time.Second
 
 // answerNames is a name server. The server answers every name with 127.0.0.1, unless a fault has
 // another answer.
@@ -329,7 +329,7 @@ func (w *hostileWeb) nameAnswer(query []byte) []byte {
 		return nil
 	}
 	mode := ""
-	if f := w.faults[w.name(q.Name.String())]; f != nil {
+	if f := w.faults[w.faultName(q.Name.String())]; f != nil {
 		mode = f.dns
 	}
 	head := dnsmessage.Header{ID: h.ID, Response: true, RecursionAvailable: true}
@@ -347,7 +347,7 @@ func (w *hostileWeb) nameAnswer(query []byte) []byte {
 	case "refused":
 		head.RCode = dnsmessage.RCodeRefused
 	case "flap":
-		if time.Since(w.begun) < flapping {
+		if time.Since(w.begun) < lookupOutage {
 			head.RCode = dnsmessage.RCodeServerFailure
 		}
 	case "cut":

@@ -40,7 +40,7 @@ func TestACheckpointOfAnEarlierVersionResumes(t *testing.T) {
 	}
 
 	addr, stop := serve(t, "--hosts", "12", "--pages", "20", "--seed", "7", "--faults", "0.4", "--fault-classes", "quick,retried")
-	told := must(t, "run", "--month", "2026-11", "--rounds", "1", "--store", dir, "--connect-to", "::"+addr)
+	told := mustRun(t, "run", "--month", "2026-11", "--rounds", "1", "--store", dir, "--connect-to", "::"+addr)
 	if !strings.Contains(told, "102 URLs") {
 		t.Errorf("run:\n%s", told)
 	}
@@ -64,5 +64,5 @@ func TestACheckpointOfAnEarlierVersionResumes(t *testing.T) {
 			t.Errorf("recorded as %+v, published as %+v", old, row)
 		}
 	}
-	must(t, "verify", "--month", "2026-11", "--store", dir)
+	mustRun(t, "verify", "--month", "2026-11", "--store", dir)
 }

@@ -116,7 +116,7 @@ func (r *clusterRun) crawl(t *testing.T, p clusterPlan) *clusterCrawl {
 func (r *clusterRun) namespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("test-%d-%d", r.seed, time.Now().UnixNano()%1_000_000)
-	kubectl(t, "apply", "-k", overlay(t, name, "manifests"))
+	kubectl(t, "apply", "-k", writeOverlay(t, name, "manifests"))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the cluster's state at the end:\n%s\n%s\n%s", kubectl(t, "-n", name, "get", "jobs,pods"),
@@ -129,9 +129,9 @@ func (r *clusterRun) namespace(t *testing.T) string {
 	return name
 }
 
-// The function overlay writes a kustomization for a namespace. The kustomization has a folder of
-// k8s and some components of the manifests.
-func overlay(t *testing.T, namespace, folder string, components ...string) string {
+// writeOverlay writes a kustomization for a namespace. The kustomization has a folder of k8s and
+// some components of the manifests.
+func writeOverlay(t *testing.T, namespace, folder string, components ...string) string {
 	t.Helper()
 	here, err := os.Getwd()
 	if err != nil {
@@ -176,8 +176,7 @@ func (c *clusterCrawl) dir() string {
 	return filepath.Join(c.server.Dir, strings.TrimPrefix(c.store, "s3://"))
 }
 
-// The function kubectl runs the program kubectl and returns its output. If the program fails, the
-// test fails.
+// kubectl runs the program kubectl and returns its output. If the program fails, the test fails.
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := tryKubectl("", args...)
@@ -198,8 +197,8 @@ func tryKubectl(stdin string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// The function objects returns the objects of a kind that `kubectl get` lists.
-func objects[T any](t *testing.T, namespace, kind string, args ...string) []T {
+// listObjects returns the objects of a kind that `kubectl get` lists.
+func listObjects[T any](t *testing.T, namespace, kind string, args ...string) []T {
 	t.Helper()
 	var list struct{ Items []T }
 	out := kubectl(t, append([]string{"-n", namespace, "get", kind, "-o", "json"}, args...)...)
@@ -267,9 +266,8 @@ func (p podProcess) ended() bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// The function until waits until a condition holds. The test fails if the condition does not hold
-// in time.
-func until(t *testing.T, what string, most time.Duration, is func() bool) {
+// waitUntil waits until a condition holds. The test fails if the condition does not hold in time.
+func waitUntil(t *testing.T, what string, most time.Duration, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -287,12 +285,12 @@ func until(t *testing.T, what string, most time.Duration, is func() bool) {
 func (c *clusterCrawl) killProcess(p podProcess) {
 	from := time.Now()
 	_ = syscall.Kill(p.pid, syscall.SIGKILL)
-	c.struck(from, p)
+	c.waitForBlow(from, p)
 }
 
-// The method struck waits until a disturbed process has ended, and records the blow.
-func (c *clusterCrawl) struck(from time.Time, p podProcess) {
-	until(c.t, "the end of a process", time.Minute, p.ended)
+// waitForBlow waits until a disturbed process has ended, and records the blow.
+func (c *clusterCrawl) waitForBlow(from time.Time, p podProcess) {
+	waitUntil(c.t, "the end of a process", time.Minute, p.ended)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.blows = append(c.blows, blow{from: from, to: time.Now()})

@@ -65,7 +65,7 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 			t.Fatalf("run: exit %d\n%s", code, out)
 		}
 	})
-	jobsSeen := objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/crawl="+demo.Crawl)
+	jobsSeen := listObjects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/crawl="+demo.Crawl)
 	stagesSeen := map[string]int{}
 	for _, j := range jobsSeen {
 		stagesSeen[j.Labels[k8s.LabelRound]+" "+j.Labels[k8s.LabelStage]]++
@@ -89,7 +89,7 @@ func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
 	if audits != 2 {
 		t.Errorf("%d Jobs of verify; want one for each of its two phases: %v", audits, stagesSeen)
 	}
-	for _, p := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch") {
+	for _, p := range listObjects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch") {
 		if p.Labels[k8s.LabelAttempt] != "1" || p.Labels[k8s.LabelPartition] == "" {
 			t.Errorf("pod %s: partition %q, attempt %q", p.Name, p.Labels[k8s.LabelPartition], p.Labels[k8s.LabelAttempt])
 		}
@@ -116,10 +116,10 @@ func detachedDriver(t *testing.T, r *clusterRun, salt uint64) {
 	if code, out := c.start("run", append([]string{"--rounds", "2", "--detach"}, c.flags...)...).wait(); code != 0 || !strings.Contains(out, "kubectl logs") {
 		t.Fatalf("run --detach: exit %d\n%s", code, out)
 	}
-	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
-	until(t, "the driver's process", time.Minute, func() bool { return len(c.processes("run")) > 0 })
+	waitUntil(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
+	waitUntil(t, "the driver's process", time.Minute, func() bool { return len(c.processes("run")) > 0 })
 	c.killProcess(c.processes("run")[0])
-	until(t, "the driver's next process", 2*time.Minute, func() bool { return len(c.processes("run")) > 0 })
+	waitUntil(t, "the driver's next process", 2*time.Minute, func() bool { return len(c.processes("run")) > 0 })
 	kubectl(t, "-n", c.namespace, "delete", "pod", "-l", "app.kubernetes.io/component=driver", "--field-selector=status.phase=Running")
 	kubectl(t, "-n", c.namespace, "wait", "job", "-l", "app.kubernetes.io/component=driver", "--for=condition=Complete", "--timeout=6m")
 	c.check(r.chaosRun, c.bucket(), nil)
@@ -144,7 +144,7 @@ func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	if want := fmt.Sprintf("fetch@%s.0:%d", demo.Crawl, broken); code != exitPermanent || !strings.Contains(out, want) {
 		t.Errorf("run: exit %d, want %d and %q\n%s", code, exitPermanent, want, out)
 	}
-	seen := objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/stage=fetch")
+	seen := listObjects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/stage=fetch")
 	if len(seen) != 1 || seen[0].Status.FailedIndexes == nil || *seen[0].Status.FailedIndexes != strconv.Itoa(broken) || seen[0].Status.Succeeded != *seen[0].Spec.Completions-1 {
 		t.Errorf("kubectl tells of %d Jobs, the first: %+v", len(seen), seen[0].Status)
 	}
@@ -155,7 +155,7 @@ func failsForGood(t *testing.T, r *clusterRun, salt uint64) {
 	if code, out := c.start("retry", c.flags...).wait(); code != 0 {
 		t.Fatalf("retry: exit %d\n%s", code, out)
 	}
-	seen = slices.DeleteFunc(objects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/stage=fetch"), func(j batchv1.Job) bool { return j.Name == seen[0].Name })
+	seen = slices.DeleteFunc(listObjects[batchv1.Job](t, c.namespace, "jobs", "-l", "crawlbatch.io/stage=fetch"), func(j batchv1.Job) bool { return j.Name == seen[0].Name })
 	if len(seen) != 1 || *seen[0].Spec.Completions != 1 || seen[0].Annotations[k8s.AnnotationPartitions] != strconv.Itoa(broken) {
 		t.Errorf("retry made %d Jobs: %+v", len(seen), seen)
 	}
@@ -195,7 +195,7 @@ func (c *clusterCrawl) failed() []string {
 func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: time.Hour})
 	p := c.run()
-	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
+	waitUntil(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
 	before := c.processes("task")
 	manifest := kubectl(t, "-n", c.namespace, "create", "configmap", "crawlbatch-politeness",
 		"--from-literal=politeness.yaml=politeness: {delay: "+clusterDelay.String()+"}", "--dry-run=client", "-o", "yaml")
@@ -208,7 +208,7 @@ func politenessChanges(t *testing.T, r *clusterRun, salt uint64) {
 	if len(before) == 0 {
 		t.Error("no pod ran when politeness changed")
 	}
-	for _, pod := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
+	for _, pod := range listObjects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
 		if pod.Labels[k8s.LabelAttempt] != "1" {
 			t.Errorf("pod %s is attempt %s: the change must reach running pods", pod.Name, pod.Labels[k8s.LabelAttempt])
 		}
@@ -235,7 +235,7 @@ func manyPartitions(t *testing.T, r *clusterRun, salt uint64) {
 func validManifests(t *testing.T, r *clusterRun, _ uint64) {
 	namespace := r.namespace(t)
 	for folder, components := range map[string][]string{"manifests": {"in-cluster-store", "node-local-dns"}, "example": nil} {
-		out := kubectl(t, "apply", "--dry-run=server", "-k", overlay(t, namespace, folder, components...))
+		out := kubectl(t, "apply", "--dry-run=server", "-k", writeOverlay(t, namespace, folder, components...))
 		for _, kind := range []string{"networkpolicy", "cronjob", "role", "serviceaccount", "configmap"} {
 			if !strings.Contains(out, kind) {
 				t.Errorf("%s: no %s in\n%s", folder, kind, out)

@@ -35,7 +35,7 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 	dealt, suffered := map[string]int{}, map[string]int{}
 	order := c.random.Perm(len(blows))
 	for n := 0; ; {
-		if !driver.lives(c.between(500*time.Millisecond, 2500*time.Millisecond)) {
+		if !driver.outlives(c.randomDuration(500*time.Millisecond, 2500*time.Millisecond)) {
 			code, out := driver.wait()
 			if code == 0 {
 				break
@@ -104,7 +104,7 @@ func (c *clusterCrawl) podOf(p podProcess) string {
 	if err != nil || m == nil {
 		return ""
 	}
-	for _, pod := range objects[corev1.Pod](c.t, c.namespace, "pods") {
+	for _, pod := range listObjects[corev1.Pod](c.t, c.namespace, "pods") {
 		if string(pod.UID) == string(m[1]) {
 			return pod.Name
 		}
@@ -123,7 +123,7 @@ func (c *clusterCrawl) deletePod(p podProcess) {
 		c.t.Logf("delete: %v: %s", err, out)
 		return
 	}
-	c.struck(from, p)
+	c.waitForBlow(from, p)
 }
 
 // evictPod evicts a pod in the same way as a drained node does.
@@ -135,7 +135,7 @@ func (c *clusterCrawl) evictPod(p podProcess) {
 		c.t.Logf("evict: %v: %s", err, out)
 		return
 	}
-	c.struck(from, p)
+	c.waitForBlow(from, p)
 }
 
 // memoryGroup matches the line in a process's list of cgroups that names the memory cgroup, for
@@ -161,7 +161,7 @@ func (c *clusterCrawl) squeeze(p podProcess) {
 		if _, err := os.Stat(filepath.Join(dir, group.limit)); err != nil {
 			continue
 		}
-		until(c.t, "an end for want of memory", time.Minute, func() bool {
+		waitUntil(c.t, "an end for want of memory", time.Minute, func() bool {
 			text, err := os.ReadFile(filepath.Join(dir, group.usage))
 			if err != nil {
 				return true
@@ -172,7 +172,7 @@ func (c *clusterCrawl) squeeze(p podProcess) {
 			}
 			return p.ended()
 		})
-		c.struck(from, p)
+		c.waitForBlow(from, p)
 		return
 	}
 	c.t.Errorf("no memory cgroup %s", m[1])
@@ -206,8 +206,8 @@ func (c *clusterCrawl) restartKubelet() {
 		}
 		defer log.Close()
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		until(t, "the kubelet's end", time.Minute, podProcess{pid: pid}.ended)
-		time.Sleep(c.between(0, 3*time.Second)) // time for which the node has no kubelet
+		waitUntil(t, "the kubelet's end", time.Minute, podProcess{pid: pid}.ended)
+		time.Sleep(c.randomDuration(0, 3*time.Second)) // time for which the node has no kubelet
 		devnull, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -225,9 +225,9 @@ func (c *clusterCrawl) restartKubelet() {
 	t.Error("found no kubelet to restart")
 }
 
-// The method says waits until the output of a process contains a text. The test fails if the text
+// waitForText waits until the output of a process contains a text. The test fails if the text
 // does not come in time.
-func (p *process) says(t *testing.T, text string, most time.Duration) {
+func (p *process) waitForText(t *testing.T, text string, most time.Duration) {
 	t.Helper()
 	said := func() string {
 		b, _ := os.ReadFile(p.said.Name())
@@ -263,15 +263,15 @@ const sayWithin = 30 * time.Second
 func tooLittleMemory(t *testing.T, r *clusterRun, salt uint64) {
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"resources: {", "resources: {fetch: {memory: 64MiB}, "}})
 	p := c.run()
-	until(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
+	waitUntil(t, "a task", 2*time.Minute, func() bool { return len(c.processes("task")) > 0 })
 	c.squeeze(c.processes("task")[0])
-	p.says(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
+	p.waitForText(t, "killed for using more memory than its limit of 64Mi: raise kubernetes.resources.fetch.memory", sayWithin)
 	p.interrupt(t)
 	c.interrupted = true // the driver interrupts pods when it replaces their Job
 	write(t, c.config, strings.ReplaceAll(c.text, "fetch: {memory: 64MiB}, ", ""))
 	c.finish()
 	c.check(r.chaosRun, c.bucket(), nil)
-	for _, pod := range objects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
+	for _, pod := range listObjects[corev1.Pod](t, c.namespace, "pods", "-l", "crawlbatch.io/stage=fetch,crawlbatch.io/round=0") {
 		if m := pod.Spec.Containers[0].Resources.Limits.Memory().String(); m != "384Mi" {
 			t.Errorf("pod %s: a limit of %s: the Job was not replaced", pod.Name, m)
 		}
@@ -314,9 +314,9 @@ clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], 
 		{"no such priority class", []string{"--config", with("kubernetes:\n", "kubernetes:\n  priority_class: nonesuch\n")}, []string{"its priority class is missing"}},
 	} {
 		// The test first waits until the Jobs of the previous mistake are gone.
-		until(t, "the end of earlier Jobs", 2*time.Minute, func() bool { return len(objects[batchv1.Job](t, c.namespace, "jobs")) == 0 })
+		waitUntil(t, "the end of earlier Jobs", 2*time.Minute, func() bool { return len(listObjects[batchv1.Job](t, c.namespace, "jobs")) == 0 })
 		p := c.start("run", append([]string{"--rounds", "2", "--executor", executorKubernetes, "--config", c.config}, m.flags...)...)
-		if p.lives(sayWithin) {
+		if p.outlives(sayWithin) {
 			t.Errorf("%s: nothing within %s", m.name, sayWithin)
 			_ = p.cmd.Process.Kill()
 			kubectl(t, "-n", c.namespace, "delete", "jobs", "--all", "--wait=false")
@@ -333,15 +333,15 @@ clusters: [{name: c, cluster: {server: "%s", insecure-skip-tls-verify: true}}], 
 	}
 
 	p := c.start("run", "--rounds", "2", "--executor", executorKubernetes, "--config", with("kubernetes:\n", "kubernetes:\n  node_selector: {no: such-node}\n"))
-	p.says(t, "fits no node", sayWithin)
+	p.waitForText(t, "fits no node", sayWithin)
 	p.interrupt(t)
 
 	kubectl(t, "-n", c.namespace, "create", "quota", "none", "--hard=pods=0")
-	until(t, "the quota", time.Minute, func() bool {
+	waitUntil(t, "the quota", time.Minute, func() bool {
 		return strings.Contains(kubectl(t, "-n", c.namespace, "get", "quota", "none", "-o", "jsonpath={.status.hard}"), "pods")
 	})
 	p = c.run()
-	p.says(t, "the namespace's quota is reached", sayWithin)
+	p.waitForText(t, "the namespace's quota is reached", sayWithin)
 	kubectl(t, "-n", c.namespace, "delete", "quota", "none")
 	if code, out := p.wait(); code != 0 {
 		t.Errorf("run: exit %d\n%s", code, out)

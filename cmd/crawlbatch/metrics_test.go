@@ -16,20 +16,20 @@ import (
 	"testing"
 )
 
-// said collects the output of a command. Other goroutines may read the output while the command
-// writes.
-type said struct {
+// outputBuffer collects the output of a command. Other goroutines may read the output while the
+// command writes.
+type outputBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *outputBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.Write(p)
 }
 
-func (s *said) String() string {
+func (s *outputBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.String()
@@ -39,7 +39,7 @@ var metricsURL = regexp.MustCompile(`http://(127\.0\.0\.1:\d+)/metrics`)
 
 // scrapedWhileCrawling serves a site of one page. When the page is requested, the site scrapes the
 // metrics URL that the command printed on stderr.
-func scrapedWhileCrawling(t *testing.T, stderr *said) (addr string, scraped func() string) {
+func scrapedWhileCrawling(t *testing.T, stderr *outputBuffer) (addr string, scraped func() string) {
 	t.Helper()
 	var mu sync.Mutex
 	var text string
@@ -72,7 +72,7 @@ func TestMetricsAreServedAsLongAsTheCommandRuns(t *testing.T) {
 	} {
 		t.Run(args[0], func(t *testing.T) {
 			var stdout bytes.Buffer
-			stderr := &said{}
+			stderr := &outputBuffer{}
 			addr, scraped := scrapedWhileCrawling(t, stderr)
 			dir := t.TempDir()
 			urls, conf := filepath.Join(dir, "urls.txt"), filepath.Join(dir, "crawlbatch.yaml")
@@ -136,7 +136,7 @@ func TestMetricsThatCannotBeServedAreAMistakeOfTheCommandLine(t *testing.T) {
 		{[]string{"run", "--metrics-listen", ":9090", "--detach", "--executor", "kubernetes"}, "kubernetes.metrics_port"},
 	} {
 		var out bytes.Buffer
-		stderr := &said{}
+		stderr := &outputBuffer{}
 		code := execute(t.Context(), append(c.args, "--month", "2026-11", "--store", dir), nil, &out, stderr)
 		if text := stderr.String(); code != exitUsage || !strings.Contains(text, c.says) || strings.Count(text, "\n") != 1 {
 			t.Errorf("%v: exit %d, %q; want %d and %q in one line", c.args, code, text, exitUsage, c.says)

@@ -70,8 +70,8 @@ func (c *common) stillTrying(host string, until time.Time) {
 	fmt.Fprintf(c.err, "crawlbatch: %s does not answer: still trying until %s\n", host, until.Format(time.TimeOnly))
 }
 
-// The function reached adds advice to an error of the first access to the store.
-func reached(err error) error {
+// addAccessAdvice adds advice to an error of the first access to the store.
+func addAccessAdvice(err error) error {
 	if errors.Is(err, store.ErrUnavailable) {
 		return fmt.Errorf("%w: is --store right, and for s3:// AWS_ENDPOINT_URL_S3? If so, run this again when the store is back", err)
 	}
@@ -82,7 +82,7 @@ func reached(err error) error {
 // access to the store into a usage error.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDenied) {
-		return usage.Error(reached(err))
+		return usage.Error(addAccessAdvice(err))
 	}
 	return err
 }
@@ -167,7 +167,7 @@ func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, err
 		return nil, err
 	}
 	b, _, err := c.openNew(ctx)
-	return b, reached(err)
+	return b, addAccessAdvice(err)
 }
 
 // configOf returns the config that a command uses for a crawl.

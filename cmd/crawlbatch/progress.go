@@ -50,7 +50,7 @@ func (o *runOptions) advice(t stages.Task, host string) string {
 		stop = ""
 	}
 	giveUp := fmt.Sprintf("Ctrl-C, then `crawlbatch retry --month %s --give-up --partition %d%s` and run again, which defers the rest of its partition to the next round",
-		t.Crawl, t.Partition, o.common.given())
+		t.Crawl, t.Partition, o.common.givenFlags())
 	if stop == "" {
 		return "to end the wait: " + giveUp
 	}

@@ -252,10 +252,10 @@ func demoTables(t *testing.T, dir string) []readTable {
 	return tables
 }
 
-// The type hard has columns of kinds that some readers have read wrong. Examples are runs of nulls
-// and empty texts, dictionaries that overflow into plain text, lists, and numbers that are null for
+// hardRow has columns of kinds that some readers have read wrong. Examples are runs of nulls and
+// empty texts, dictionaries that overflow into plain text, lists, and numbers that are null for
 // whole pages.
-type hard struct {
+type hardRow struct {
 	Key      string   `parquet:"key,delta"`
 	Sparse   string   `parquet:"sparse,optional"`
 	Late     string   `parquet:"late,optional"`
@@ -276,19 +276,19 @@ type hard struct {
 
 func hardTable(t *testing.T, dir string) readTable {
 	rt := readTable{Name: "hard", Folder: filepath.Join(dir, "hard")}
-	for _, c := range catalog.Columns(reflect.TypeFor[hard]()) {
+	for _, c := range catalog.Columns(reflect.TypeFor[hardRow]()) {
 		rt.Columns = append(rt.Columns, readColumn{c.Name, c.Type.String()})
 	}
 	if err := os.MkdirAll(rt.Folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w, err := table.NewWriter[hard](filepath.Join(rt.Folder, "part-00000.parquet"))
+	w, err := table.NewWriter[hardRow](filepath.Join(rt.Folder, "part-00000.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := rand.New(rand.NewPCG(8, 12))
 	for i := range 50_000 {
-		row := hard{Key: fmt.Sprintf("com,example,%05d)/ä", i), Plain: strings.Repeat("p", r.IntN(30)), Small: int16(r.IntN(1<<16) - 1<<15), Yes: r.IntN(3) == 0}
+		row := hardRow{Key: fmt.Sprintf("com,example,%05d)/ä", i), Plain: strings.Repeat("p", r.IntN(30)), Small: int16(r.IntN(1<<16) - 1<<15), Yes: r.IntN(3) == 0}
 		row.Overflow = fmt.Sprintf("%064x", r.Uint64())
 		if r.IntN(4) == 0 {
 			row.Sparse = fmt.Sprintf("s%d %s", i, strings.Repeat("ü€𝄞", r.IntN(4)))
@@ -408,7 +408,7 @@ func (s *storedColumn) aggregate(kind string) []any {
 			size, sum = size+len(texts[i]), sum+n
 		}
 		if kind == "string" {
-			head = append(head, least(texts, slices.Min[[]string]), least(texts, slices.Max[[]string]))
+			head = append(head, leastText(texts, slices.Min[[]string]), leastText(texts, slices.Max[[]string]))
 		}
 		return append(head, size, sum)
 	case "boolean":
@@ -433,13 +433,13 @@ func (s *storedColumn) aggregate(kind string) []any {
 	return append(head, integers(s.values, kind)...)
 }
 
-// The function least returns one of the texts, or a digest of this text if the text is long. The
-// parameter of is the function that chooses the text: slices.Min or slices.Max.
-func least(texts []string, of func([]string) string) any {
+// leastText returns one of the texts, or a digest of this text if the text is long. The
+// parameter choose chooses the text: slices.Min or slices.Max.
+func leastText(texts []string, choose func([]string) string) any {
 	if len(texts) == 0 {
 		return nil
 	}
-	text := of(texts)
+	text := choose(texts)
 	if len([]rune(text)) > 64 {
 		sum := md5.Sum([]byte(text))
 		return "md5 " + hex.EncodeToString(sum[:])

@@ -256,17 +256,17 @@ func readDocument(t *testing.T, file, base string) readPage {
 	}
 }
 
-// The type expected describes the crawl that must result from the files on disk.
-type expected struct {
+// expectedCrawl describes the crawl that must result from the files on disk.
+type expectedCrawl struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]readPage
 	nofollow map[string]bool // targets of links, if all links to the target ask not to be followed
 }
 
 // walkRealSites crawls the files on disk, round by round.
-func walkRealSites(t *testing.T) expected {
+func walkRealSites(t *testing.T) expectedCrawl {
 	t.Helper()
-	e := expected{outcomes: map[string]schema.Outcome{}, pages: map[string]readPage{}, nofollow: map[string]bool{}}
+	e := expectedCrawl{outcomes: map[string]schema.Outcome{}, pages: map[string]readPage{}, nofollow: map[string]bool{}}
 	next := slices.Clone(realSeeds)
 	for len(next) > 0 {
 		planned := map[string]bool{}

@@ -46,7 +46,7 @@ func BenchmarkMapReparse(b *testing.B) {
 				as := fmt.Sprintf("2026-11r%d", n)
 				c := newBenchCommon(store)
 				o := reparseOptions{runOptions: runOptions{common: c, month: "2026-11"}, as: as}
-				if err := o.make(b.Context()); err != nil {
+				if err := o.createCrawl(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 				began := cpu(b)

@@ -137,8 +137,8 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	write(t, paths, asCommonCrawl(t, dir, archive))
 	conf := filepath.Join(t.TempDir(), "c.yaml")
 	write(t, conf, "fetch: {max_body: 20KiB, max_sitemap: 100KiB}\n")
-	must(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--config", conf, "--store", dir)
-	must(t, "verify", "--month", "2026-11r1", "--store", dir)
+	mustRun(t, "reparse", "--warc-store", archive, "--warc-paths", paths, "--as", "2026-11r1", "--config", conf, "--store", dir)
+	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
 
 	month := "2026-11" // if a URL has content from both months, the content of the newer month counts
 	was, is := contentRows(t, b, "2026-10"), contentRows(t, b, "2026-11r1")
@@ -221,8 +221,8 @@ func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
 func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any, refused []schema.Refused) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")
-	must(t, "reparse", "--warc-store", files, "--as", "2026-11r1", "--store", dir)
-	must(t, "verify", "--month", "2026-11r1", "--store", dir)
+	mustRun(t, "reparse", "--warc-store", files, "--as", "2026-11r1", "--store", dir)
+	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
 	b := openDir(t, dir)
 	p, _, err := roundstate.FindPlan(t.Context(), b, "2026-11r1", 0)
 	if err != nil {

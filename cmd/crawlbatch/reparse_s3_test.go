@@ -45,8 +45,8 @@ func TestS3WARCFilesOfOthersAreReadWithoutAWrite(t *testing.T) {
 	}
 	listed := filepath.Join(t.TempDir(), "warc.paths.gz")
 	write(t, listed, list.String())
-	must(t, "reparse", "--warc-store", others, "--warc-paths", listed, "--as", "2026-11r1", "--store", own)
-	must(t, "verify", "--month", "2026-11r1", "--store", own)
+	mustRun(t, "reparse", "--warc-store", others, "--warc-paths", listed, "--as", "2026-11r1", "--store", own)
+	mustRun(t, "verify", "--month", "2026-11r1", "--store", own)
 	n := 0
 	for o, err := range b.List(t.Context(), "") {
 		if err != nil {

@@ -39,10 +39,10 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	for _, month := range []string{"2026-10", "2026-11"} {
 		t.Run(month, func(t *testing.T) {
 			as := month + "r1"
-			must(t, "reparse", "--month", month, "--as", as, "--store", dir)
+			mustRun(t, "reparse", "--month", month, "--as", as, "--store", dir)
 			equalsItsCrawl(t, b, month, as)
-			must(t, "verify", "--month", as, "--store", dir)
-			if out := must(t, "status", "--month", as, "--store", dir); !strings.Contains(out, "round 1: sealed") {
+			mustRun(t, "verify", "--month", as, "--store", dir)
+			if out := mustRun(t, "status", "--month", as, "--store", dir); !strings.Contains(out, "round 1: sealed") {
 				t.Errorf("status:\n%s", out)
 			}
 		})
@@ -51,7 +51,7 @@ func TestAReparseEqualsItsCrawlOnEveryStableColumn(t *testing.T) {
 	if diff := gocmp.Diff([]string{"2026-10", "2026-10r1", "2026-11", "2026-11r1"}, crawls); err != nil || diff != "" {
 		t.Errorf("crawls of the store: %v %s", err, diff)
 	}
-	if out := must(t, "inspect", "url", "--month", "2026-11r1", "--store", dir, "http://a.test/etag"); !strings.Contains(out, "2026-11r1") {
+	if out := mustRun(t, "inspect", "url", "--month", "2026-11r1", "--store", dir, "http://a.test/etag"); !strings.Contains(out, "2026-11r1") {
 		t.Errorf("inspect url:\n%s", out)
 	}
 	planLater(t, dir, "2026-12")
@@ -108,12 +108,12 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, conf, strings.Replace(strings.Replace(reparseConfig, "max_body: 20KiB", "max_body: 6KiB", 1), "partition_urls: 10", "partition_urls: 200", 1))
-	must(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+ln.Addr().String(), "--store", in)
-	must(t, "run", "--month", "2026-10", "--rounds", "2", "--store", in)
-	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", in)
+	mustRun(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+ln.Addr().String(), "--store", in)
+	mustRun(t, "run", "--month", "2026-10", "--rounds", "2", "--store", in)
+	mustRun(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", in)
 	b := openDir(t, in)
 	equalsItsCrawl(t, b, "2026-10", "2026-10r1")
-	must(t, "verify", "--month", "2026-10r1", "--store", in)
+	mustRun(t, "verify", "--month", "2026-10r1", "--store", in)
 	sealed, err := roundstate.Sealed(t.Context(), b, "2026-10r1")
 	if err != nil {
 		t.Fatal(err)
@@ -160,8 +160,8 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 func reparseWithFewerLinks(t *testing.T, dir string) {
 	conf := filepath.Join(t.TempDir(), "few.yaml")
 	write(t, conf, "parse: {max_links: 2}\n")
-	must(t, "reparse", "--month", "2026-11", "--as", "2026-11r2", "--config", conf, "--store", dir)
-	must(t, "verify", "--month", "2026-11r2", "--store", dir)
+	mustRun(t, "reparse", "--month", "2026-11", "--as", "2026-11r2", "--config", conf, "--store", dir)
+	mustRun(t, "verify", "--month", "2026-11r2", "--store", dir)
 	b := openDir(t, dir)
 	links := func(crawl string) int {
 		sealed, err := roundstate.Sealed(t.Context(), b, crawl)
@@ -202,7 +202,7 @@ func rebuildReparse(t *testing.T, dir string) {
 			t.Fatal(err)
 		}
 	}
-	must(t, "retry", "--month", "2026-11r1", "--rebuild", "--store", dir)
+	mustRun(t, "retry", "--month", "2026-11r1", "--rebuild", "--store", dir)
 	for _, key := range lost {
 		if body, err := os.ReadFile(filepath.Join(dir, key)); err != nil || string(body) != was[key] {
 			t.Errorf("%s is not what it was: %v", key, err)
@@ -239,7 +239,7 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 		return []string{"reparse", "--month", "2026-11", "--as", "2026-11r1", "--store", store}
 	}
 	want := copied()
-	must(t, args(want)...)
+	mustRun(t, args(want)...)
 	same := func(t *testing.T, got string) {
 		t.Helper()
 		keys := func(dir string) []string {
@@ -261,7 +261,7 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 	t.Run("on one CPU", func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 		got := copied()
-		must(t, args(got)...)
+		mustRun(t, args(got)...)
 		same(t, got)
 	})
 	t.Run("killed again and again", func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestAReparseIsTheSameBytesHoweverItRuns(t *testing.T) {
 			t.Error("it was never killed")
 		}
 		same(t, got)
-		must(t, "verify", "--month", "2026-11r1", "--store", got)
+		mustRun(t, "verify", "--month", "2026-11r1", "--store", got)
 	})
 }
 
@@ -325,17 +325,17 @@ func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
 		write(t, file, string(body))
 	}
 	replace(damaged)
-	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", dir)
+	mustRun(t, "reparse", "--month", "2026-10", "--as", "2026-10r1", "--store", dir)
 	if code, _ := exitOf(t, "verify", "--month", "2026-10r1", "--store", dir); code != exitViolation {
 		t.Errorf("verify while the record is damaged: exit %d", code)
 	}
 	replace(whole)
-	out := must(t, "verify", "--month", "2026-10r1", "--store", dir)
+	out := mustRun(t, "verify", "--month", "2026-10r1", "--store", dir)
 	if !strings.Contains(out, "readable now were damaged when 2026-10r1 was made") || !strings.Contains(out, "reparse under another name") {
 		t.Errorf("verify of the restored file says\n%s", out)
 	}
-	must(t, "reparse", "--month", "2026-10", "--as", "2026-10r2", "--store", dir)
-	if out := must(t, "verify", "--month", "2026-10r2", "--store", dir); strings.Contains(out, "another name") {
+	mustRun(t, "reparse", "--month", "2026-10", "--as", "2026-10r2", "--store", dir)
+	if out := mustRun(t, "verify", "--month", "2026-10r2", "--store", dir); strings.Contains(out, "another name") {
 		t.Errorf("verify of the reparse under another name says\n%s", out)
 	}
 }

@@ -153,11 +153,11 @@ func crawlTwice(t *testing.T) string {
 	store, seeds, conf := filepath.Join(dir, "store"), filepath.Join(dir, "urls.txt"), filepath.Join(dir, "c.yaml")
 	write(t, seeds, "http://a.test/\nhttp://b.test/\nhttp://a.test/twin\nhttp://gone.test/\n")
 	write(t, conf, reparseConfig)
-	must(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
-	must(t, "run", "--month", "2026-10", "--rounds", "2", "--store", store)
+	mustRun(t, "plan", "--month", "2026-10", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
+	mustRun(t, "run", "--month", "2026-10", "--rounds", "2", "--store", store)
 
 	planLater(t, store, "2026-11")
-	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
+	mustRun(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
 	return store
 }
 

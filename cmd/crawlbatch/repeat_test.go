@@ -32,13 +32,13 @@ func TestTwoCrawlsAgreeOnEveryStableColumn(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
-	must(t, "demo", "--store", one)
-	must(t, "demo", "--store", two)
+	mustRun(t, "demo", "--store", one)
+	mustRun(t, "demo", "--store", two)
 	compareStable(t, openDir(t, one), openDir(t, two), withoutStale)
 	t.Run("no column is null in every row", func(t *testing.T) { columnsHaveValues(t, openDir(t, one)) })
 	t.Run("reduces made twice are the same bytes", func(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-		reduceAgain(t, one, func(to string) { must(t, "run", "--month", demo.Crawl, "--rounds", "1", "--store", to) })
+		reduceAgain(t, one, func(to string) { mustRun(t, "run", "--month", demo.Crawl, "--rounds", "1", "--store", to) })
 	})
 }
 
@@ -51,8 +51,8 @@ func TestS3CrawlEqualsADirectorysCrawl(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	address, dir := "s3://"+bucket+"/a/prefix", filepath.Join(t.TempDir(), "store")
-	must(t, "demo", "--store", address)
-	must(t, "demo", "--store", dir)
+	mustRun(t, "demo", "--store", address)
+	mustRun(t, "demo", "--store", dir)
 	b, err := s3store.Open(t.Context(), address, s3store.Options{})
 	if err != nil {
 		t.Fatal(err)

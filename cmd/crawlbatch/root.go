@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/k8s"
 )
 
-// The type common holds the flags of the root command, the standard streams and the log. Every
-// command uses these fields.
+// common holds the flags of the root command, the standard streams and the log. Every command
+// uses these fields.
 type common struct {
 	store      string
 	config     string

@@ -137,12 +137,12 @@ func (s *session) ends(code int) {
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("it ended with %d, want %d:\n%s", got, code, s.text())
 	}
-	s.neat()
+	s.checkScreen()
 }
 
-// The method neat checks that the screen has no unknown control sequence and no folded row. Only
+// checkScreen checks that the screen has no unknown control sequence and no folded row. Only
 // commands to copy and long words may be folded.
-func (s *session) neat() {
+func (s *session) checkScreen() {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,14 +150,14 @@ func (s *session) neat() {
 		s.t.Errorf("it wrote the sequence %s", o)
 	}
 	for _, w := range s.screen.wrapped {
-		if !strings.Contains(w, "`") && !copied(w) && strings.Contains(strings.TrimSpace(w), " ") {
+		if !strings.Contains(w, "`") && !isCommandRow(w) && strings.Contains(strings.TrimSpace(w), " ") {
 			s.t.Errorf("it wrote beyond the edge of %d columns: %q", s.screen.width, w)
 		}
 	}
 }
 
-// The function copied reports whether a row has a command that a user copies.
-func copied(row string) bool {
+// isCommandRow reports whether a row has a command that a user copies.
+func isCommandRow(row string) bool {
 	for _, lead := range []string{"next: ", "rerun: ", "crawlbatch views ", "duckdb "} {
 		if strings.HasPrefix(strings.TrimSpace(row), lead) {
 			return true

@@ -117,8 +117,8 @@ fetch:
 plan: {partition_urls: %d}
 `
 
-// The function must runs a command line in this process and returns its stdout.
-func must(t *testing.T, args ...string) string {
+// mustRun runs a command line in this process and returns its stdout.
+func mustRun(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if code := execute(t.Context(), args, nil, &out, &errs); code != 0 {
@@ -136,8 +136,8 @@ func crawl(t *testing.T, web *simweb.Web, addr, store string, partitionURLs int)
 		t.Fatal(err)
 	}
 	write(t, conf, fmt.Sprintf(truthConfig, truthDelay, partitionURLs))
-	must(t, "plan", "--month", "2026-11", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
-	must(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
+	mustRun(t, "plan", "--month", "2026-11", "--source", seeds, "--config", conf, "--connect-to", "::"+addr, "--store", store)
+	mustRun(t, "run", "--month", "2026-11", "--rounds", "2", "--store", store)
 }
 
 func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed) {

@@ -91,8 +91,8 @@ func crawlConfig(addr string) (*config.Config, error) {
 	return c, c.Validate()
 }
 
-// The constant lists is the number of hosts whose sitemap and feed are seeds of the demo.
-const lists = 3
+// listedHosts is the number of hosts whose sitemap and feed are seeds of the demo.
+const listedHosts = 3
 
 // addLists appends the sitemaps and feeds of a few hosts to a file of seeds, so that the demo finds
 // links of every kind.
@@ -101,7 +101,7 @@ func addLists(web *simweb.Web, seeds string) error {
 	if err != nil {
 		return err
 	}
-	for host := range lists {
+	for host := range listedHosts {
 		fmt.Fprintf(f, "http://%s/sitemap.xml\nhttp://%[1]s/feed.xml\n", web.Host(host)) // Close reports errors
 	}
 	return f.Close()

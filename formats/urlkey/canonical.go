@@ -103,7 +103,7 @@ func (c *Canonicalizer) canonicalizeSlow(raw, base string) (urlLayout, inputPart
 	if err != nil {
 		return urlLayout{}, inputParts{}, err
 	}
-	l, err = c.finish(l, normalizeEscapes(g.query), false)
+	l, err = c.addQuery(l, normalizeEscapes(g.query), false)
 	return l, g, err
 }
 
@@ -162,9 +162,9 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// finish adds the canonical form of the query. If follows is true, the memory after l.url already
-// holds "?" and the query, so that an unchanged query costs nothing.
-func (c *Canonicalizer) finish(l urlLayout, query string, follows bool) (urlLayout, error) {
+// addQuery adds the canonical form of the query. If follows is true, the memory after l.url
+// already holds "?" and the query, so that an unchanged query costs nothing.
+func (c *Canonicalizer) addQuery(l urlLayout, query string, follows bool) (urlLayout, error) {
 	canonical := c.canonicalQuery(query)
 	switch {
 	case canonical == "":

@@ -21,7 +21,7 @@ func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g input
 		l.pathEnd++
 		follows = false
 	}
-	l, err = c.finish(l, query, follows)
+	l, err = c.addQuery(l, query, follows)
 	if err != nil {
 		return urlLayout{}, inputParts{}, true, err
 	}

@@ -13,7 +13,7 @@ type field struct {
 	path    string        // path of the key, such as fetch.timeout.total
 	at      reflect.Value // the struct field that holds the value
 	initial any           // the default value
-	change  change
+	change  mutability
 	doc     string
 	allowed string              // the allowed values, for the reference; empty if all values are allowed
 	check   func(report report) // reports values that are not allowed
@@ -26,14 +26,14 @@ type field struct {
 	instead func(name, text string) string
 }
 
-// The type change says whether a running crawl may change a key. The user changes a key with
+// mutability says whether a running crawl may change a key. The user changes a key with
 // --config after the plan. A key is live if it affects neither which URLs are crawled nor how
 // results are made.
-type change bool
+type mutability bool
 
 const (
-	frozen change = false
-	live   change = true
+	frozen mutability = false
+	live   mutability = true
 )
 
 // A report function receives the problem of one key. If the key is a map, the parameter below is
@@ -47,7 +47,7 @@ type rule[T any] struct {
 }
 
 // key makes the row of a struct field. Without a rule, the key may have any value of its type.
-func key[T any](at *T, initial T, r *rule[T], change change, doc string) field {
+func key[T any](at *T, initial T, r *rule[T], change mutability, doc string) field {
 	f := field{at: reflect.ValueOf(at).Elem(), initial: initial, change: change, doc: doc}
 	if r != nil {
 		f.allowed, f.check = r.allowed, func(report report) { r.check(*at, report) }
@@ -193,8 +193,8 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// The function between makes a rule with a lowest and a highest allowed value.
-func between[T int | Duration | Bytes](least, most T) *rule[T] {
+// minMax makes a rule with a lowest and a highest allowed value.
+func minMax[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {
 		if v < least || v > most {
@@ -212,9 +212,9 @@ func oneOf(values ...string) *rule[string] {
 	}}
 }
 
-// The function each makes a rule for a list. The rule allows the list if all entries are valid. The
+// eachEntry makes a rule for a list. The rule allows the list if all entries are valid. The
 // parameter hint describes a valid entry.
-func each(what, hint string, valid func(string) bool) *rule[[]string] {
+func eachEntry(what, hint string, valid func(string) bool) *rule[[]string] {
 	return &rule[[]string]{"each " + hint, func(list []string, report report) {
 		for _, v := range list {
 			if !valid(v) {

@@ -30,13 +30,13 @@ func (c *Config) domainRule() *rule[map[string]Domain] {
 			if _, ok := classes[d.Class]; !ok && d.Class != "" {
 				report(name, fmt.Sprintf("names the class %q, which politeness.classes does not have: it has %s", d.Class, strings.Join(sortedKeys(classes), ", ")))
 			}
-			orUnset(between(0, day)).check(d.Delay, func(_, text string) { report(name, text) })
-			between(0, 64).check(d.InFlightPerHost, func(_, text string) { report(name+".in_flight_per_host", text) })
+			orUnset(minMax(0, day)).check(d.Delay, func(_, text string) { report(name, text) })
+			minMax(0, 64).check(d.InFlightPerHost, func(_, text string) { report(name+".in_flight_per_host", text) })
 		}
 	}}
 }
 
-var mediaRanges = each("media range", "type/subtype, type/*, type/*+suffix or */*, in lower case", func(s string) bool { return mediatype.Check(s) == nil })
+var mediaRanges = eachEntry("media range", "type/subtype, type/*, type/*+suffix or */*, in lower case", func(s string) bool { return mediatype.Check(s) == nil })
 
 // skippedTypes allows media ranges that fetch.types.store does not contain.
 func (c *Config) skippedTypes() *rule[[]string] {
@@ -56,7 +56,7 @@ var proxyAddress = &rule[string]{"`http://[USER:PASSWORD@]HOST:PORT`", func(prox
 	}
 }}
 
-var resolvers = each("name server", "ADDRESS or ADDRESS:PORT", func(s string) bool {
+var resolvers = eachEntry("name server", "ADDRESS or ADDRESS:PORT", func(s string) bool {
 	_, withPort := netip.ParseAddrPort(s)
 	_, alone := netip.ParseAddr(s)
 	return withPort == nil || alone == nil
@@ -72,7 +72,7 @@ func (c *Config) leaseRule() *rule[Duration] {
 	}}
 }
 
-var paramPatterns = each("pattern", "a name, * for any characters", func(s string) bool {
+var paramPatterns = eachEntry("pattern", "a name, * for any characters", func(s string) bool {
 	_, err := path.Match(s, "")
 	return err == nil && s != ""
 })
@@ -104,7 +104,7 @@ var objectName = &rule[string]{objectNameHint, func(name string, report report) 
 	}
 }}
 
-var objectNames = each("name", objectNameHint, isObjectName)
+var objectNames = eachEntry("name", objectNameHint, isObjectName)
 
 var imageName = &rule[string]{"registry/name:tag", func(image string, report report) {
 	if strings.ContainsAny(image, " \t\n") {
@@ -159,7 +159,7 @@ var resourcesRule = &rule[map[string]Resources]{"`memory` 64MiB to 4TiB, `scratc
 		}
 		for _, size := range []struct{ asked, most Bytes }{{r.Memory, 4 * tib}, {r.Scratch, 16 * tib}} {
 			if size.asked != 0 {
-				between(64*mib, size.most).check(size.asked, func(_, text string) { report(stage, text) })
+				minMax(64*mib, size.most).check(size.asked, func(_, text string) { report(stage, text) })
 			}
 		}
 	}

@@ -60,12 +60,12 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := c.YAML()
-		if d := cmp.Diff(text, without(got, text)); d != "" || err != nil {
+		if d := cmp.Diff(text, withoutKeys(got, text)); d != "" || err != nil {
 			t.Errorf("%s (-before, +now): %v\n%s", name, err, d)
 		}
 	}
 	text := golden(t, "default-2026-11.yaml")
-	if d := cmp.Diff(text, without(mustYAML(t, Default()), text)); d != "" {
+	if d := cmp.Diff(text, withoutKeys(mustYAML(t, Default()), text)); d != "" {
 		t.Errorf("defaults (-before, +now):\n%s", d)
 	}
 	documented := read(t, golden(t, "readme-2026-11.yaml"))
@@ -76,8 +76,8 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// The function without removes the lines of keys that an older config does not have.
-func without(text, older string) string {
+// withoutKeys removes the lines of keys that an older config does not have.
+func withoutKeys(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string
 		for line := range strings.Lines(text) {

@@ -112,7 +112,7 @@ func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) er
 
 // write stores the ledger that assemble makes, in place of the version old.
 func (w Writer) write(ctx context.Context, b store.Bucket, crawl string, old store.Version) error {
-	entries, err := there(ctx, b, crawl)
+	entries, err := existingEntries(ctx, b, crawl)
 	if err != nil {
 		return err
 	}

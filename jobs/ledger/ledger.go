@@ -50,14 +50,14 @@ type Ledger struct {
 
 	doc     manifest.Ledger
 	version store.Version
-	index   map[place]int // index of the newest entry for each place
+	index   map[subject]int // index of the newest entry for each place
 	rounds  int
 	begun   bool // some entry was appended after the crawl's creation or adoption
 }
 
-// The type place says what an entry is about: its kind, and a round, stage or partition. Empty
-// fields stand for any value.
-type place struct {
+// subject says what an entry is about: its kind, and a round, stage or partition. Empty fields
+// stand for any value.
+type subject struct {
 	what        string
 	round       int // -1: the crawl as a whole
 	stage, plan string
@@ -65,9 +65,9 @@ type place struct {
 
 // indexed returns a ledger with an index of its entries.
 func indexed(l *Ledger) *Ledger {
-	l.index = make(map[place]int, 2*len(l.doc.Entries))
+	l.index = make(map[subject]int, 2*len(l.doc.Entries))
 	for i, e := range l.doc.Entries {
-		at := place{what: e.What, round: -1}
+		at := subject{what: e.What, round: -1}
 		if e.Round != nil {
 			at.round = *e.Round
 			if e.What != manifest.EntryPlanning {
@@ -75,7 +75,7 @@ func indexed(l *Ledger) *Ledger {
 			}
 		}
 		l.index[at] = i
-		l.index[place{at.what, at.round, e.Stage, e.Plan}] = i
+		l.index[subject{at.what, at.round, e.Stage, e.Plan}] = i
 		l.begun = l.begun || e.What != manifest.EntryCrawl && !e.Adopted
 	}
 	return l
@@ -227,8 +227,8 @@ func anyKey(ctx context.Context, b store.Bucket, prefix string) (bool, error) {
 // Entries returns the entries, oldest first.
 func (l *Ledger) Entries() []manifest.Entry { return slices.Clone(l.doc.Entries) }
 
-// The method at returns the newest entry for a place, or nil.
-func (l *Ledger) at(p place) *manifest.Entry {
+// newestAt returns the newest entry for a subject, or nil.
+func (l *Ledger) newestAt(p subject) *manifest.Entry {
 	i, ok := l.index[p]
 	if !ok {
 		return nil
@@ -239,7 +239,7 @@ func (l *Ledger) at(p place) *manifest.Entry {
 
 // Newest returns the newest entry of a kind about a round, or nil.
 func (l *Ledger) Newest(what string, round int) *manifest.Entry {
-	return l.at(place{what: what, round: round})
+	return l.newestAt(subject{what: what, round: round})
 }
 
 // Of returns the newest entry of one kind. The entry must concern the whole crawl, not a single
@@ -248,7 +248,7 @@ func (l *Ledger) Of(what string) *manifest.Entry { return l.Newest(what, -1) }
 
 // Frozen returns the entry of a stage's inputs, or nil.
 func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
-	return l.at(place{what: manifest.EntryFrozen, round: round, stage: string(stage)})
+	return l.newestAt(subject{what: manifest.EntryFrozen, round: round, stage: string(stage)})
 }
 
 // Plan returns the entry of the plan that a round follows, and whether the round has started. Plan
@@ -258,7 +258,7 @@ func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 	if begun == nil {
 		return l.Newest(manifest.EntryPlan, round), false
 	}
-	return l.at(place{what: manifest.EntryPlan, round: round, plan: begun.Plan}), true
+	return l.newestAt(subject{what: manifest.EntryPlan, round: round, plan: begun.Plan}), true
 }
 
 // Started returns the entry with which a round began, or nil.
@@ -286,7 +286,7 @@ type Writer struct {
 	Clock   stages.Clock
 }
 
-// Append calls the function decide with the ledger and appends the entries that decide returns. If
+// Append calls decide with the ledger and appends the entries that decide returns. If
 // another writer was first, Append reads the new ledger and calls decide again. Append returns the
 // resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
@@ -298,7 +298,7 @@ func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide
 }
 
 // AppendTo does the same as Append, with a ledger that the caller has read. If the stored ledger is
-// newer, the swap fails. AppendTo then reads the ledger and calls the function decide again.
+// newer, the swap fails. AppendTo then reads the ledger and calls decide again.
 func (w Writer) AppendTo(ctx context.Context, b store.Bucket, l *Ledger, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	for {
 		entries, err := decide(l)

@@ -48,9 +48,9 @@ func put(t *testing.T, b store.Bucket, format int, key string, d manifest.Docume
 	}
 }
 
-// The function crawled stores a crawl with one sealed round, a round that is being fetched, and a
-// revision of its politeness.
-func crawled(t *testing.T, b store.Bucket, format int, crawl string) {
+// storeCrawl stores a crawl with one sealed round, a round that is being fetched, and a revision
+// of its politeness.
+func storeCrawl(t *testing.T, b store.Bucket, format int, crawl string) {
 	t.Helper()
 	put(t, b, format, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Config: "user_agent: x\n"})
 	put(t, b, format, layout.Politeness(crawl), &manifest.Politeness{Revision: 3, Config: "politeness: {delay: 2s}\n"})
@@ -64,8 +64,8 @@ func crawled(t *testing.T, b store.Bucket, format int, crawl string) {
 	put(t, b, format, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p0"})
 }
 
-// The function said describes the entries of a ledger without times and digests.
-func said(l *ledger.Ledger) []string {
+// describeEntries describes the entries of a ledger without times and digests.
+func describeEntries(l *ledger.Ledger) []string {
 	var all []string
 	for _, e := range l.Entries() {
 		round := ""
@@ -98,7 +98,7 @@ func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
 	for _, how := range []faultstore.Fault{faultstore.Before, faultstore.After} {
 		for failing := 1; ; failing++ {
 			b := newStore(t)
-			crawled(t, b, 2, month)
+			storeCrawl(t, b, 2, month)
 			put(t, b, 2, layout.CrawlManifest("2026-12"), &manifest.Crawl{Crawl: "2026-12"})
 			put(t, b, 2, layout.Active(), &manifest.Active{Crawl: month, Round: 1, Nonce: "n"})
 			var mu sync.Mutex
@@ -129,7 +129,7 @@ func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
 				t.Fatalf("after a failure at write %d: %v", failing, err)
 			}
 			l := load(t, b, month)
-			if d := cmp.Diff(adopted, said(l)); d != "" || !l.Stored {
+			if d := cmp.Diff(adopted, describeEntries(l)); d != "" || !l.Stored {
 				t.Errorf("write %d: stored %t:\n%s", failing, l.Stored, d)
 			}
 			head, _, err := ledger.LoadHead(t.Context(), b, month)
@@ -150,7 +150,7 @@ func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
 
 func TestManyMayAdoptAStoreAtOnce(t *testing.T) {
 	b := newStore(t)
-	crawled(t, b, 2, month)
+	storeCrawl(t, b, 2, month)
 	put(t, b, 2, layout.Active(), &manifest.Active{Crawl: month, Round: 1, Nonce: "n"})
 	var group sync.WaitGroup
 	for range 8 {
@@ -161,7 +161,7 @@ func TestManyMayAdoptAStoreAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if d := cmp.Diff(adopted, said(load(t, b, month))); d != "" {
+	if d := cmp.Diff(adopted, describeEntries(load(t, b, month))); d != "" {
 		t.Error(d)
 	}
 	head, _, err := ledger.LoadHead(t.Context(), b, month)
@@ -172,11 +172,11 @@ func TestManyMayAdoptAStoreAtOnce(t *testing.T) {
 
 func TestACrawlOfAnOlderFormatIsReadAsItWillBeAdopted(t *testing.T) {
 	b := newStore(t)
-	crawled(t, b, 2, month)
+	storeCrawl(t, b, 2, month)
 	l := load(t, b, month)
 	want := slices.Clone(adopted)
 	want[0] = "crawl 2 true"
-	if d := cmp.Diff(want, said(l)); d != "" || l.Stored {
+	if d := cmp.Diff(want, describeEntries(l)); d != "" || l.Stored {
 		t.Errorf("stored %t:\n%s", l.Stored, d)
 	}
 	_, err := ledgertest.Writer().Append(t.Context(), b, month, func(*ledger.Ledger) ([]manifest.Entry, error) {
@@ -189,7 +189,7 @@ func TestACrawlOfAnOlderFormatIsReadAsItWillBeAdopted(t *testing.T) {
 
 func TestAppendsAtOnceAreAllInTheChain(t *testing.T) {
 	b := newStore(t)
-	crawled(t, b, 3, month)
+	storeCrawl(t, b, 3, month)
 	ledgertest.Make(t, b, month)
 	var group sync.WaitGroup
 	for round := range 8 {
@@ -229,7 +229,7 @@ func TestAForkedOrEditedLedgerIsRefused(t *testing.T) {
 		"another digest": func(body []byte) []byte { return bytes.Replace(body, []byte(`"sha256": "`), []byte(`"sha256": "0`), 1) },
 	} {
 		b := newStore(t)
-		crawled(t, b, 3, month)
+		storeCrawl(t, b, 3, month)
 		ledgertest.Make(t, b, month)
 		key := layout.Ledger(month)
 		body, version, err := b.Get(t.Context(), key, manifest.MaxBytes)
@@ -269,7 +269,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 				continue
 			}
 			b := newStore(t)
-			crawled(t, b, 3, month)
+			storeCrawl(t, b, 3, month)
 			ledgertest.Make(t, b, month)
 			l := load(t, b, month)
 			for lost, err := range l.Losses(t.Context(), b) {
@@ -309,7 +309,7 @@ func TestWhatTheLedgerNamesIsMissed(t *testing.T) {
 func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 	for _, key := range []string{layout.Ledger(month), layout.Crawls(), layout.Active()} {
 		b := newStore(t)
-		crawled(t, b, 3, month)
+		storeCrawl(t, b, 3, month)
 		ledgertest.Make(t, b, month)
 		// The entry that follows the adoption proves that a missing head once existed.
 		w := ledgertest.Writer()
@@ -348,7 +348,7 @@ func TestALostLedgerHeadOrActiveIsMadeAnew(t *testing.T) {
 		}
 	}
 	b := newStore(t)
-	crawled(t, b, 3, month)
+	storeCrawl(t, b, 3, month)
 	ledgertest.Make(t, b, month)
 	if err := b.Delete(t.Context(), layout.Active()); err != nil {
 		t.Fatal(err)
@@ -367,7 +367,7 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 	if _, err := ledger.Load(t.Context(), b, month); !errors.Is(err, ledger.ErrNoCrawl) {
 		t.Errorf("a crawl that never was: %v", err)
 	}
-	crawled(t, b, 3, month)
+	storeCrawl(t, b, 3, month)
 	ledgertest.Make(t, b, month)
 	for _, key := range []string{layout.CrawlManifest(month), layout.Ledger(month)} {
 		if err := b.Delete(t.Context(), key); err != nil {
@@ -482,13 +482,13 @@ func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
 	}
 }
 
-// listed is a store that calls the function do once, at the first listing of rounds.
-type listed struct {
+// listHook is a store that calls the function do once, at the first listing of rounds.
+type listHook struct {
 	store.Bucket
 	do func()
 }
 
-func (l *listed) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
+func (l *listHook) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	if do := l.do; do != nil && strings.HasPrefix(prefix, layout.CrawlDir(month)+"round=") {
 		l.do = nil
 		do()
@@ -512,13 +512,13 @@ func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) 
 	}
 	round := 0
 	put(t, b, schema.FormatVersion, layout.PlanManifest(month, 0, "p"), &manifest.Plan{ID: "p", Crawl: month, Buckets: 1, Partitions: []manifest.PlanPartition{{}}})
-	live := &listed{b, func() {
+	live := &listHook{b, func() {
 		add(manifest.Entry{What: manifest.EntryStarted, Round: &round, Plan: "p", Format: schema.FormatVersion})
 		put(t, b, schema.FormatVersion, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p", Epoch: 1})
 	}}
 	made, err := w.Rebuild(t.Context(), live, month, []string{month}, ledgertest.NoCopy)
-	if want := []string{"crawl 3 false", "started 0 p 3 false"}; err != nil || len(made) > 0 || !slices.Equal(said(load(t, b, month)), want) {
-		t.Errorf("beside a run: made %q, %v: %q", made, err, said(load(t, b, month)))
+	if want := []string{"crawl 3 false", "started 0 p 3 false"}; err != nil || len(made) > 0 || !slices.Equal(describeEntries(load(t, b, month)), want) {
+		t.Errorf("beside a run: made %q, %v: %q", made, err, describeEntries(load(t, b, month)))
 	}
 	body, version, err := b.Get(t.Context(), layout.Ledger(month), manifest.MaxBytes)
 	if err == nil {
@@ -538,6 +538,6 @@ func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) 
 		return "", nil
 	})
 	if _, ok := load(t, b, month).Now(1); err != nil || len(made) > 0 || !ok {
-		t.Errorf("beside another rebuild: made %q, %v: %q", made, err, said(load(t, b, month)))
+		t.Errorf("beside another rebuild: made %q, %v: %q", made, err, describeEntries(load(t, b, month)))
 	}
 }

@@ -136,9 +136,9 @@ func Read(err error) bool {
 	return err == nil || errors.As(err, &lost) && lost.Changed
 }
 
-// The method named returns the entries whose objects must exist. If several entries are about the
+// requiredEntries returns the entries whose objects must exist. If several entries are about the
 // same thing, only the newest entry counts.
-func (l *Ledger) named() []*manifest.Entry {
+func (l *Ledger) requiredEntries() []*manifest.Entry {
 	var all []*manifest.Entry
 	add := func(e *manifest.Entry) {
 		if e != nil && e.Object != "" {
@@ -168,7 +168,7 @@ func (l *Ledger) named() []*manifest.Entry {
 // unreadable document, Losses yields the error. Losses stops after any other error.
 func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
-		for _, e := range l.named() {
+		for _, e := range l.requiredEntries() {
 			err := l.look(ctx, b, e)
 			var lost *Lost
 			if errors.As(err, &lost) {

@@ -23,7 +23,7 @@ func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawl
 		return nil, err
 	}
 	var l *Ledger
-	written, err := keep.anew(ctx, b, layout.Ledger(crawl), func() error {
+	written, err := keep.recreate(ctx, b, layout.Ledger(crawl), func() error {
 		if l, err = Load(ctx, b, crawl); err != nil {
 			return err
 		}
@@ -77,10 +77,10 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// anew recreates a document for which judge returns a Lost error. Before that, keep copies the
-// document. The function remake swaps the new document over the judged version only, so that no
-// change by another process is undone. After such a change, anew calls judge again.
-func (keep Keeper) anew(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
+// recreate recreates a document for which judge returns a Lost error. Before that, keep copies
+// the document. remake swaps the new document over the judged version only, so
+// that no change by another process is undone. After such a change, recreate calls judge again.
+func (keep Keeper) recreate(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
 	for {
 		judged, err := versionOf(ctx, b, key)
 		if err != nil {
@@ -118,7 +118,7 @@ func versionOf(ctx context.Context, b store.Bucket, key string) (store.Version, 
 // emptyHead replaces a damaged head by a head without names. emptyHead returns the head, or nil if
 // the store has no head.
 func (w Writer) emptyHead(ctx context.Context, b store.Bucket, crawl string, keep Keeper) (head *manifest.Crawls, made bool, err error) {
-	made, err = keep.anew(ctx, b, layout.Crawls(), func() error {
+	made, err = keep.recreate(ctx, b, layout.Crawls(), func() error {
 		head, _, err = LoadHead(ctx, b, crawl)
 		return err
 	}, func(old store.Version) error {
@@ -132,7 +132,7 @@ func (w Writer) emptyHead(ctx context.Context, b store.Bucket, crawl string, kee
 // rebuildActive recreates a lost or damaged active.json. The document names the newest round that has
 // started and whose fetch stage has not ended.
 func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made bool, err error) {
-	return keep.anew(ctx, b, layout.Active(), func() error {
+	return keep.recreate(ctx, b, layout.Active(), func() error {
 		a, _, err := LoadActive(ctx, b, crawl)
 		if errors.Is(err, store.ErrNotFound) {
 			return DamagedActive(crawl, nil)

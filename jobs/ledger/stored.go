@@ -19,7 +19,7 @@ import (
 // assemble makes the ledger of a crawl of an older format from the objects in the store.
 func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, error) {
 	doc := manifest.Ledger{Crawl: m.Crawl}
-	entries, err := there(ctx, b, m.Crawl)
+	entries, err := existingEntries(ctx, b, m.Crawl)
 	if err != nil {
 		return nil, err
 	}
@@ -27,9 +27,9 @@ func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, 
 	return indexed(&Ledger{Crawl: m.Crawl, doc: doc}), err
 }
 
-// The function there returns the entries of a crawl's ledger, one for each document that exists in
+// existingEntries returns the entries of a crawl's ledger, one for each document that exists in
 // the store. The entries are marked as adopted.
-func there(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
+func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
 	m, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
-				err := e.attempts(ctx, t)
+				err := e.tryTask(ctx, t)
 				if errors.Is(err, stages.ErrInterrupted) {
 					mu.Lock()
 					if interrupted == nil {
@@ -98,8 +98,8 @@ func (e *Executor) patience() time.Duration {
 	return 30 * time.Minute
 }
 
-// The method attempts tries a task up to e.Attempts times.
-func (e *Executor) attempts(ctx context.Context, t stages.Task) error {
+// tryTask tries a task up to e.Attempts times.
+func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
 	var away time.Time // the start of the current trouble; zero if there is no trouble
 	waits := 0

@@ -143,7 +143,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	}
 	round := roundName(s.Crawl, s.Round)
 	same := table.StringRange("url_surtkey", k.SURT, k.SURT)
-	state, err := first(ctx, c.bucket, partOf(urls, bucket), func(r *schema.URLRecord) bool { return r.URL == k.URL }, same)
+	state, err := firstRow(ctx, c.bucket, partOf(urls, bucket), func(r *schema.URLRecord) bool { return r.URL == k.URL }, same)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	if found.Skip != nil { // a later round has a newer skip of the URL
 		return nil
 	}
-	skip, err := first(ctx, c.bucket, partOf(s.FilesOf(stages.FileSkips), bucket), func(r *schema.Skip) bool { return r.SURT != "" && r.URL == k.URL }, same)
+	skip, err := firstRow(ctx, c.bucket, partOf(s.FilesOf(stages.FileSkips), bucket), func(r *schema.Skip) bool { return r.SURT != "" && r.URL == k.URL }, same)
 	if err == nil && skip != nil {
 		found.Skip = &Skip{round, skip.Reason, skip.Detail}
 	}
@@ -194,7 +194,7 @@ func (c *Crawl) planned(ctx context.Context, k urlkey.Key) (*Planned, error) {
 		if p.Bucket != bucket {
 			continue
 		}
-		row, err := first(ctx, c.bucket, p.File.Key, func(r *plannedRow) bool { return r.URL == k.URL }, table.StringRange("host", k.Host, k.Host))
+		row, err := firstRow(ctx, c.bucket, p.File.Key, func(r *plannedRow) bool { return r.URL == k.URL }, table.StringRange("host", k.Host, k.Host))
 		if err != nil {
 			return nil, err
 		}
@@ -220,9 +220,8 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// The function first returns the first row that the function meant accepts, or nil if there is no
-// such row.
-func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
+// firstRow returns the first row for which accepts is true, or nil if there is no such row.
+func firstRow[T any](ctx context.Context, b store.Bucket, key string, accepts func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil
 	}
@@ -235,7 +234,7 @@ func first[T any](ctx context.Context, b store.Bucket, key string, meant func(*T
 		if err != nil {
 			return nil, err
 		}
-		if meant(&row) {
+		if accepts(&row) {
 			return &row, nil
 		}
 	}

@@ -24,19 +24,19 @@ import (
 
 const crawl = "2026-11"
 
-// The type opened is a bucket that records the keys of the objects that a test opens.
-type opened struct {
+// openLog is a bucket that records the keys of the objects that a test opens.
+type openLog struct {
 	store.Bucket
 	keys []string
 }
 
-func (o *opened) Open(ctx context.Context, key string) (store.Object, error) {
+func (o *openLog) Open(ctx context.Context, key string) (store.Object, error) {
 	o.keys = append(o.keys, key)
 	return o.Bucket.Open(ctx, key)
 }
 
 // tables returns the opened tables.
-func (o *opened) tables() []string {
+func (o *openLog) tables() []string {
 	return slices.DeleteFunc(slices.Clone(o.keys), func(k string) bool { return !strings.HasSuffix(k, ".parquet") })
 }
 
@@ -56,7 +56,7 @@ type round struct {
 }
 
 // fill stores sealed rounds of several buckets, and the plan of the next round.
-func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
+func fill(t *testing.T, buckets int, rounds []round, plan ...string) *openLog {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -122,7 +122,7 @@ func fill(t *testing.T, buckets int, rounds []round, plan ...string) *opened {
 		create(layout.PlanManifest(crawl, len(rounds), p.ID), p)
 	}
 	ledgertest.Make(t, b, crawl)
-	return &opened{Bucket: b}
+	return &openLog{Bucket: b}
 }
 
 func find(t *testing.T, b store.Bucket, url string) (Found, error) {
@@ -134,14 +134,14 @@ func find(t *testing.T, b store.Bucket, url string) (Found, error) {
 	return c.Find(t.Context(), key(t, url))
 }
 
-// The type said is a short form of Found.
-type said struct {
+// shortFound is a short form of Found.
+type shortFound struct {
 	State, Skip string // outcome and reason, each with the name of its round
 	Partition   int    // number of the partition; -1 if the URL is not planned
 }
 
-func short(f Found) said {
-	s := said{Partition: -1}
+func short(f Found) shortFound {
+	s := shortFound{Partition: -1}
 	if f.State != nil {
 		s.State = f.State.Round + " " + string(f.State.State)
 	}
@@ -166,7 +166,7 @@ func history() []round {
 func TestTheNewestRoundThatChangedAURLAnswers(t *testing.T) {
 	for _, buckets := range []int{1, 3} {
 		b := fill(t, buckets, history(), "http://d.test/", "http://b.test/")
-		for url, want := range map[string]said{
+		for url, want := range map[string]shortFound{
 			"http://a.test/":         {"2026-11.0 fetched", "2026-11.1 out_of_scope", -1},
 			"http://a.test/new":      {"2026-11.1 gone", "", -1},
 			"http://b.test/":         {"2026-11.0 found", "2026-11.0 budget", 1},
@@ -190,7 +190,7 @@ func TestTheNewestRoundThatChangedAURLAnswers(t *testing.T) {
 
 func TestNoTableIsOpenedWhereTheFilterSaysNo(t *testing.T) {
 	b := fill(t, 1, history())
-	if got, err := find(t, b, "http://unheard.test/of"); err != nil || short(got) != (said{Partition: -1}) || len(b.tables()) > 0 {
+	if got, err := find(t, b, "http://unheard.test/of"); err != nil || short(got) != (shortFound{Partition: -1}) || len(b.tables()) > 0 {
 		t.Errorf("%+v, %v; opened %q", short(got), err, b.tables())
 	}
 	b.keys = nil
@@ -210,7 +210,7 @@ func TestWithoutAFilterTheTablesAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for url, want := range map[string]said{
+	for url, want := range map[string]shortFound{
 		"http://a.test/":         {"2026-11.0 fetched", "2026-11.1 out_of_scope", -1},
 		"http://unheard.test/of": {"", "", -1},
 	} {

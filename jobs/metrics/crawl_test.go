@@ -164,8 +164,8 @@ func (l *lab) scrape() map[string]float64 {
 	return samples
 }
 
-// The function only returns the samples whose names have one of the prefixes.
-func only(samples map[string]float64, prefixes ...string) map[string]float64 {
+// withPrefixes returns the samples whose names have one of the prefixes.
+func withPrefixes(samples map[string]float64, prefixes ...string) map[string]float64 {
 	out := map[string]float64{}
 	for name, v := range samples {
 		for _, p := range prefixes {
@@ -195,8 +195,8 @@ func (l *lab) committed() map[string]float64 {
 	return want
 }
 
-// The method requested counts the rows of the tables of requests.
-func (l *lab) requested() map[string]float64 {
+// requestRows counts the rows of the tables of requests.
+func (l *lab) requestRows() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
 	for _, task := range l.tasks(stages.Fetch) {
@@ -250,8 +250,8 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	}
 	got := l.scrape()
 	writes := l.counted.Counts().Puts
-	committed, requested := l.committed(), l.requested()
-	if d := cmp.Diff(committed, only(got, urlSeries...)); d != "" {
+	committed, requested := l.committed(), l.requestRows()
+	if d := cmp.Diff(committed, withPrefixes(got, urlSeries...)); d != "" {
 		t.Errorf("URLs: (-results +metrics)\n%s", d)
 	}
 	total := 0.0
@@ -268,18 +268,18 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	}
 	retried := requested["retries"]
 	delete(requested, "retries")
-	if d := cmp.Diff(requested, only(got, "crawler_http_", "crawler_fetch_timeout_")); d != "" {
+	if d := cmp.Diff(requested, withPrefixes(got, "crawler_http_", "crawler_fetch_timeout_")); d != "" {
 		t.Errorf("requests: (-tables +metrics)\n%s", d)
 	}
 	if requested["crawler_fetch_timeout_total"] == 0 || len(requested) < 6 {
 		t.Errorf("the web caused no retries or denials: %v", requested)
 	}
 	retries := 0.0
-	for _, n := range only(got, "crawler_retries_total") {
+	for _, n := range withPrefixes(got, "crawler_retries_total") {
 		retries += n
 	}
 	if retries < retried || retried == 0 || got[`crawler_retries_total{reason="server_error"}`] == 0 || got[`crawler_retries_total{reason="timeout"}`] == 0 {
-		t.Errorf("%v retries, %v requests repeated: %v", retries, retried, only(got, "crawler_retries_total"))
+		t.Errorf("%v retries, %v requests repeated: %v", retries, retried, withPrefixes(got, "crawler_retries_total"))
 	}
 	if got["crawler_s3_write_duration_seconds_count"] != float64(writes) {
 		t.Errorf("%v writes timed, %d made", got["crawler_s3_write_duration_seconds_count"], writes)
@@ -288,7 +288,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 		t.Errorf("%v table writes timed, %v parts there", got["crawler_db_write_duration_seconds_count"], n)
 	}
 	if got[`crawlbatch_build_info{version="v1.2-test"}`] != 1 || got["go_goroutines"] == 0 || got["process_resident_memory_bytes"] == 0 {
-		t.Errorf("no word of the process: %v", only(got, "crawlbatch_", "go_goroutines", "process_"))
+		t.Errorf("no word of the process: %v", withPrefixes(got, "crawlbatch_", "go_goroutines", "process_"))
 	}
 
 	// A task that has a result does nothing and counts nothing.
@@ -297,7 +297,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := cmp.Diff(only(got, "crawler_urls", "crawler_http"), only(l.scrape(), "crawler_urls", "crawler_http")); d != "" {
+	if d := cmp.Diff(withPrefixes(got, "crawler_urls", "crawler_http"), withPrefixes(l.scrape(), "crawler_urls", "crawler_http")); d != "" {
 		t.Errorf("counted again:\n%s", d)
 	}
 }
@@ -347,7 +347,7 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 	if err := l.runner.Run(t.Context(), first); err == nil {
 		t.Fatal("an attempt that lost its segment succeeded")
 	}
-	if got := only(l.scrape(), urlSeries...); len(got) > 0 {
+	if got := withPrefixes(l.scrape(), urlSeries...); len(got) > 0 {
 		t.Errorf("an attempt that nothing is left of counts as %v", got)
 	}
 	lost := l.live.urls.Load()
@@ -357,7 +357,7 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := cmp.Diff(l.committed(), only(l.scrape(), urlSeries...)); d != "" {
+	if d := cmp.Diff(l.committed(), withPrefixes(l.scrape(), urlSeries...)); d != "" {
 		t.Errorf("(-results +metrics)\n%s", d)
 	}
 	if all := l.live.urls.Load(); lost == 0 || all != l.plan.URLs+lost {
@@ -382,8 +382,8 @@ func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	if err := l.runner.Run(ctx, l.tasks(stages.Fetch)[0]); err == nil {
 		t.Fatal("an attempt continued after it was told to stop")
 	}
-	if during[`crawler_urls_processed_total{status="ok"}`] != 1 || len(only(during, "crawler_urls_checkpointed_")) > 0 {
-		t.Errorf("before the first checkpoint: %v", only(during, "crawler_urls_"))
+	if during[`crawler_urls_processed_total{status="ok"}`] != 1 || len(withPrefixes(during, "crawler_urls_checkpointed_")) > 0 {
+		t.Errorf("before the first checkpoint: %v", withPrefixes(during, "crawler_urls_"))
 	}
 }
 
@@ -435,7 +435,7 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 		t.Errorf("%v URLs queued of %d", during["crawler_urls_queued"], n)
 	}
 	if after := l.scrape(); after["crawler_urls_queued"] != 0 || after["crawler_worker_active_fetches"] != 0 {
-		t.Errorf("nothing runs: %v", only(after, urlSeries...))
+		t.Errorf("nothing runs: %v", withPrefixes(after, urlSeries...))
 	}
 }
 

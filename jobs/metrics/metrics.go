@@ -121,12 +121,12 @@ type progress struct {
 
 // Add implements stages.Progress.
 func (p *progress) Add(name string, n int64) {
-	p.m.count(name, n)
+	p.m.addCount(name, n)
 	p.next.Add(name, n)
 }
 
-// The method count adds n to the series with a name. A name without series is ignored.
-func (m *Metrics) count(name string, n int64) {
+// addCount adds n to the series with a name. A name without series is ignored.
+func (m *Metrics) addCount(name string, n int64) {
 	for _, series := range m.series[name] {
 		series.Add(float64(n))
 	}

@@ -131,17 +131,17 @@ func TestSeriesAreBoundedWhateverIsCounted(t *testing.T) {
 	}
 	l := lab{t: t, url: "http://" + s.Addr().String() + "/metrics"}
 	got := l.scrape()
-	if n := len(only(got, "crawler_http_response_total")); n != 501 {
+	if n := len(withPrefixes(got, "crawler_http_response_total")); n != 501 {
 		t.Errorf("%d series of status codes", n)
 	}
 	if other := got[`crawler_http_response_total{status_code="other"}`]; other != 501 {
 		t.Errorf("%v other statuses", other)
 	}
-	if got := only(got, "crawler_urls", "crawler_retries"); len(got) > 0 {
+	if got := withPrefixes(got, "crawler_urls", "crawler_retries"); len(got) > 0 {
 		t.Errorf("unknown names are counted: %v", got)
 	}
 	if got[`crawlbatch_build_info{version="bad?version"}`] != 1 {
-		t.Errorf("%v", only(got, "crawlbatch"))
+		t.Errorf("%v", withPrefixes(got, "crawlbatch"))
 	}
 }
 

@@ -18,19 +18,19 @@ func (m *Metrics) Bucket(b store.Bucket) store.Bucket {
 	if m == nil {
 		return b
 	}
-	return &timed{b, m}
+	return &timedBucket{b, m}
 }
 
-// timed is a Bucket whose writes are timed.
-type timed struct {
+// timedBucket is a Bucket whose writes are timed.
+type timedBucket struct {
 	store.Bucket
 	m *Metrics
 }
 
 // Unwrap returns the timed bucket.
-func (t *timed) Unwrap() store.Bucket { return t.Bucket }
+func (t *timedBucket) Unwrap() store.Bucket { return t.Bucket }
 
-func (t *timed) wrote(key string, began time.Time) {
+func (t *timedBucket) wrote(key string, began time.Time) {
 	took := t.m.clock.Now().Sub(began).Seconds()
 	t.m.storeWrites.Observe(took)
 	if strings.HasSuffix(key, tableSuffix) {
@@ -39,13 +39,13 @@ func (t *timed) wrote(key string, began time.Time) {
 }
 
 // Create implements store.Bucket.
-func (t *timed) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
+func (t *timedBucket) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	defer t.wrote(key, t.m.clock.Now())
 	return t.Bucket.Create(ctx, key, body, size)
 }
 
 // Swap implements store.Bucket.
-func (t *timed) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
+func (t *timedBucket) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
 	defer t.wrote(key, t.m.clock.Now())
 	return t.Bucket.Swap(ctx, key, body, old)
 }

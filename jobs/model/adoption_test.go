@@ -306,7 +306,7 @@ func (m adoption) writesLedger(n *adoptionState, c *command) {
 
 func TestCrawlsAreAdopted(t *testing.T) {
 	reached := map[string]bool{}
-	holds(t, adoption{adopters: 2, crashes: 1}.machine(), most, func(s *adoptionState) {
+	expectHolds(t, adoption{adopters: 2, crashes: 1}.machine(), most, func(s *adoptionState) {
 		reached["a half-fetched round is adopted"] = reached["a half-fetched round is adopted"] || s.head && s.fetched && s.knowsStart
 		reached["a round that was never started is adopted"] = reached["a round that was never started is adopted"] || s.head && !s.start
 		reached["one command goes on with the adoption of another that died"] = reached["one command goes on with the adoption of another that died"] ||
@@ -327,7 +327,7 @@ func TestEachRuleOfTheAdoptionIsNeeded(t *testing.T) {
 		{activeBlind, oneStage},
 	} {
 		t.Run(c.mutation, func(t *testing.T) {
-			breaks(t, adoption{adopters: 2, crashes: 1, mutation: c.mutation}.machine(), c.promise)
+			expectBreaks(t, adoption{adopters: 2, crashes: 1, mutation: c.mutation}.machine(), c.promise)
 		})
 	}
 }

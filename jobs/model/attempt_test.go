@@ -26,7 +26,7 @@ func (m partition) protocol(s *partitionState, i int, emit func(label, *partitio
 	case marking:
 		do("mark", -1, func(n *partitionState, _ *attempt) { m.mark(n, i) })
 	case fetching, stopping:
-		m.hold(s, i, do)
+		m.holdActions(s, i, do)
 	case finished:
 		do("result", -1, func(n *partitionState, a *attempt) {
 			m.settleResult(n, a.seen)
@@ -90,8 +90,8 @@ func (m partition) standBy(s *partitionState, i int, do doer) {
 // compare decides whether an attempt refuses a checkpoint because an object is newer.
 func (m partition) compare(n *partitionState, i int) {
 	a := &n.att[i]
-	truth := a.seen.epoch == 0 && n.begun || partition{}.later(n, a.seen)
-	if m.later(n, a.seen) {
+	truth := a.seen.epoch == 0 && n.begun || partition{}.provesLater(n, a.seen)
+	if m.provesLater(n, a.seen) {
 		a.phase = doubting
 		if m.mutation == oneLook {
 			end(n, i)
@@ -108,9 +108,9 @@ func (m partition) compare(n *partitionState, i int) {
 	}
 }
 
-// The method later reports whether an object proves that a newer checkpoint than the checkpoint c
+// provesLater reports whether an object proves that a newer checkpoint than the checkpoint c
 // existed.
-func (m partition) later(n *partitionState, c checkpoint) bool {
+func (m partition) provesLater(n *partitionState, c checkpoint) bool {
 	if c.epoch == 0 && n.marked {
 		return true
 	}
@@ -252,9 +252,9 @@ func (m partition) conflict(n *partitionState, i int) {
 	}
 }
 
-// The method hold emits the actions of an attempt that holds the partition: ask, record, upload,
+// holdActions emits the actions of an attempt that holds the partition: ask, record, upload,
 // swap and sweep.
-func (m partition) hold(s *partitionState, i int, do doer) {
+func (m partition) holdActions(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	for u := 0; u < m.urls; u++ {
 		if m.asks(s, i, u) {
@@ -287,7 +287,7 @@ func (m partition) hold(s *partitionState, i int, do doer) {
 	}
 	m.sweep(s, i, do)
 	if a.sent.epoch == 0 {
-		m.swaps(s, i, do)
+		m.swapActions(s, i, do)
 	}
 }
 
@@ -308,8 +308,8 @@ func (m partition) uploaded(s *partitionState, i int) int {
 	return -1
 }
 
-// The method swaps emits the swaps of an attempt that holds the partition.
-func (m partition) swaps(s *partitionState, i int, do doer) {
+// swapActions emits the swaps of an attempt that holds the partition.
+func (m partition) swapActions(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	swap := func(name string, change func(c *checkpoint, a *attempt)) {
 		do(name, -1, func(n *partitionState, a *attempt) {

@@ -50,7 +50,7 @@ func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 				t.Skip("a long search: run `make model`")
 			}
 			c.m.mutation = c.mutation
-			breaks(t, c.m.machine(), c.promise)
+			expectBreaks(t, c.m.machine(), c.promise)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestPartitionKeepsItsPromises(t *testing.T) {
 	}
 	for name, c := range models {
 		t.Run(name, func(t *testing.T) {
-			o := holds(t, c.m.machine(), c.most, nil)
+			o := expectHolds(t, c.m.machine(), c.most, nil)
 			if c.most == most && !o.whole {
 				t.Error("not every state was seen")
 			}

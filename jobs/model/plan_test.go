@@ -148,7 +148,7 @@ func (m planning) next(s *planState, emit func(label, *planState)) {
 			emit(label{name, i, arg}, &n)
 		}
 		if a.net == underway {
-			do("swap of the ledger arrives", -1, func(n *planState, a *actor) { m.arrives(n, a) })
+			do("swap of the ledger arrives", -1, func(n *planState, a *actor) { m.applySwap(n, a) })
 		}
 		if a.step == dead || a.step == follows || a.step == refusedLate {
 			continue
@@ -187,9 +187,9 @@ func (m planning) next(s *planState, emit func(label, *planState)) {
 	}
 }
 
-// The method arrives lets the swap of a process take effect. The swap fails if the ledger has
-// changed since the process read the ledger.
-func (m planning) arrives(n *planState, a *actor) {
+// applySwap lets the swap of a process take effect. The swap fails if the ledger has changed
+// since the process read the ledger.
+func (m planning) applySwap(n *planState, a *actor) {
 	a.net = answeredNo
 	if (n.n == a.view || m.mutation == blindAppend) && n.n < mostEntries {
 		n.ledger[n.n] = a.what
@@ -212,8 +212,8 @@ func (m planning) store(n *planState, a *actor, i int) {
 	}
 }
 
-// The function wants sets the entry that a process appends next.
-func wants(a *actor, what, plan uint8) {
+// setWanted sets the entry that a process appends next.
+func setWanted(a *actor, what, plan uint8) {
 	a.what, a.step, a.net = entry{what, plan}, appends, underway
 }
 
@@ -231,14 +231,14 @@ func (m planning) decide(n *planState, a *actor, i int) {
 	case started > 0:
 		a.plan, a.step = started, follows
 	case plan > 0:
-		wants(a, startedEntry, plan)
+		setWanted(a, startedEntry, plan)
 		if m.mutation == startDeletes {
 			a.to, a.step, a.net = plan, lists, quiet
 		}
 	case clock == 0 && m.mutation != ownClock:
-		wants(a, planningEntry, uint8(i+1))
+		setWanted(a, planningEntry, uint8(i+1))
 	case a.made > 0:
-		wants(a, planEntry, a.made)
+		setWanted(a, planEntry, a.made)
 	default:
 		a.to, a.step = clock, makes
 		if m.mutation == ownClock {
@@ -246,7 +246,7 @@ func (m planning) decide(n *planState, a *actor, i int) {
 		}
 		if m.mutation == entryFirst {
 			a.made = a.to
-			wants(a, planEntry, a.to)
+			setWanted(a, planEntry, a.to)
 		}
 	}
 }
@@ -268,7 +268,7 @@ func (m planning) replace(a *actor, plan, started, own uint8) {
 	case plan == a.made:
 		a.step = follows
 	default:
-		wants(a, planEntry, a.made)
+		setWanted(a, planEntry, a.made)
 		a.trash = 0
 		if plan > 0 && m.mutation == replaceDeletes {
 			a.trash = 1 << plan
@@ -326,7 +326,7 @@ func (m planning) remove(a *actor, i int, do func(string, int, func(*planState, 
 		do("done", -1, func(_ *planState, a *actor) {
 			a.step = follows
 			if i < m.drivers && m.mutation == startDeletes {
-				wants(a, startedEntry, a.to)
+				setWanted(a, startedEntry, a.to)
 			}
 		})
 	}
@@ -338,7 +338,7 @@ func TestOnePlanIsChosen(t *testing.T) {
 		m.users, m.crashes = 2, 2
 	}
 	reached := map[string]bool{}
-	holds(t, m.machine(), most, func(s *planState) {
+	expectHolds(t, m.machine(), most, func(s *planState) {
 		_, plan, started := s.newest(s.n)
 		reached["a user's plan is started"] = reached["a user's plan is started"] || started == 3
 		reached["a driver's plan is started"] = reached["a driver's plan is started"] || started == 1 || started == 2
@@ -365,7 +365,7 @@ func TestEachRuleOfThePlanIsNeeded(t *testing.T) {
 		{replaceUnchecked, oneStart, 1},
 	} {
 		t.Run(c.mutation, func(t *testing.T) {
-			breaks(t, planning{drivers: 2, users: c.users, mutation: c.mutation}.machine(), c.promise)
+			expectBreaks(t, planning{drivers: 2, users: c.users, mutation: c.mutation}.machine(), c.promise)
 		})
 	}
 }

@@ -64,9 +64,9 @@ func (o *outcome[S]) story() string {
 	return b.String()
 }
 
-// The type found records the action that led to a state, and the state before the action. A record
+// predecessor records the action that led to a state, and the state before the action. A record
 // has only 8 bytes, because a search visits millions of states.
-type found struct {
+type predecessor struct {
 	from   uint32
 	choice uint32
 }
@@ -78,14 +78,14 @@ type found struct {
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()
-	var how []found
+	var how []predecessor
 	var o outcome[S]
 	var after []S
 	add := func(s *S, from, choice int) bool {
 		if !visited.add(maphash.Comparable(visited.seed, *s)) {
 			return false
 		}
-		how = append(how, found{uint32(from), uint32(choice)})
+		how = append(how, predecessor{uint32(from), uint32(choice)})
 		after = append(after, *s)
 		if seen != nil {
 			seen(s)
@@ -123,7 +123,7 @@ func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 }
 
 // retrace repeats the actions that led to the state that was found last.
-func retrace[S comparable](m machine[S], how []found) []label {
+func retrace[S comparable](m machine[S], how []predecessor) []label {
 	var choices []uint32
 	for i := uint32(len(how) - 1); i > 0; i = how[i].from {
 		choices = append(choices, how[i].choice)
@@ -187,8 +187,8 @@ func (s *set) place(h uint64) uint64 {
 	}
 }
 
-// The function holds fails the test if a state of the model breaks a promise.
-func holds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) outcome[S] {
+// expectHolds fails the test if a state of the model breaks a promise.
+func expectHolds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) outcome[S] {
 	t.Helper()
 	o := search(m, most, seen)
 	t.Log(&o)
@@ -198,8 +198,8 @@ func holds[S comparable](t *testing.T, m machine[S], most int, seen func(*S)) ou
 	return o
 }
 
-// The function breaks fails the test unless the mutated protocol breaks the promise.
-func breaks[S comparable](t *testing.T, m machine[S], promise string) {
+// expectBreaks fails the test unless the mutated protocol breaks the promise.
+func expectBreaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Helper()
 	o := search(m, enough, nil)
 	if o.broken != promise {

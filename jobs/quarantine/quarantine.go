@@ -96,8 +96,8 @@ func digest(o store.Object) (string, error) {
 }
 
 // Hold claims active.json for a round of a crawl, so that no fetch stage begins until the caller
-// calls the function release. The error is ErrBusy if a fetch stage already runs, even a stage of
-// this crawl. The function release gives active.json back, and may be called once. If the process
+// calls release. The error is ErrBusy if a fetch stage already runs, even a stage of
+// this crawl. release gives active.json back, and may be called once. If the process
 // dies without release, the next `run` of the crawl takes active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active

@@ -79,7 +79,7 @@ func read(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl stri
 func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer, log *slog.Logger) error {
 	waited := false
 	adopted, err := w.Adopt(ctx, b, crawls, func(ctx context.Context, a *manifest.Active) error {
-		return ended(ctx, b, a, w.Clock, func() {
+		return waitForAttempts(ctx, b, a, w.Clock, func() {
 			if !waited {
 				log.Info("waiting until the older crawlbatch that fetches has ended", "crawl", a.Crawl, "round", a.Round)
 			}
@@ -95,9 +95,9 @@ func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer
 	return nil
 }
 
-// The function ended waits until no attempt holds a partition of the round that active.json names.
-// Before its first wait, ended calls the function waits.
-func ended(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
+// waitForAttempts waits until no attempt holds a partition of the round that active.json names.
+// Before its first wait, waitForAttempts calls the function waits.
+func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {
 		return nil // without a plan, no attempt can hold a partition

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type without wraps a store and hides the locks of the store.
-type without struct{ store.Bucket }
+// withoutLocks wraps a store and hides the locks of the store.
+type withoutLocks struct{ store.Bucket }
 
 // quick is a clock whose sleeps take no time. quick counts the sleeps.
 type quick struct {
@@ -36,7 +36,7 @@ func (c *quick) Sleep(_ context.Context, d time.Duration) error {
 // were killed. All leases run out at the same time, so the adoption waits only once.
 func TestAdoptionWaitsForManyDeadAttemptsAtOnce(t *testing.T) {
 	const crawl, lease = "2026-11", 3 * time.Minute
-	b := without{emptyStore(t)}
+	b := withoutLocks{emptyStore(t)}
 	older := func(key string, d manifest.Document) {
 		t.Helper()
 		body, err := manifest.EncodeAs(d, 2)

@@ -44,7 +44,7 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 		case !a.Done && own:
 			return nil
 		case !a.Done:
-			done, err := fetched(ctx, b, a, p.Crawl)
+			done, err := nothingToFetch(ctx, b, a, p.Crawl)
 			if err != nil {
 				return err
 			}
@@ -60,10 +60,10 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 	}
 }
 
-// The function fetched reports whether the round that active.json names has nothing left to fetch.
-// A late task may have claimed the round again while the round's last result was committed. Errors
+// nothingToFetch reports whether the round that active.json names has nothing left to fetch. A
+// late task may have claimed the round again while the round's last result was committed. Errors
 // advise a command, and crawl is the --month of this command.
-func fetched(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
+func nothingToFetch(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
 	l, err := ledger.OfActive(ctx, b, a, crawl)
 	if err != nil {
 		return false, err

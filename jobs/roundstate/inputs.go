@@ -25,11 +25,11 @@ var feeds = map[stages.Stage][]stages.Stage{
 // Feeds lists the stages whose results a stage reads, in the order of its inputs.json.
 func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
 
-// The function reads reports whether the task t reads a result. The result belongs to partition n
-// of the stage from. A merge task reads the results of its own partition. A publish task reads the
-// merge result of its own partition, and the rank result of its own bucket. All other tasks read
-// every result of a stage. For example, frontier counts the hosts of all buckets of rank.
-func reads(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
+// readsResult reports whether the task t reads a result. The result belongs to partition n of the
+// stage from. A merge task reads the results of its own partition. A publish task reads the merge
+// result of its own partition, and the rank result of its own bucket. All other tasks read every
+// result of a stage. For example, frontier counts the hosts of all buckets of rank.
+func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
 		return n == t.Partition
@@ -99,7 +99,7 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 }
 
 // freeze returns inputs.json of a stage. If the document neither exists nor has an entry in the
-// ledger, freeze creates the document with the tasks that the function collect returns. freeze also
+// ledger, freeze creates the document with the tasks that collect returns. freeze also
 // appends a missing entry to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
@@ -176,7 +176,7 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 		if f.Partition < 0 || f.Partition >= len(in.Results[from]) {
 			return nil, fmt.Errorf("%s: inputs.json names %s:%d, which the plan does not have: %w", t, from, f.Partition, manifest.ErrCorrupt)
 		}
-		if reads(t, p, from, f.Partition) {
+		if readsResult(t, p, from, f.Partition) {
 			sources = append(sources, stages.Task{Stage: from, Crawl: t.Crawl, Round: t.Round, Partition: f.Partition})
 			want = append(want, f.SHA256)
 		}

@@ -170,7 +170,7 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 }
 
 // Choose records in the ledger that a round will follow a committed plan, and names the crawl.json
-// for this plan. Choose first calls the function allow with the present ledger. If another writer
+// for this plan. Choose first calls allow with the present ledger. If another writer
 // changes the ledger meanwhile, Choose calls the function again.
 func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)

@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The function found makes a crawl with its ledger and the plan "p" of round 0.
-func found(t *testing.T, b store.Bucket, crawl, continues string) *manifest.Plan {
+// makeCrawl makes a crawl with its ledger and the plan "p" of round 0.
+func makeCrawl(t *testing.T, b store.Bucket, crawl, continues string) *manifest.Plan {
 	t.Helper()
 	create(t, b, layout.CrawlManifest(crawl), &manifest.Crawl{Crawl: crawl, Continues: continues})
 	if err := ledgertest.Writer().Found(t.Context(), b, crawl); err != nil {
@@ -76,7 +76,7 @@ func TestWhatAnotherProcessDoesMeanwhileIsNoLoss(t *testing.T) {
 		},
 		"another crawl is planned": {
 			key: layout.Crawls(),
-			act: func(t *testing.T, b store.Bucket) { found(t, b, "2026-12", "") },
+			act: func(t *testing.T, b store.Bucket) { makeCrawl(t, b, "2026-12", "") },
 			command: func(ctx context.Context, b store.Bucket) error {
 				_, err := Ready(ctx, b, "2026-12", ledgertest.Writer(), slog.New(slog.DiscardHandler))
 				return err
@@ -85,7 +85,7 @@ func TestWhatAnotherProcessDoesMeanwhileIsNoLoss(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := emptyStore(t)
-			found(t, b, crawl, "")
+			makeCrawl(t, b, crawl, "")
 			other := &ledgertest.Overtaken{Bucket: b, Key: test.key, Act: func() { test.act(t, b) }}
 			if err := test.command(t.Context(), other); err != nil {
 				t.Error(err)
@@ -101,7 +101,7 @@ func TestAChangedCrawlIsMissedByTheCrawlsThatContinueIt(t *testing.T) {
 	b := emptyStore(t)
 	before := ""
 	for _, crawl := range []string{"2026-09", "2026-10", "2026-11"} {
-		found(t, b, crawl, before)
+		makeCrawl(t, b, crawl, before)
 		begin(t, b, crawl)
 		create(t, b, layout.Sealed(crawl, 0), &manifest.Sealed{Crawl: crawl, Plan: "p"})
 		if err := RecordSeal(t.Context(), b, crawl, 0, ledgertest.Writer()); err != nil {
@@ -137,7 +137,7 @@ func TestAChangedCrawlIsMissedByTheCrawlsThatContinueIt(t *testing.T) {
 func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
 	for _, format := range []int{2, 3} { // results of format 2 have no proof
 		b := emptyStore(t)
-		p := found(t, b, "2026-11", "")
+		p := makeCrawl(t, b, "2026-11", "")
 		begin(t, b, "2026-11")
 		body := func(stage stages.Stage, rows int64) []byte {
 			body, err := manifest.EncodeAs(&manifest.Result{
@@ -175,7 +175,7 @@ func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
 
 func TestASealKeepsTheBlocksThatLaterRoundsReadAndIsRebuilt(t *testing.T) {
 	b := emptyStore(t)
-	p := found(t, b, "2026-11", "")
+	p := makeCrawl(t, b, "2026-11", "")
 	begin(t, b, "2026-11")
 	for _, stage := range stages.Order {
 		if stage != stages.Fetch {

@@ -29,7 +29,7 @@ func RebuildInputs(ctx context.Context, b store.Bucket, p *manifest.Plan, stage 
 		return "", err
 	}
 	in := &manifest.Inputs{Header: manifest.Header{Version: w.Version}, Stage: string(stage), Plan: p.ID, Tasks: tasks}
-	return e.Object, anew(ctx, b, e, in)
+	return e.Object, storeRecreated(ctx, b, e, in)
 }
 
 // feeding returns the entries of inputs.json, for any stage that freezes its inputs.
@@ -59,7 +59,7 @@ func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledge
 	if err != nil {
 		return "", err
 	}
-	return e.Object, anew(ctx, b, e, s)
+	return e.Object, storeRecreated(ctx, b, e, s)
 }
 
 // broken reports whether an error says that a document is gone, changed or damaged.
@@ -67,9 +67,9 @@ func broken(err error) bool {
 	return errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt)
 }
 
-// The function anew stores a recreated document if the document has the digest that the entry
+// storeRecreated stores a recreated document if the document has the digest that the entry
 // recorded.
-func anew(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
+func storeRecreated(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
 	format := e.Format
 	if format == 0 {
 		return fmt.Errorf("%q cannot be made anew: it was damaged when the ledger was made: restore it from a copy: %w", e.Object, stages.ErrPermanent)

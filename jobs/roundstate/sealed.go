@@ -100,18 +100,18 @@ func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w 
 // Earlier returns the sealed rounds before a round, oldest first. Earlier includes the rounds of
 // the crawls that this crawl continues.
 func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*manifest.Sealed, error) {
-	return history(ctx, b, crawl, round)
+	return sealedHistory(ctx, b, crawl, round)
 }
 
 // History returns all sealed rounds of a crawl and of the crawls that this crawl continues, oldest
 // first.
 func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
-	return history(ctx, b, crawl, math.MaxInt)
+	return sealedHistory(ctx, b, crawl, math.MaxInt)
 }
 
-// The function history returns the sealed rounds of a crawl whose numbers are below the parameter
-// before. The rounds of the crawls that this crawl continues come first.
-func history(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
+// sealedHistory returns the sealed rounds of a crawl whose numbers are below the parameter before.
+// The rounds of the crawls that this crawl continues come first.
+func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}
 	for crawl != "" && !seen[crawl] {

@@ -21,14 +21,14 @@ const (
 	lookEvery  = time.Second            // time between two checks whether a line is due
 	frameLeast = 50 * time.Millisecond  // shortest time between two frames when many lines come
 
-	soon       = 10 * time.Second // pause between two lines while a stage is younger than the constant often, or when the reasons of a wait change
-	often      = 2 * time.Minute  // age of a stage from which the pause between two lines is atLeast
-	atLeast    = time.Minute      // pause between two lines when a stage is older than the constant often
+	soon       = 10 * time.Second // pause between two lines while a stage is younger than slowAge, or when the reasons of a wait change
+	slowAge    = 2 * time.Minute  // age of a stage from which the pause between two lines is atLeast
+	atLeast    = time.Minute      // pause between two lines when a stage is older than slowAge
 	adviseFrom = time.Minute      // the shortest wait for which advice is shown
 )
 
-// The type saying is the state of the lines about the current stage.
-type saying struct {
+// linesState is the state of the lines about the current stage.
+type linesState struct {
 	at      time.Time // time at which the last line was written
 	reasons string
 	advised bool
@@ -109,11 +109,11 @@ func (p *Progress) look() (*picture, bool) {
 	tasks := slices.Collect(maps.Values(p.watched))
 	p.mu.Unlock()
 	// Asking a task takes a moment, so look asks tasks without holding the lock.
-	slices.SortFunc(tasks, func(a, b *watched) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
+	slices.SortFunc(tasks, func(a, b *watchedTask) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
 	running := map[int]stages.Activity{}
 	var all []stages.Activity
 	for _, w := range tasks {
-		a := w.now(p.Clock)
+		a := w.recentActivity(p.Clock)
 		running[w.task.Partition] = a
 		all = append(all, a)
 	}
@@ -186,7 +186,7 @@ func (pic *picture) speed() []string {
 	if pic.fetch && pic.rate >= 0.05 {
 		out = append(out, fmt.Sprintf("%.3g a second", pic.rate))
 	}
-	if l := left(pic.left); l != "" {
+	if l := remainingTime(pic.left); l != "" {
 		out = append(out, l)
 	}
 	return out
@@ -278,8 +278,8 @@ func (p *Progress) speak() {
 // pauseAfter returns the pause between a line and the next line. The pause is ten seconds while
 // URLs are recorded in the first minutes, and when the reasons of a wait change. In all other cases
 // the pause is one minute.
-func pauseAfter(said saying, done int64, reasons string, runs time.Duration) time.Duration {
-	if done != said.urls && runs < often || reasons != said.reasons && reasons != "" {
+func pauseAfter(said linesState, done int64, reasons string, runs time.Duration) time.Duration {
+	if done != said.urls && runs < slowAge || reasons != said.reasons && reasons != "" {
 		return soon
 	}
 	return atLeast

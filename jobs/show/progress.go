@@ -45,7 +45,7 @@ type Progress struct {
 	began    time.Time
 	done     int // number of tasks with a result
 	base     int64
-	watched  map[int]*watched
+	watched  map[int]*watchedTask
 	watches  int
 	finished map[int]bool // partitions of the stage that ended during this run
 	scale    scale
@@ -55,15 +55,15 @@ type Progress struct {
 	stopping bool
 	lines    []string // lines that wait to be shown above the block
 	lost     int      // number of lines that were dropped because the queue was full
-	said     saying
+	said     linesState
 
 	wake  chan struct{}
 	end   context.CancelFunc
 	ended chan struct{}
 }
 
-// The type watched is a running task.
-type watched struct {
+// watchedTask is a running task.
+type watchedTask struct {
 	task  stages.Task
 	look  func() stages.Activity
 	since time.Time
@@ -76,8 +76,8 @@ type watched struct {
 // task walks through all its hosts and sends nothing.
 const share = 100
 
-// The method now returns the recent activity of the task.
-func (w *watched) now(clock stages.Clock) stages.Activity {
+// recentActivity returns the recent activity of the task.
+func (w *watchedTask) recentActivity(clock stages.Clock) stages.Activity {
 	began := clock.Now()
 	if began.Before(w.next) {
 		return w.last
@@ -91,7 +91,7 @@ func (w *watched) now(clock stages.Clock) stages.Activity {
 // New returns a Progress that shows progress until Close is called. When ctx ends, the Progress
 // shows that the command is stopping.
 func New(ctx context.Context, o Options) *Progress {
-	p := &Progress{Options: o, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	p := &Progress{Options: o, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if _, _, ok := Size(o.Err); ok && !o.Structured {
 		p.block = newBlock(o.Err)
 		p.block.W = file(o.Err)
@@ -169,7 +169,7 @@ func (p *Progress) StageStarted(s jobs.StageStart) {
 	p.began = p.Clock.Now()
 	p.done, p.base = s.Tasks-len(s.Missing), s.Recorded
 	p.urls.Store(s.Recorded)
-	p.finished, p.scale, p.rate, p.said = map[int]bool{}, scale{}, rate{}, saying{}
+	p.finished, p.scale, p.rate, p.said = map[int]bool{}, scale{}, rate{}, linesState{}
 	if p.seen = nil; p.Peek != nil {
 		p.seen = s.Fetching
 	}
@@ -189,7 +189,7 @@ func (p *Progress) Watch(t stages.Task, look func() stages.Activity) (end func()
 	defer p.mu.Unlock()
 	p.watches++
 	n := p.watches
-	p.watched[n] = &watched{task: t, look: look, since: p.Clock.Now()}
+	p.watched[n] = &watchedTask{task: t, look: look, since: p.Clock.Now()}
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type said collects the output of several goroutines.
-type said struct {
+// syncBuffer collects the output of several goroutines.
+type syncBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-func (s *said) Write(p []byte) (int, error) {
+func (s *syncBuffer) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.buf.Write(p)
 }
 
 // take returns the output since the last call.
-func (s *said) take() string {
+func (s *syncBuffer) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.buf.Reset()
@@ -61,7 +61,7 @@ func begin(p *Progress, plan *manifest.Plan) {
 
 func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out said
+		var out syncBuffer
 		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 4, Advice: func(task stages.Task, host string) string {
 			return "give up " + task.String() + " or stop " + host
 		}})
@@ -120,7 +120,7 @@ func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var out said
+				var out syncBuffer
 				p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 2, Advice: func(task stages.Task, host string) string {
 					return "give up " + task.String() + " or stop " + host
 				}})
@@ -150,7 +150,7 @@ func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 
 func TestAResumedStageStartsAtWhatIsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out said
+		var out syncBuffer
 		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, FetchTasks: 1})
 		defer p.Close()
 		plan := planOf(100, 50)
@@ -172,7 +172,7 @@ func TestAResumedStageStartsAtWhatIsDone(t *testing.T) {
 
 func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := New(t.Context(), Options{Err: &said{}, Clock: stages.SystemClock{}, FetchTasks: 2})
+		p := New(t.Context(), Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}, FetchTasks: 2})
 		defer p.Close()
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
@@ -194,7 +194,7 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 
 func TestProgressCountsTheURLsOfTasksThatRanElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out said
+		var out syncBuffer
 		at := time.Now()
 		p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, Peek: func(_ context.Context, _ *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error) {
 			if len(tasks) != 1 {
@@ -224,7 +224,7 @@ func TestProgressCountsTheURLsOfTasksThatRanElsewhere(t *testing.T) {
 }
 
 func TestProgressIsReadAsTheLogIs(t *testing.T) {
-	var out said
+	var out syncBuffer
 	p := New(t.Context(), Options{Err: &out, Clock: stages.SystemClock{}, Log: slog.New(slog.NewJSONHandler(&out, nil)), Structured: true})
 	begin(p, planOf(1))
 	p.TaskDone(fetchTask(0), errors.New("no disk"))
@@ -266,7 +266,7 @@ func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
 	defer close(never)
 	// The test makes the Progress that New would make for a terminal, because a pipe has no size.
 	p := &Progress{
-		Options: Options{Err: &said{}, Clock: stages.SystemClock{}}, watched: map[int]*watched{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}}, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		block: &Block{W: stuck{asked, never}, Size: func() (int, int) { return 80, 24 }},
 	}
 	p.end = func() {}

@@ -39,7 +39,7 @@ func Report(w io.Writer, r *verify.Report) error {
 	}
 	fmt.Fprintln(w, rows)
 	for _, v := range r.Violations {
-		fmt.Fprintf(w, "\n%s in %s: %s\n", v.Check, line(where(&v)), line(v.Problem))
+		fmt.Fprintf(w, "\n%s in %s: %s\n", v.Check, line(placeOf(&v)), line(v.Problem))
 		if v.Row != "" {
 			fmt.Fprintf(w, "  row: %s\n", line(v.Row))
 		}
@@ -80,8 +80,8 @@ func Report(w io.Writer, r *verify.Report) error {
 // line returns stored text on one line that is safe to print.
 func line(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
 
-// The function where returns the object and the round of a violation.
-func where(v *verify.Violation) string {
+// placeOf returns the object and the round of a violation.
+func placeOf(v *verify.Violation) string {
 	if v.Round < 0 {
 		return v.Object
 	}

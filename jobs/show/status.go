@@ -28,7 +28,7 @@ func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 		}
 		p.table(r.Stages)
 		for _, st := range r.Stages {
-			p.fetching(st, r.URLs, now)
+			p.printFetching(st, r.URLs, now)
 			failed = append(failed, st.Failed...)
 		}
 	}
@@ -74,8 +74,8 @@ func (p *printer) table(all []jobs.StageStatus) {
 		}
 		row := []string{string(st.Stage), fmt.Sprint(st.Tasks), fmt.Sprint(st.Done), running, fmt.Sprint(len(st.Failed))}
 		if u := st.Usage; full {
-			row = append(row, short(u.Puts, 1000, "k", "M"), short(u.Gets, 1000, "k", "M"), short(u.Lists, 1000, "k", "M"),
-				short(u.BytesWritten, 1000, "kB", "MB", "GB", "TB"), short(u.BytesRead, 1000, "kB", "MB", "GB", "TB"), taskTime(u.Wall()))
+			row = append(row, shortNumber(u.Puts, 1000, "k", "M"), shortNumber(u.Gets, 1000, "k", "M"), shortNumber(u.Lists, 1000, "k", "M"),
+				shortNumber(u.BytesWritten, 1000, "kB", "MB", "GB", "TB"), shortNumber(u.BytesRead, 1000, "kB", "MB", "GB", "TB"), taskTime(u.Wall()))
 		}
 		rows = append(rows, row)
 	}
@@ -94,8 +94,8 @@ func (p *printer) table(all []jobs.StageStatus) {
 	}
 }
 
-// The function short writes a number in at most six cells, such as 999, 12.3k or 1.5 MB.
-func short(n, unit int64, names ...string) string {
+// shortNumber writes a number in at most six cells, such as 999, 12.3k or 1.5 MB.
+func shortNumber(n, unit int64, names ...string) string {
 	if n < 10*unit && len(names[0]) == 1 || n < unit {
 		return fmt.Sprint(n)
 	}
@@ -117,8 +117,8 @@ func taskTime(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// The method fetching writes the state of unfinished fetch tasks from their checkpoints.
-func (p *printer) fetching(st jobs.StageStatus, urls int64, now time.Time) {
+// printFetching writes the state of unfinished fetch tasks from their checkpoints.
+func (p *printer) printFetching(st jobs.StageStatus, urls int64, now time.Time) {
 	if len(st.Fetching) == 0 {
 		return
 	}
@@ -174,7 +174,7 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	} else if s := states(a); s != "" {
 		head = append(head, s)
 	}
-	if l := left(a.Remaining - now.Sub(at)); l != "" && !f.Released {
+	if l := remainingTime(a.Remaining - now.Sub(at)); l != "" && !f.Released {
 		head = append(head, l)
 	}
 	p.line("    %s", strings.Join(head, ", "))

@@ -19,7 +19,7 @@ func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) 
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
 		Count(p.URLs, "URL"), Count(p.Hosts, "host"), Count(p.Domains, "domain"), Count(int64(len(p.Partitions)), "partition"))
 	longest := time.Duration(p.EstimatedSeconds * float64(time.Second))
-	bytes := short(p.EstimatedBytes, 1000, " kB", " MB", " GB", " TB")
+	bytes := shortNumber(p.EstimatedBytes, 1000, " kB", " MB", " GB", " TB")
 	if p.EstimatedBytes < 1000 {
 		bytes += " bytes"
 	}

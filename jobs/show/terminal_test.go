@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The function drawn returns the text that a new block of the given size shows for the lines.
-func drawn(t *testing.T, width, height int, lines []string) []string {
+// drawnText returns the text that a new block of the given size shows for the lines.
+func drawnText(t *testing.T, width, height int, lines []string) []string {
 	t.Helper()
 	var out bytes.Buffer
 	b := Block{W: &out, Size: func() (int, int) { return width, height }}
@@ -35,7 +35,7 @@ func TestABlockThatIsTooHighKeepsItsHeadAndItsEnd(t *testing.T) {
 		3:  {"line 38", "line 39"},
 		1:  {"line 39"},
 	} {
-		if got := drawn(t, 80, height, lines); !slices.Equal(got, want) {
+		if got := drawnText(t, 80, height, lines); !slices.Equal(got, want) {
 			t.Errorf("on %d rows: %q, want %q", height, got, want)
 		}
 	}
@@ -43,9 +43,9 @@ func TestABlockThatIsTooHighKeepsItsHeadAndItsEnd(t *testing.T) {
 
 // On a small terminal the block shows the longest wait and the advice, and drops other waits.
 func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
-	p := &Progress{Options: Options{Err: &said{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, host string) string {
+	p := &Progress{Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, host string) string {
 		return "to end the wait: " + strings.Repeat("do this and that, ", 10) + "for " + host
-	}}, watched: map[int]*watched{}, wake: make(chan struct{}, 1)}
+	}}, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1)}
 	begin(p, planOf(10))
 	now := stages.Activity{Remaining: time.Hour}
 	for i := range 5 {
@@ -54,7 +54,7 @@ func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
 	defer p.Watch(fetchTask(0), func() stages.Activity { return now })()
 	for height, waits := range map[int]int{40: 4, 15: 1} {
 		p.block = &Block{Size: func() (int, int) { return 40, height }}
-		shown := strings.Join(drawn(t, 40, height, p.live()), "\n")
+		shown := strings.Join(drawnText(t, 40, height, p.live()), "\n")
 		if !strings.Contains(shown, "for h0.test: robots.txt") || strings.Count(shown, "asked again") != waits || !strings.HasSuffix(shown, "for h0.test") || strings.Contains(shown, "left out") {
 			t.Errorf("on %d rows it shows\n%s", height, shown)
 		}

@@ -50,8 +50,8 @@ func span(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-// The function left writes a remaining time.
-func left(d time.Duration) string {
+// remainingTime writes a remaining time.
+func remainingTime(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return ""

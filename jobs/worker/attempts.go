@@ -35,8 +35,8 @@ type meter struct {
 	began   time.Time
 }
 
-// The method metered returns a Runner for one attempt. The Runner counts its calls to the store.
-func (r Runner) metered() (Runner, *meter) {
+// withMeter returns a Runner for one attempt. The Runner counts its calls to the store.
+func (r Runner) withMeter() (Runner, *meter) {
 	m := &meter{counter: store.Count(store.WithLimit(r.Bucket, createWithin)), clock: r.Clock, began: r.Clock.Now()}
 	r.Bucket = m.counter
 	return r, m
@@ -86,9 +86,9 @@ func classOf(err error) string {
 	return manifest.ClassFailed
 }
 
-// The method record creates the next attempts/part-…-eN.json. An attempt gets no record if the
+// recordAttempt creates the next attempts/part-…-eN.json. An attempt gets no record if the
 // attempt only waited for the previous stage, or found the task done.
-func (r Runner) record(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
+func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
 	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
 		return nil
 	}

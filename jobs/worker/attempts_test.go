@@ -28,14 +28,14 @@ func (s *steps) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	r.Clock = &steps{now: time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)}
 	counted := store.Count(r.Bucket)
 	r.Bucket = counted
 	merged := task(stages.Merge, 0)
 	// A missing input makes the first attempt fail after some reads.
-	done(t, r.Bucket, task(stages.Fetch, 0), manifest.File{Dataset: "fetches", Key: "gone", Bytes: 1})
-	done(t, r.Bucket, task(stages.Fetch, 1))
+	commitResult(t, r.Bucket, task(stages.Fetch, 0), manifest.File{Dataset: "fetches", Key: "gone", Bytes: 1})
+	commitResult(t, r.Bucket, task(stages.Fetch, 1))
 	before := counted.Counts()
 	if err := r.Run(t.Context(), merged); err == nil {
 		t.Fatal("merge ran without its inputs")
@@ -56,9 +56,9 @@ func TestEveryAttemptRecordsWhatItCostTheStore(t *testing.T) {
 }
 
 func TestADoneAttemptIsRecordedAndAReRunOfADoneTaskIsNot(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	for n := range 2 {
-		done(t, r.Bucket, task(stages.Merge, n))
+		commitResult(t, r.Bucket, task(stages.Merge, n))
 	}
 	ranked := task(stages.Rank, 0)
 	for range 2 {
@@ -77,7 +77,7 @@ func TestADoneAttemptIsRecordedAndAReRunOfADoneTaskIsNot(t *testing.T) {
 }
 
 func TestAnInterruptedAttemptIsRecordedThoughItsContextHasEnded(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := r.Run(ctx, task(stages.Merge, 1)); !errors.Is(err, stages.ErrInterrupted) {

@@ -71,9 +71,9 @@ func TestDocumentsOfElsewhereAreRefusedByName(t *testing.T) {
 		{"a seal of another crawl", layout.Sealed("2026-11", 0), &manifest.Sealed{Crawl: "2026-10"}, "belongs to round 2026-10.0, not to round 2026-11.0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r, _ := started(t)
+			r, _ := startedStore(t)
 			for n := range 2 {
-				done(t, r.Bucket, task(stages.Merge, n))
+				commitResult(t, r.Bucket, task(stages.Merge, n))
 			}
 			if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, ledgertest.Writer()); err != nil {
 				t.Fatal(err)
@@ -107,7 +107,7 @@ func unchanged(t *testing.T, before, after map[string]string) {
 }
 
 func TestACrawlManifestOfAnotherCrawlIsRefused(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	body, err := manifest.Encode(&manifest.Crawl{Crawl: "2026-10"})
 	if err != nil {
 		t.Fatal(err)
@@ -130,9 +130,9 @@ func TestDamagedAndNewerDocumentsStopATaskAndAreLeftAsTheyAre(t *testing.T) {
 			manifest.ErrNewer:   func([]byte) []byte { return newer },
 		} {
 			t.Run(fmt.Sprint(key, " ", want), func(t *testing.T) {
-				r, p := started(t)
+				r, p := startedStore(t)
 				for n := range 2 {
-					done(t, r.Bucket, task(stages.Merge, n))
+					commitResult(t, r.Bucket, task(stages.Merge, n))
 				}
 				if _, err := roundstate.Begin(t.Context(), r.Bucket, "2026-11", 0, ledgertest.Writer()); err != nil {
 					t.Fatal(err)
@@ -160,13 +160,13 @@ func TestDamagedAndNewerDocumentsStopATaskAndAreLeftAsTheyAre(t *testing.T) {
 }
 
 func TestAnInputOfAnotherSizeIsCorruptBeforeItIsRead(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	key := layout.Working("2026-11", 0, "merge", stages.FilePages, 0)
 	if _, err := store.CreateBytes(t.Context(), r.Bucket, key, []byte("PAR1 cut off PAR1")); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.Bucket, task(stages.Merge, 0), manifest.File{Dataset: stages.FilePages, Key: key, Bytes: 1000, Rows: 1})
-	done(t, r.Bucket, task(stages.Merge, 1))
+	commitResult(t, r.Bucket, task(stages.Merge, 0), manifest.File{Dataset: stages.FilePages, Key: key, Bytes: 1000, Rows: 1})
+	commitResult(t, r.Bucket, task(stages.Merge, 1))
 	err := r.Run(t.Context(), task(stages.Dedup, 0))
 	want := fmt.Sprintf("%q: it has 17 bytes, it was recorded with 1000: restore it from a copy, or rebuild it with `crawlbatch retry --month 2026-11 --rebuild`", key)
 	if !errors.Is(err, manifest.ErrChanged) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), want) {
@@ -178,7 +178,7 @@ func TestAnInputOfAnotherSizeIsCorruptBeforeItIsRead(t *testing.T) {
 }
 
 func TestAChangedInputStopsATaskBeforeItsResult(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	key := layout.Working("2026-11", 0, "merge", stages.FilePages, 0)
 	w, err := table.NewWriter[schema.WorkingPage](filepath.Join(t.TempDir(), "pages"), table.Fast())
 	if err != nil {
@@ -195,8 +195,8 @@ func TestAChangedInputStopsATaskBeforeItsResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.Bucket, task(stages.Merge, 0), f)
-	done(t, r.Bucket, task(stages.Merge, 1))
+	commitResult(t, r.Bucket, task(stages.Merge, 0), f)
+	commitResult(t, r.Bucket, task(stages.Merge, 1))
 	at := bytes.LastIndex(body, []byte("crawlbatch")) // the text is in the footer, which no checksum of Parquet covers
 	body[at] ^= 1
 	replace(t, r.Bucket, key, body)
@@ -235,7 +235,7 @@ func TestACheckpointThatIsDamagedNewerOrOfElsewhereIsNotTakenOver(t *testing.T) 
 		"of another plan": {elsewhere, stages.ErrPermanent, manifest.ClassPermanent},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, _ := started(t)
+			r, _ := startedStore(t)
 			replace(t, r.Bucket, key, c.body)
 			err := r.Run(t.Context(), task(stages.Fetch, 0))
 			if !errors.Is(err, c.want) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), fmt.Sprintf("%q", key)) {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestATaskRefusesToFetchBesideAnotherCrawl(t *testing.T) {
-	r, p := started(t)
+	r, p := startedStore(t)
 	create(t, r.Bucket, layout.CrawlManifest("2026-12"), &manifest.Crawl{Crawl: "2026-12"})
 	ledgertest.Make(t, r.Bucket, "2026-12")
 	other := *p
@@ -41,7 +41,7 @@ func TestATaskRefusesToFetchBesideAnotherCrawl(t *testing.T) {
 }
 
 func TestATaskFetchesNothingWhenTheNewestPolitenessIsLost(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	slow := config.Default().Politeness
 	slow.Domains = map[string]config.Domain{"example.org": {Stop: "asked by the owner"}}
 	for range 2 {
@@ -76,9 +76,9 @@ func TestATaskFetchesNothingWhenTheNewestPolitenessIsLost(t *testing.T) {
 }
 
 func TestALostFetchResultIsNotFetchedAgain(t *testing.T) {
-	r, p := started(t)
+	r, p := startedStore(t)
 	for n := range 2 {
-		done(t, r.Bucket, task(stages.Fetch, n))
+		commitResult(t, r.Bucket, task(stages.Fetch, n))
 	}
 	if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Merge, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestALostFetchResultIsNotFetchedAgain(t *testing.T) {
 }
 
 func TestGivingUpDoesNotHideThatWhatWasFetchedIsLost(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	ledgertest.Edit(t, r.Bucket, "2026-11", func(all []manifest.Entry) []manifest.Entry {
 		return append(all, ledger.Named(manifest.EntryFetching, 0, layout.StageDir("2026-11", 0, "fetch"), "", 0))
 	})

@@ -9,11 +9,11 @@ import (
 )
 
 func TestAResultThatAnotherAttemptCommitsMeanwhileIsNotLost(t *testing.T) {
-	r, p := started(t)
+	r, p := startedStore(t)
 	b := r.Bucket
 	r.Bucket = &ledgertest.Overtaken{Bucket: b, Key: roundstate.ResultKey(task(stages.Merge, 0)), Act: func() {
 		for n := range 2 {
-			done(t, b, task(stages.Merge, n))
+			commitResult(t, b, task(stages.Merge, n))
 		}
 		if _, err := roundstate.Freeze(t.Context(), b, p, stages.Dedup, ledgertest.Writer()); err != nil {
 			t.Fatal(err)

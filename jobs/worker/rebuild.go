@@ -35,9 +35,9 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		return nil, err
 	}
 	if committed == nil {
-		return r.remake(ctx, t, err != nil)
+		return r.rebuildResult(ctx, t, err != nil)
 	}
-	missing, err := r.missing(ctx, t, committed)
+	missing, err := r.lostFiles(ctx, t, committed)
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
 	}
@@ -56,7 +56,7 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
 	}
 	for _, f := range missing {
-		if err := r.restore(ctx, made, f); err != nil {
+		if err := r.restorePart(ctx, made, f); err != nil {
 			return rebuilt, fmt.Errorf("rebuild %s: %w", t, err)
 		}
 		rebuilt = append(rebuilt, f.Key)
@@ -64,11 +64,11 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 	return rebuilt, nil
 }
 
-// The method remake recreates a lost result and its missing parts. A task had a result if a later
+// rebuildResult recreates a lost result and its missing parts. A task had a result if a later
 // stage froze the result's digest, or if the round is sealed. A task that never had a result has
-// nothing to rebuild. If the result is damaged, remake moves the damaged result to quarantine/
-// first.
-func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuilt []string, err error) {
+// nothing to rebuild. If the result is damaged, rebuildResult moves the damaged result to
+// quarantine/ first.
+func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) (rebuilt []string, err error) {
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuil
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
 	}
-	missing, err := r.missing(ctx, t, again)
+	missing, err := r.lostFiles(ctx, t, again)
 	if err == nil && want == "" {
 		err = r.absent(ctx, missing)
 	}
@@ -108,7 +108,7 @@ func (r Runner) remake(ctx context.Context, t stages.Task, damaged bool) (rebuil
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
 	}
 	for _, f := range missing {
-		if err := r.restore(ctx, made, f); err != nil {
+		if err := r.restorePart(ctx, made, f); err != nil {
 			return rebuilt, fmt.Errorf("rebuild %s: %w", t, err)
 		}
 		rebuilt = append(rebuilt, f.Key)
@@ -166,17 +166,17 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// The method missing returns the files of a result that are lost or damaged in the store. Files
-// that can be recreated must have the right digest, and fetched files the right size. missing opens
-// every file, because a listing may omit a file.
-func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
+// lostFiles returns the files of a result that are lost or damaged in the store. Files that can be
+// recreated must have the right digest, and fetched files the right size. lostFiles opens every
+// file, because a listing may omit a file.
+func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
 	fetched := map[string]bool{}
 	for _, f := range fetchedBy(t, committed.Files) {
 		fetched[f.Key] = true
 	}
 	for _, f := range committed.Files {
-		whole, err := r.whole(ctx, f, !fetched[f.Key])
+		whole, err := r.isWhole(ctx, f, !fetched[f.Key])
 		if err != nil {
 			return nil, err
 		}
@@ -187,12 +187,12 @@ func (r Runner) missing(ctx context.Context, t stages.Task, committed *manifest.
 	return missing, nil
 }
 
-// digestBuffer is the number of bytes that the method whole reads at a time.
+// digestBuffer is the number of bytes that isWhole reads at a time.
 const digestBuffer = 4 << 20
 
-// The method whole reports whether the store has a file with the right size. If the parameter read
-// is true, whole also compares the digest.
-func (r Runner) whole(ctx context.Context, f manifest.File, read bool) (bool, error) {
+// isWhole reports whether the store has a file with the right size. If the parameter read is true,
+// isWhole also compares the digest.
+func (r Runner) isWhole(ctx context.Context, f manifest.File, read bool) (bool, error) {
 	o, err := r.Bucket.Open(ctx, f.Key)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
@@ -231,9 +231,9 @@ func sameFiles(committed, again *manifest.Result) error {
 	return nil
 }
 
-// The method restore creates one part. If the store has a damaged part with the same key, restore
+// restorePart creates one part. If the store has a damaged part with the same key, restorePart
 // first moves this part to quarantine/.
-func (r Runner) restore(ctx context.Context, made *overlay.Bucket, f manifest.File) error {
+func (r Runner) restorePart(ctx context.Context, made *overlay.Bucket, f manifest.File) error {
 	o, err := made.OpenWritten(ctx, f.Key)
 	if err != nil {
 		return err

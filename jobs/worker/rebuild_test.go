@@ -12,12 +12,12 @@ import (
 )
 
 func TestComputeLeavesNoResultAndFetchesNothing(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	if _, err := r.Compute(t.Context(), task(stages.Fetch, 0)); !errors.Is(err, stages.ErrPermanent) {
 		t.Errorf("a fetch task was computed: %v", err)
 	}
 	for n := range 2 {
-		done(t, r.Bucket, task(stages.Merge, n))
+		commitResult(t, r.Bucket, task(stages.Merge, n))
 	}
 	var before []string
 	for o, err := range r.Bucket.List(t.Context(), "") {
@@ -65,19 +65,19 @@ func TestComputeLeavesNoResultAndFetchesNothing(t *testing.T) {
 }
 
 func TestRebuildOfATaskWithoutAResultDoesNothing(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	if keys, err := r.Rebuild(t.Context(), task(stages.Merge, 0)); err != nil || len(keys) > 0 {
 		t.Errorf("%v, %v", keys, err)
 	}
 }
 
 func TestAnErrorNamesSomeOfManyLostFiles(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	var lost []manifest.File
 	for n := range 12 {
 		lost = append(lost, manifest.File{Key: layout.WARC("2026-11", 0, "p", 0, 1, n)})
 	}
-	done(t, r.Bucket, task(stages.Fetch, 0), lost...)
+	commitResult(t, r.Bucket, task(stages.Fetch, 0), lost...)
 	_, err := r.Rebuild(t.Context(), task(stages.Fetch, 0))
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "e1-00004") || !strings.Contains(err.Error(), "and 7 more") {
 		t.Errorf("%v", err)

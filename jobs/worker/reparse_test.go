@@ -16,14 +16,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The function reparsed makes a store with a crawl whose fetch tasks are complete, and a reparse of
-// this crawl.
-func reparsed(t *testing.T, of manifest.Reparse) (Runner, stages.Task) {
+// reparsedStore makes a store with a crawl whose fetch tasks are complete, and a reparse of this
+// crawl.
+func reparsedStore(t *testing.T, of manifest.Reparse) (Runner, stages.Task) {
 	t.Helper()
-	r, p := started(t)
+	r, p := startedStore(t)
 	create(t, r.Bucket, layout.Start("2026-11", 0), &manifest.Start{Plan: "p"})
 	for n := range 2 {
-		done(t, r.Bucket, task(stages.Fetch, n))
+		commitResult(t, r.Bucket, task(stages.Fetch, n))
 	}
 	q := *p
 	q.Crawl, q.ID = "2026-11r1", "q"
@@ -34,7 +34,7 @@ func reparsed(t *testing.T, of manifest.Reparse) (Runner, stages.Task) {
 }
 
 func TestAReparseOfAnotherParserIsNotGoneOnWith(t *testing.T) {
-	r, fetch := reparsed(t, manifest.Reparse{Of: "2026-11", Parser: ParserVersion + 1})
+	r, fetch := reparsedStore(t, manifest.Reparse{Of: "2026-11", Parser: ParserVersion + 1})
 	err := r.Run(t.Context(), fetch)
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "reparse under another name") {
 		t.Errorf("%v", err)
@@ -42,7 +42,7 @@ func TestAReparseOfAnotherParserIsNotGoneOnWith(t *testing.T) {
 }
 
 func TestAReparseReadsWhatItsInputsFroze(t *testing.T) {
-	r, fetch := reparsed(t, manifest.Reparse{Of: "2026-11", Parser: ParserVersion})
+	r, fetch := reparsedStore(t, manifest.Reparse{Of: "2026-11", Parser: ParserVersion})
 	if err := r.Run(t.Context(), fetch); err != nil { // the task has no URLs
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestAReparseReadsWhatItsInputsFroze(t *testing.T) {
 	if err := r.Bucket.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.Bucket, task(stages.Fetch, 1), manifest.File{Key: "forged"})
+	commitResult(t, r.Bucket, task(stages.Fetch, 1), manifest.File{Key: "forged"})
 	fetch.Partition = 1
 	err := r.Run(t.Context(), fetch)
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "fetch@2026-11.0:1") {
@@ -63,7 +63,7 @@ func TestAReparseReadsWhatItsInputsFroze(t *testing.T) {
 }
 
 func TestWARCFilesOfOthersNeedAStoreThatCanBeOpened(t *testing.T) {
-	r, fetch := reparsed(t, manifest.Reparse{Archive: "s3://others", Parser: ParserVersion})
+	r, fetch := reparsedStore(t, manifest.Reparse{Archive: "s3://others", Parser: ParserVersion})
 	if err := r.Run(t.Context(), fetch); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "s3://others") {
 		t.Errorf("%v", err)
 	}
@@ -74,7 +74,7 @@ func TestWARCFilesOfOthersNeedAStoreThatCanBeOpened(t *testing.T) {
 }
 
 func TestReparsesAreFoundBesideTheirMonths(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	want := []string{"2025-01r3", "2026-11", "2026-11r1", "2026-11r12", "2026-11r2", "2026-12"}
 	for _, crawl := range want {
 		if crawl != "2026-11" {

@@ -96,8 +96,8 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 	return results, nil
 }
 
-// The method reduce runs a task of any stage except fetch.
-func (r Runner) reduce(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
+// runReduce runs a task of any stage except fetch.
+func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Result, error) {
 	followed := r.Config.FollowedKinds()
 	switch in.Task.Stage {
 	case stages.Merge:

@@ -50,16 +50,16 @@ type Runner struct {
 // roundstate.ErrNotReady or the cause. Under attempts/, Run records how the attempt ended and what
 // the attempt cost.
 func (r Runner) Run(ctx context.Context, t stages.Task) error {
-	own, meter := r.metered()
-	err := ended(ctx, t, own.attempt(ctx, t))
-	if failed := r.record(ctx, t, err, meter.usage()); failed != nil {
+	own, meter := r.withMeter()
+	err := attemptError(ctx, t, own.attempt(ctx, t))
+	if failed := r.recordAttempt(ctx, t, err, meter.usage()); failed != nil {
 		r.Log.Warn("the attempt could not be recorded", "task", t.String(), "error", failed)
 	}
 	return err
 }
 
-// The function ended adds the error class and the task's name to the error of an attempt.
-func ended(ctx context.Context, t stages.Task, err error) error {
+// attemptError adds the error class and the task's name to the error of an attempt.
+func attemptError(ctx context.Context, t stages.Task, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		return nil, err
 	}
 	env.Bucket, env.Format = stages.Checked(env.Bucket, in), frozen.Format
-	return r.reduce(ctx, env, in)
+	return r.runReduce(ctx, env, in)
 }
 
 // commit creates the result once. commit also succeeds if another attempt committed the same

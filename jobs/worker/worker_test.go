@@ -19,9 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The function started makes a store with a plan of two partitions without URLs, and the fetch
-// results of these partitions.
-func started(t *testing.T) (Runner, *manifest.Plan) {
+// startedStore makes a store with a plan of two partitions without URLs, and the fetch results
+// of these partitions.
+func startedStore(t *testing.T) (Runner, *manifest.Plan) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
 	if err != nil {
@@ -47,8 +47,8 @@ func create(t *testing.T, b store.Bucket, key string, d manifest.Document) {
 	}
 }
 
-// The function done commits a result of a task.
-func done(t *testing.T, b store.Bucket, of stages.Task, files ...manifest.File) {
+// commitResult commits a result of a task.
+func commitResult(t *testing.T, b store.Bucket, of stages.Task, files ...manifest.File) {
 	t.Helper()
 	create(t, b, roundstate.ResultKey(of), &manifest.Result{Task: of.String(), Stage: string(of.Stage), Partition: of.Partition, Plan: "p", Files: files})
 }
@@ -74,7 +74,7 @@ func attempts(t *testing.T, b store.Bucket, task stages.Task) []manifest.Attempt
 }
 
 func TestAStageWaitsForTheOneBefore(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	err := r.Run(t.Context(), task(stages.Merge, 0))
 	if !errors.Is(err, roundstate.ErrNotReady) || !strings.HasPrefix(err.Error(), "merge@2026-11.0:0: ") {
 		t.Errorf("%v", err)
@@ -85,9 +85,9 @@ func TestAStageWaitsForTheOneBefore(t *testing.T) {
 }
 
 func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
-	r, p := started(t)
+	r, p := startedStore(t)
 	for n := range 2 {
-		done(t, r.Bucket, task(stages.Fetch, n))
+		commitResult(t, r.Bucket, task(stages.Fetch, n))
 	}
 	if _, err := roundstate.Freeze(t.Context(), r.Bucket, p, stages.Merge, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 	if err := r.Bucket.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	done(t, r.Bucket, task(stages.Fetch, 0), manifest.File{Key: "forged"})
+	commitResult(t, r.Bucket, task(stages.Fetch, 0), manifest.File{Key: "forged"})
 	err := r.Run(t.Context(), task(stages.Merge, 0))
 	if !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "fetch@2026-11.0:0") {
 		t.Errorf("%v", err)
@@ -108,10 +108,10 @@ func TestAResultThatChangedAfterItWasFrozenIsRefused(t *testing.T) {
 }
 
 func TestAFaultInAStageFailsItsTaskNotTheProcess(t *testing.T) {
-	r, _ := started(t)
+	r, _ := startedStore(t)
 	r.Config = nil // a missing config makes every stage panic
 	for n := range 2 {
-		done(t, r.Bucket, task(stages.Merge, n))
+		commitResult(t, r.Bucket, task(stages.Merge, n))
 	}
 	for range 2 {
 		if err := r.Run(t.Context(), task(stages.Dedup, 0)); err == nil || !strings.Contains(err.Error(), "fault in the program") {
@@ -129,8 +129,8 @@ func TestAFaultInAStageFailsItsTaskNotTheProcess(t *testing.T) {
 }
 
 func TestATaskWithAResultIsDoneAtOnce(t *testing.T) {
-	r, _ := started(t)
-	done(t, r.Bucket, task(stages.Publish, 1))
+	r, _ := startedStore(t)
+	commitResult(t, r.Bucket, task(stages.Publish, 1))
 	if err := r.Run(t.Context(), task(stages.Publish, 1)); err != nil {
 		t.Error(err)
 	}

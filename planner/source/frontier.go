@@ -66,7 +66,7 @@ func compareRecords(a, b *schema.URLRecord) int {
 
 func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {
 	e := Entry{
-		URL: r.URL, File: FrontierName, Due: f.due(r), Spent: f.spent(r), Priority: r.Priority, Depth: r.Depth,
+		URL: r.URL, File: FrontierName, Due: f.isDue(r), Spent: f.wasPlanned(r), Priority: r.Priority, Depth: r.Depth,
 		Fetches: r.Fetches, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
 		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
 		Spellings: r.Spellings,
@@ -74,10 +74,10 @@ func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool
 	return !e.Due && !e.Spent && len(e.Spellings) == 0 || yield(e, nil)
 }
 
-// The method due reports whether the plan should include the URL. A URL is due if its due time has
-// come. A URL without a due time is due if no round has fetched the URL. A URL with too many
-// spellings is never due.
-func (f *frontier) due(r *schema.URLRecord) bool {
+// isDue reports whether the plan should include the URL. A URL is due if its due time has come. A
+// URL without a due time is due if no round has fetched the URL. A URL with too many spellings is
+// never due.
+func (f *frontier) isDue(r *schema.URLRecord) bool {
 	if schema.Spellings(r.Spellings).Overflow() {
 		return false
 	}
@@ -88,8 +88,8 @@ func (f *frontier) due(r *schema.URLRecord) bool {
 	return r.NextDue != 0 && r.NextDue <= f.now
 }
 
-// The method spent reports whether an earlier round of this crawl planned the URL.
-func (f *frontier) spent(r *schema.URLRecord) bool {
+// wasPlanned reports whether an earlier round of this crawl planned the URL.
+func (f *frontier) wasPlanned(r *schema.URLRecord) bool {
 	crawl, _, ok := strings.Cut(r.LastPlanned, ".")
 	return ok && crawl == f.crawl
 }

@@ -113,7 +113,7 @@ func TestContract(t *testing.T) {
 			return open(t, write(t, "u", parquetFile(t, []urlRow{{1, &two}, {2, &three}})))
 		},
 		"frontier": func(t *testing.T) Source {
-			b, sealed := rounds(t, []schema.URLRecord{found(two), found(three)})
+			b, sealed := sealRounds(t, []schema.URLRecord{foundRow(two), foundRow(three)})
 			return Frontier(b, "2026-11", sealed, time.UnixMilli(1000))
 		},
 		"warc": func(t *testing.T) Source {
@@ -267,13 +267,13 @@ func TestBadSourcesAreNamed(t *testing.T) {
 	}
 }
 
-// The function found returns a row of the dataset urls in the state found.
-func found(url string) schema.URLRecord {
+// foundRow returns a row of the dataset urls in the state found.
+func foundRow(url string) schema.URLRecord {
 	return schema.URLRecord{SURT: url, URL: url, State: schema.StateFound, FirstSeen: "2026-11.0"}
 }
 
-// The function rounds stores and seals one round for each part, in the given order.
-func rounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*manifest.Sealed) {
+// sealRounds stores and seals one round for each part, in the given order.
+func sealRounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*manifest.Sealed) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -289,11 +289,11 @@ func rounds(t *testing.T, parts ...[]schema.URLRecord) (store.Bucket, []*manifes
 
 func TestFrontierGivesTheNewestState(t *testing.T) {
 	state := func(url string, s schema.URLState, planned string, due int64) schema.URLRecord {
-		r := found(url)
+		r := foundRow(url)
 		r.State, r.LastPlanned, r.NextDue = s, planned, due
 		return r
 	}
-	b, sealed := rounds(t,
+	b, sealed := sealRounds(t,
 		[]schema.URLRecord{
 			state("a", schema.StateFound, "", 0), state("b", schema.StateFound, "", 0), state("c", schema.StateFetched, "2026-10.1", 900),
 			state("d", schema.StateFetched, "2026-11.0", 2000), state("e", schema.StateDenied, "2026-10.0", 0),
@@ -323,11 +323,11 @@ func TestFrontierGivesTheNewestState(t *testing.T) {
 // URLs. A URL with too many spellings is never due.
 func TestFrontierTellsSpellings(t *testing.T) {
 	state := func(url string, s schema.URLState, due int64, spellings ...string) schema.URLRecord {
-		r := found(url)
+		r := foundRow(url)
 		r.State, r.NextDue, r.Spellings = s, due, spellings
 		return r
 	}
-	b, sealed := rounds(t, []schema.URLRecord{
+	b, sealed := sealRounds(t, []schema.URLRecord{
 		state("a", schema.StateFound, 0, "1", "2", "3", "4"), state("b", schema.StateFound, 0, "1", "2", "3", "4", "5"),
 		state("c", schema.StateFetched, 900, "1", "2", "3", "4", "5"), state("d", schema.StateFetched, 2000, "1"),
 		state("e", schema.StateDeferred, 0, "1", "2", "3", "4", "5"), state("f", schema.StateSkipped, 0, "1"), state("g", schema.StateFetched, 2000),

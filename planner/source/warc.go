@@ -115,7 +115,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 		return
 	}
 	defer obj.Close() //nolint:errcheck // the object was only read, so an error of Close does not matter
-	in := &ahead{obj: obj}
+	in := &aheadReader{obj: obj}
 	r := warc.NewReader(io.NewSectionReader(in, 0, obj.Size()), warc.ReaderOptions{})
 	for n := int64(1); ; n++ {
 		e, ok, err := nextEntry(r, key, n)
@@ -197,19 +197,19 @@ func isResponse(rec *warc.Entry) bool {
 	return t == "" || t == "application/http"
 }
 
-// The type ahead reads an object in large ranges, because the WARC reader reads from start to end.
-type ahead struct {
+// aheadReader reads an object in large ranges, because the WARC reader reads from start to end.
+type aheadReader struct {
 	obj store.Object
 	at  int64
 	buf []byte
 }
 
-// aheadBytes is the number of bytes that the type ahead requests in one range. At this size, a file
+// aheadBytes is the number of bytes that aheadReader requests in one range. At this size, a file
 // of a gigabyte takes about a hundred requests.
 const aheadBytes = 8 << 20
 
 // ReadAt implements io.ReaderAt.
-func (a *ahead) ReadAt(p []byte, off int64) (int, error) {
+func (a *aheadReader) ReadAt(p []byte, off int64) (int, error) {
 	if off >= a.obj.Size() {
 		return 0, io.EOF
 	}

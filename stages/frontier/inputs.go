@@ -80,9 +80,9 @@ func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
 
-// addFiles adds objects to the merge, each as a separate stream. The function keep chooses rows of
-// the objects. If keep is nil, addFiles adds all rows.
-func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string), keep func(*T) bool) error {
+// addFiles adds objects to the merge, each as a separate stream. keepRow chooses rows of
+// the objects. If keepRow is nil, addFiles adds all rows.
+func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string), keepRow func(*T) bool) error {
 	for _, key := range keys {
 		r, err := table.Open[T](ctx, i.env.Bucket, key)
 		if err != nil {
@@ -91,7 +91,7 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 		i.closers = append(i.closers, r)
 		i.streams = append(i.streams, table.Convert(r, func(row *T) (item, bool) {
 			surt, url := place(row)
-			return item{surt, url, row}, keep == nil || keep(row)
+			return item{surt, url, row}, keepRow == nil || keepRow(row)
 		}))
 	}
 	return nil

@@ -30,7 +30,7 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 		r.Location, r.Target = w.redirectTo(f, host, num, hop)
 	}
 	r.Fault = f
-	altered := r.faultResponse(w)
+	altered := r.toFaults(w)
 	f.Alter(&altered)
 	r.MIME, r.Body, r.MainEnd = altered.MIME, altered.Body, altered.MainEnd
 	if altered.NoPage {
@@ -42,8 +42,8 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 	return r
 }
 
-// faultResponse converts the response to the type Response of package faults.
-func (r *Response) faultResponse(w *Web) faults.Response {
+// toFaults converts the response to the type Response of package faults.
+func (r *Response) toFaults(w *Web) faults.Response {
 	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
 }
 

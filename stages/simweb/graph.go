@@ -59,10 +59,10 @@ func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// base returns the page from which a copy takes its text. base tries 16 random pages of
-// this or another host, and takes the first ordinary page. If no page is ordinary, the base is the
-// home page.
-func (w *Web) base(host, page int) (int, int) {
+// copySource returns the page from which a copy takes its text. copySource tries 16 random pages
+// of this or another host, and takes the first ordinary page. If no page is ordinary, the source is
+// the home page.
+func (w *Web) copySource(host, page int) (int, int) {
 	k := w.pageKey(host, page).named("base")
 	for try := range 16 {
 		h := host

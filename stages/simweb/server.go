@@ -174,5 +174,5 @@ func (s *Server) misbehave(rw http.ResponseWriter, req *http.Request, r Response
 	defer stop()
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Time{}) // net/http may have set a deadline
-	r.Fault.Play(req.Context(), conn, r.faultResponse(s.web), s.web.cfg.SlowDelay)
+	r.Fault.Play(req.Context(), conn, r.toFaults(s.web), s.web.cfg.SlowDelay)
 }

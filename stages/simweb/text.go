@@ -26,10 +26,10 @@ func (w *Web) source(host, page int, variant string) source {
 	case roleShort:
 		own.short = true
 	case roleExact:
-		h, p := w.base(host, page)
+		h, p := w.copySource(host, page)
 		return source{host: h, page: p}
 	case roleNear:
-		h, p := w.base(host, page)
+		h, p := w.copySource(host, page)
 		return source{host: h, page: p, steps: 1, family: w.pageKey(host, page).named("near")}
 	case roleChain:
 		block := page / chainBlock

@@ -114,7 +114,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
 	}
-	looked, met := r.meet(ctx, g, a.URL)
+	looked, met := r.lookUpDue(ctx, g, a.URL)
 	if !met {
 		s.Exchange, s.Err = &wire.Exchange{}, fmt.Errorf("%w: %w", wire.ErrAborted, errAddressNotDue)
 		return s
@@ -170,10 +170,10 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// meet reports whether the host's address is due. An unknown address is looked up first. If the
-// address is not due, meet ends the grant, so that the host waits without a slot or a connection.
-// The result looked is the duration of the look-up.
-func (r *Sender) meet(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
+// lookUpDue reports whether the host's address is due. An unknown address is looked up first. If
+// the address is not due, lookUpDue ends the grant, so that the host waits without a slot or a
+// connection. The result looked is the duration of the look-up.
+func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
 	}

@@ -48,9 +48,9 @@ func InOrderWritten(a, b string) int {
 }
 
 // SweepBelow deletes the task's files whose epoch is less than below, except the files in the list
-// files. The function before is called before each deletion. An error of this function ends
+// files. beforeDelete is called before each deletion. An error of this function ends
 // SweepBelow.
-func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, before func() error) {
+func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, beforeDelete func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {
 		listed[f.Key] = true
@@ -68,7 +68,7 @@ func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.
 			}
 		}
 		for _, key := range old {
-			if err := before(); err != nil {
+			if err := beforeDelete(); err != nil {
 				log.Warn("leftovers were not deleted", "error", err)
 				return
 			}

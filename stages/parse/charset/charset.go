@@ -91,7 +91,7 @@ func (u *undecoded) isUTF8() bool {
 
 // sniffEncoding runs the Encoding Sniffing Algorithm (HTML, 13.2.3.2). The algorithm tries the
 // byte order mark, then the Content-Type, then a meta element or XML declaration. If none of
-// them names an encoding, guess decides from the bytes.
+// them names an encoding, guessEncoding decides from the bytes.
 //
 // Unlike the standard, this method ignores a declaration that the bytes contradict:
 //   - UTF-8, if most bytes are not UTF-8 (some servers declare it for everything);
@@ -126,7 +126,7 @@ func (u *undecoded) sniffEncoding(contentType string) (encoding.Encoding, string
 			return e, name
 		}
 	}
-	return charset.Lookup(u.guess())
+	return charset.Lookup(u.guessEncoding())
 }
 
 // contradicts reports whether the bytes contradict a declared encoding.

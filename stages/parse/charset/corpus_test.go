@@ -74,7 +74,7 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := (&undecoded{body: big5}).guess(); got != "big5" {
+	if got := (&undecoded{body: big5}).guessEncoding(); got != "big5" {
 		t.Errorf("a text in Big5 is taken for %s", got)
 	}
 }

@@ -15,11 +15,11 @@ import (
 // maxGuessed bounds the number of bytes from which the encoding of a document is guessed.
 const maxGuessed = 64 << 10
 
-// guess returns the likely encoding of a document that declares no encoding. Zero bytes show
-// UTF-16, escape sequences show ISO-2022-JP, and well-formed multi-byte characters show UTF-8. East
-// Asian encodings have a high share of frequent characters. A single-byte encoding fits if the
+// guessEncoding returns the likely encoding of a document that declares no encoding. Zero bytes
+// show UTF-16, escape sequences show ISO-2022-JP, and well-formed multi-byte characters show UTF-8.
+// East Asian encodings have a high share of frequent characters. A single-byte encoding fits if the
 // decoded letters fit a language. If no other encoding fits, the result is windows-1252.
-func (u *undecoded) guess() string {
+func (u *undecoded) guessEncoding() string {
 	head := u.body[:min(len(u.body), maxGuessed)]
 	if name := guessUTF16(head); name != "" {
 		return name

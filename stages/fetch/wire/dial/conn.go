@@ -87,10 +87,10 @@ func (c *Conn) WriteRequest(head []byte) (int, error) {
 	return c.Write(b)
 }
 
-// alive reports whether an idle connection can serve a request. A connection that the peer has
+// isAlive reports whether an idle connection can serve a request. A connection that the peer has
 // closed cannot serve a request. A connection with unread bytes from the peer is useless too,
-// because these bytes would count as the response to the next request. alive does not wait.
-func (c *Conn) alive() bool {
+// because these bytes would count as the response to the next request. isAlive does not wait.
+func (c *Conn) isAlive() bool {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
 		return quiet(c.Conn)

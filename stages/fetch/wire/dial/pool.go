@@ -43,7 +43,7 @@ func (p *Pool) Take(origin string) *Conn {
 		if c == nil {
 			return nil
 		}
-		if p.now().Before(c.idleUntil) && c.alive() {
+		if p.now().Before(c.idleUntil) && c.isAlive() {
 			c.Reused = true
 			return c
 		}
