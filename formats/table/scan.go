@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +10,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// scanRows is the largest number of rows that Scan decodes at a time.
-const scanRows = 4096
+// scanLevels is the largest number of values, nulls and empty lists that Scan decodes at a time.
+const scanLevels = 1024
 
 // Scan decodes every column of an object and returns the number of its rows. Scan uses Arrow's
 // reader, which shares no code with Reader.
@@ -50,12 +50,8 @@ func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, pf.Close()) }()
-	fr, err := pqarrow.NewFileReader(pf, pqarrow.ArrowReadProperties{BatchSize: scanRows}, memory.DefaultAllocator)
-	if err != nil {
-		return 0, err
-	}
 	for g := range pf.NumRowGroups() {
-		n, err := scanGroup(ctx, win, fr, g)
+		n, err := scanGroup(ctx, win, pf.RowGroup(g))
 		if err != nil {
 			return 0, err
 		}
@@ -64,38 +60,62 @@ func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
 	return rows, nil
 }
 
-// scanGroup decodes one row group.
-func scanGroup(ctx context.Context, win *window, fr *pqarrow.FileReader, group int) (rows int64, err error) {
-	meta := fr.ParquetReader().MetaData().RowGroup(group)
-	var leaves []int
+// scanGroup decodes one row group. All columns must have as many rows as the footer counts.
+func scanGroup(ctx context.Context, win *window, group *file.RowGroupReader) (rows int64, err error) {
 	var extents []extent
-	for i := range meta.NumColumns() {
-		c, err := meta.ColumnChunk(i)
+	for i := range group.NumColumns() {
+		c, err := group.MetaData().ColumnChunk(i)
 		if err != nil {
 			return 0, err
 		}
-		leaves = append(leaves, i)
 		extents = append(extents, extentOf(c.DataPageOffset(), c.DictionaryPageOffset(), c.TotalCompressedSize()))
 	}
 	if err := win.enter(extents); err != nil {
 		return 0, err
 	}
-	rr, err := fr.GetRecordReader(ctx, leaves, []int{group})
-	if err != nil {
-		return 0, err
-	}
-	defer rr.Release()
-	for {
-		batch, err := rr.Read()
-		if err == io.EOF {
-			return rows, nil
-		}
+	for i := range group.NumColumns() {
+		c, err := group.Column(i)
 		if err == nil {
-			err = ctx.Err()
+			rows, err = scanColumn(c)
 		}
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return 0, err
 		}
-		rows += batch.NumRows()
+		if rows != group.NumRows() {
+			return 0, fmt.Errorf("column %d has %d rows of %d", i, rows, group.NumRows())
+		}
+	}
+	return rows, nil
+}
+
+// scanColumn decodes one column of a row group and returns the number of the column's rows.
+func scanColumn(c file.ColumnChunkReader) (rows int64, err error) {
+	switch c := c.(type) {
+	case *file.BooleanColumnChunkReader:
+		return scanValues(c.ReadBatchInPage)
+	case *file.Int32ColumnChunkReader:
+		return scanValues(c.ReadBatchInPage)
+	case *file.Int64ColumnChunkReader:
+		return scanValues(c.ReadBatchInPage)
+	case *file.Float64ColumnChunkReader:
+		return scanValues(c.ReadBatchInPage)
+	case *file.ByteArrayColumnChunkReader:
+		return scanValues(c.ReadBatchInPage)
+	}
+	return 0, fmt.Errorf("no column has the type %v", c.Type())
+}
+
+func scanValues[V any](read func(batch int64, values []V, definitions, repetitions []int16) (levels int64, n int, err error)) (rows int64, err error) {
+	values, definitions, repetitions := make([]V, scanLevels), make([]int16, scanLevels), make([]int16, scanLevels)
+	for {
+		n, _, err := read(scanLevels, values, definitions, repetitions)
+		if err != nil || n == 0 {
+			return rows, err
+		}
+		for _, repetition := range repetitions[:n] { // zero begins a row; all are zero in a column without lists
+			if repetition == 0 {
+				rows++
+			}
+		}
 	}
 }
