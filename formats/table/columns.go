@@ -85,11 +85,11 @@ func columnNames(t reflect.Type) (names []string) {
 	return names
 }
 
-func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowGroup) *columnReader {
+func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowGroup, lent *[]parquet.Page) *columnReader {
 	r := &columnReader{rows: g.NumRows(), size: uintptr(layout.size)}
 	chunks := g.ColumnChunks()
 	for i := range layout.fields {
-		c := &columnCursor{field: &layout.fields[i]}
+		c := &columnCursor{field: &layout.fields[i], lent: lent}
 		if leaf := leaves[i]; leaf != nil {
 			c.pages, c.most = chunks[leaf.Index()].Pages(), byte(leaf.MaxDefinitionLevel())
 		}
@@ -133,8 +133,9 @@ func (r *columnReader) close() error {
 // columnCursor reads one column value by value. A column holds one page in memory.
 type columnCursor struct {
 	field *rowField
-	pages parquet.Pages // nil if the file lacks the column
-	most  byte          // largest definition level; only this level has a value
+	pages parquet.Pages   // nil if the file lacks the column
+	most  byte            // largest definition level; only this level has a value
+	lent  *[]parquet.Page // takes pages whose texts rows borrow; nil if rows get copies
 
 	page        parquet.Page
 	levels      int // number of the page's levels that were read so far
@@ -146,6 +147,8 @@ type columnCursor struct {
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // of the dictionary
 	texts       []string // texts of the dictionary that rows share
+	copy        string   // copy of the values' bytes from the offset copied on
+	copied      uint32
 	words       []string // texts of the list that is read
 	numbers     []int32  // numbers of the list that is read
 }
@@ -178,10 +181,14 @@ func typedOf(kind parquet.Kind, p parquet.Page) (t typed) {
 }
 
 func (c *columnCursor) release() {
-	if c.page != nil {
+	switch {
+	case c.page == nil:
+	case c.lent != nil:
+		*c.lent = append(*c.lent, c.page)
+	default:
 		parquet.Release(c.page)
-		c.page = nil
 	}
+	c.page = nil
 }
 
 // nextPage moves on to the next page that has values.
@@ -205,7 +212,7 @@ func (c *columnCursor) nextPage() error {
 	c.indexes = nil
 	dictionary := c.page.Dictionary()
 	if dictionary == nil {
-		c.values = typedOf(c.field.column(), c.page)
+		c.values, c.copy, c.copied = typedOf(c.field.column(), c.page), "", 0
 		return nil
 	}
 	indexes := c.page.Data()
@@ -322,16 +329,31 @@ func (c *columnCursor) assign(p unsafe.Pointer) {
 	}
 }
 
-// text returns a copy of a text. Rows share the texts of a dictionary.
+// copyBytes is the largest number of bytes of short texts that are copied together, and the memory
+// that a caller keeps with one of these texts.
+const copyBytes = 512
+
+// text returns a copy of a text. Rows share the texts of a dictionary. Other short texts are copied
+// together, because an allocation for each text would cost more than the copy.
 func (c *columnCursor) text(values *typed, i int) string {
-	bytes := values.bytes[values.offsets[i]:values.offsets[i+1]]
-	if c.indexes == nil || len(bytes) == 0 {
-		return string(bytes)
+	begin, end := values.offsets[i], values.offsets[i+1]
+	if c.indexes != nil {
+		if c.texts[i] == "" && begin < end {
+			c.texts[i] = string(values.bytes[begin:end])
+		}
+		return c.texts[i]
 	}
-	if c.texts[i] == "" {
-		c.texts[i] = string(bytes)
+	if c.lent != nil {
+		return unsafe.String(unsafe.SliceData(values.bytes[begin:end]), end-begin)
 	}
-	return c.texts[i]
+	if end > c.copied+uint32(len(c.copy)) {
+		to := i + 1
+		for to+1 < len(values.offsets) && values.offsets[to+1] <= begin+copyBytes {
+			to++
+		}
+		c.copied, c.copy = begin, string(values.bytes[begin:values.offsets[to]])
+	}
+	return c.copy[begin-c.copied : end-c.copied]
 }
 
 // startGroup begins to read a row group.
@@ -347,7 +369,11 @@ func (r *Reader[T]) startGroup(g parquet.RowGroup) error {
 	if r.boxed {
 		r.cur = parquet.NewGenericRowGroupReader[T](g)
 	} else {
-		r.columns = newColumnReader(r.layout, r.leaves, g)
+		var lent *[]parquet.Page
+		if r.lends {
+			lent = &r.lent
+		}
+		r.columns = newColumnReader(r.layout, r.leaves, g, lent)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,6 +101,9 @@ func fill(random *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(fmt.Sprintf("text %d", random.IntN(400)))
+		if random.IntN(30) == 0 { // more than are copied together
+			v.SetString(strings.Repeat("t", random.IntN(3*copyBytes)))
+		}
 	case reflect.Bool:
 		v.SetBool(random.IntN(2) == 0)
 	case reflect.Float64:
@@ -175,12 +179,13 @@ type wideRow struct {
 	Names  []string `parquet:"names,list"`
 }
 
+// The rows of a comparer's batch come from two pages.
 func TestAComparerFindsEveryDifference(t *testing.T) {
 	yes, no := true, false
 	rows := func() []wideRow {
 		out := make([]wideRow, 200)
 		for i := range out {
-			out[i] = wideRow{URL: fmt.Sprint("u", i), Status: int16(i % 3), Names: []string{"a", "b"}[:i%3]}
+			out[i] = wideRow{URL: fmt.Sprint("u", i, strings.Repeat("/", 20*i)), Status: int16(i % 3), Names: []string{"a", "b"}[:i%3]}
 			if i%2 == 0 {
 				out[i].Kept = &no
 			}

@@ -36,6 +36,7 @@ func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ..
 	if err != nil {
 		return nil, err
 	}
+	r.lends = true // the comparer keeps no rows
 	s := &storedObject[T]{Reader: r, batch: make([]T, writeRows), fields: layout.fieldsInFormat(reflect.TypeFor[T](), o.format), ends: map[int64]bool{}}
 	if err := s.framed(want); err != nil {
 		return nil, errors.Join(err, r.Close())

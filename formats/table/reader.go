@@ -79,6 +79,8 @@ type Reader[T any] struct {
 	layout  *rowLayout
 	leaves  []*parquet.Column
 	columns *columnReader             // reader of the columns of the current row group
+	lends   bool                      // true: the texts of rows stay valid only until the next Read
+	lent    []parquet.Page            // pages with texts of the last Read
 	boxed   bool                      // only the library can convert the file's columns
 	cur     *parquet.GenericReader[T] // reader of the current row group, if boxed
 }
@@ -155,8 +157,12 @@ func (r *Reader[T]) Noted(key string) (string, bool) { return r.file.Lookup(key)
 // Rows returns the number of rows in the object, including rows that options leave out.
 func (r *Reader[T]) Rows() int64 { return r.file.NumRows() }
 
-// Read implements Stream. The rows share no memory with the Reader.
+// Read implements Stream. The rows share no memory with the Reader, unless the Reader lends texts.
 func (r *Reader[T]) Read(batch []T) (int, error) {
+	for _, p := range r.lent {
+		parquet.Release(p)
+	}
+	r.lent = r.lent[:0]
 	n := 0
 	for n < len(batch) {
 		m, err := r.read(batch[n:])
