@@ -27,7 +27,6 @@ const (
 type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int
-	group   func(*T) string // set by GroupBy
 	memory  int64
 	codec   *Codec[T]
 	rows    chunks[T]
@@ -50,11 +49,6 @@ func NewSorter[T any](dir string, compare func(a, b *T) int, memory int64) (*Sor
 	}
 	return &Sorter[T]{dir: dir, compare: compare, memory: memory, codec: codec}, nil
 }
-
-// GroupBy makes sorting cheaper if many rows share a text that compare never separates by other
-// rows: the sorter compares one row of each text, then the rows of each text. The order of the rows
-// does not depend on GroupBy. The caller must call GroupBy before Add.
-func (s *Sorter[T]) GroupBy(text func(*T) string) { s.group = text }
 
 // Add adds a copy of a row to the sorter.
 func (s *Sorter[T]) Add(row *T) error {
@@ -124,40 +118,11 @@ func (s *Sorter[T]) sorted() []int32 {
 		}
 		return int(a - b)
 	}
-	order := make([]int32, 0, s.n)
-	if s.group != nil {
-		order = s.grouped(order, compare)
-	} else {
-		for i := range s.n {
-			order = append(order, int32(i))
-		}
+	order := make([]int32, s.n)
+	for i := range order {
+		order[i] = int32(i)
 	}
-	slices.SortFunc(order, compare) // takes one pass if the groups are in order
-	return order
-}
-
-// grouped appends the rows group by group. The groups, and the rows of each group, are sorted.
-func (s *Sorter[T]) grouped(order []int32, compare func(a, b int32) int) []int32 {
-	groups, next := map[string]int{}, make([]int32, s.n) // next is the next row of the same group; 0 at the end
-	var firsts, lasts []int32
-	for i := range int32(s.n) {
-		text := s.group(s.rows.at(i))
-		g, ok := groups[text]
-		if !ok {
-			groups[text] = len(firsts)
-			firsts, lasts = append(firsts, i), append(lasts, i)
-			continue
-		}
-		next[lasts[g]], lasts[g] = i, i
-	}
-	slices.SortFunc(firsts, compare)
-	for _, i := range firsts {
-		begin := len(order)
-		for order = append(order, i); next[i] != 0; order = append(order, i) {
-			i = next[i]
-		}
-		slices.SortFunc(order[begin:], compare)
-	}
+	slices.SortFunc(order, compare)
 	return order
 }
 

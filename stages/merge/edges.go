@@ -40,7 +40,6 @@ func newEdges(m *merger) (*edgeBuilder, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.GroupBy(func(row *schema.Edge) string { return row.Target })
 	h, err := table.NewSorter(m.env.Scratch, compareHostEdges, sortMemory/4)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())

@@ -35,7 +35,6 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) 
 	if err != nil {
 		return nil, err
 	}
-	s.GroupBy(func(l *linkRow) string { return l.Source })
 	var sets int64
 	last := schema.Link{Ordinal: -1}
 	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
