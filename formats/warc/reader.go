@@ -72,14 +72,18 @@ func (r *Reader) Reset(in io.Reader, base int64) {
 
 // ReadAt opens the record at e in a WARC file. An extent of length 0 means an unknown length.
 // Finish reports a wrong length.
-func ReadAt(r io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
+func ReadAt(in io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
+	return NewReader(nil, opt).ReadAt(in, e)
+}
+
+// ReadAt resets the Reader to the record at e in a WARC file, as the function ReadAt does.
+func (r *Reader) ReadAt(in io.ReaderAt, e Extent) (*Entry, error) {
 	length := e.Length
 	if length <= 0 {
 		length = 1<<63 - 1 - e.Offset
 	}
-	rd := NewReader(nil, opt)
-	rd.Reset(io.NewSectionReader(r, e.Offset, length), e.Offset)
-	entry, err := rd.Next()
+	r.Reset(io.NewSectionReader(in, e.Offset, length), e.Offset)
+	entry, err := r.Next()
 	if err == io.EOF {
 		err = &DamageError{Extent: e, Err: io.ErrUnexpectedEOF}
 	}

@@ -53,7 +53,7 @@ func archived(t *testing.T, replies []reply) *judge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := &robotsFiles{Audit: a, round: &audit.Round{}, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{}}
+	files := &robotsFiles{Audit: a, round: &audit.Round{}, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{}, reader: warc.NewReader(nil, warc.ReaderOptions{})}
 	t.Cleanup(files.close)
 	for _, r := range replies {
 		if r.url == "" {

@@ -90,8 +90,9 @@ type robotsFiles struct {
 	carried map[string][]*robotsResponse
 	lost    map[string]bool
 
-	key  string // key of the open WARC file
-	open store.Object
+	key    string // key of the open WARC file
+	open   store.Object
+	reader *warc.Reader
 }
 
 func newRobotsFiles(a *audit.Audit, r *audit.Round) (*robotsFiles, error) {
@@ -99,7 +100,8 @@ func newRobotsFiles(a *audit.Audit, r *audit.Round) (*robotsFiles, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &robotsFiles{Audit: a, round: r, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{}}, nil
+	return &robotsFiles{Audit: a, round: r, canon: canon, byURL: map[string][]*robotsResponse{}, carried: map[string][]*robotsResponse{}, lost: map[string]bool{},
+		reader: warc.NewReader(nil, warc.ReaderOptions{})}, nil
 }
 
 func (s *robotsFiles) close() {
@@ -247,7 +249,7 @@ func (s *robotsFiles) read(ctx context.Context, f *robotsResponse) (*wire.Exchan
 		}
 		s.key, s.open = f.capture.File, obj
 	}
-	raw, err := readRecord(s.open, f.capture)
+	raw, err := s.readRecord(f.capture)
 	if err != nil && !audit.IsFault(err) {
 		return nil, false, err
 	}
@@ -266,8 +268,8 @@ func (s *robotsFiles) read(ctx context.Context, f *robotsResponse) (*wire.Exchan
 // maxRecord limits the size of a record's block in memory, in bytes.
 const maxRecord = 64 << 20
 
-func readRecord(obj io.ReaderAt, c *robotsCapture) ([]byte, error) {
-	e, err := warc.ReadAt(obj, warc.Extent{Offset: int64(c.Offset), Length: int64(c.Length)}, warc.ReaderOptions{})
+func (s *robotsFiles) readRecord(c *robotsCapture) ([]byte, error) {
+	e, err := s.reader.ReadAt(s.open, warc.Extent{Offset: int64(c.Offset), Length: int64(c.Length)})
 	if err != nil {
 		return nil, err
 	}
