@@ -5,6 +5,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -103,7 +104,6 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 		return err
 	}
 	defer targets.Close()
-	targets.GroupBy(func(t *linkTarget) string { return t.URL })
 	if err := collectTargets(ctx, a, r, targets); err != nil {
 		return err
 	}
@@ -134,23 +134,41 @@ type linkRow struct {
 	Spelling string `parquet:"target_spelling,optional"`
 }
 
+// maxRecent limits the number of targets that collectTargets remembers.
+const maxRecent = 16 << 10
+
 // collectTargets reads all links and keeps those whose target is in a bucket of the audit's share.
 // collectTargets reads the targets of followed links, of redirects that were passed to the
 // frontier, and of other links with a spelling that counts. collectTargets skips unreadable parts.
+// collectTargets also skips a link if remembered links tell the same target and spelling.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
+	type remembered struct {
+		linkTarget // with the first kind and the last spelling of the target's rows
+		domain     string
+	}
+	recent := map[string]*remembered{}
 	add := func(target, source, kind, spelling string) error {
-		k, err := urlkey.KeyOf(target)
-		if err != nil {
-			return nil // the merge stage notes a target without a key, which can neither be planned nor joined
+		t := recent[target]
+		if t == nil {
+			k, err := urlkey.KeyOf(target)
+			if err != nil {
+				return nil // the merge stage notes a target without a key, which can neither be planned nor joined
+			}
+			if len(recent) == maxRecent {
+				clear(recent)
+			}
+			t = &remembered{linkTarget{Bucket: int32(urlkey.Bucket(k.Domain, r.Plan.Buckets)), SURT: k.SURT, URL: strings.Clone(target)}, k.Domain}
+			recent[t.URL] = t
 		}
-		bucket := urlkey.Bucket(k.Domain, r.Plan.Buckets)
-		if !a.Share.Has(bucket) {
+		if !a.Share.Has(int(t.Bucket)) {
 			return nil
 		}
-		if spelling = ownSpelling(k.Domain, source, spelling); kind == "" && spelling == "" {
+		spelling = ownSpelling(t.domain, source, spelling)
+		if (kind == "" || t.Kind != "") && (spelling == "" || spelling == t.Spelling) {
 			return nil
 		}
-		return out.Add(&linkTarget{Bucket: int32(bucket), SURT: k.SURT, URL: target, Source: source, Kind: kind, Spelling: spelling})
+		t.Kind, t.Spelling = cmp.Or(t.Kind, kind), cmp.Or(spelling, t.Spelling)
+		return out.Add(&linkTarget{Bucket: t.Bucket, SURT: t.SURT, URL: t.URL, Source: strings.Clone(source), Kind: kind, Spelling: spelling})
 	}
 	followed := a.Config.FollowedKinds()
 	link := func(_ string, l *linkRow) error {
