@@ -48,7 +48,7 @@ const (
 
 // audit runs the checks of the store's structure and of invariants 1 to 4 on the crawl's
 // present state.
-func (d *damaged) audit(change ...func(*Options)) *Report {
+func (d *damagedCrawl) audit(change ...func(*Options)) *Report {
 	d.t.Helper()
 	o := d.a.Options
 	o.OneClock = true
@@ -62,7 +62,7 @@ func (d *damaged) audit(change ...func(*Options)) *Report {
 	return r
 }
 
-func (d *damaged) body(key string) []byte {
+func (d *damagedCrawl) body(key string) []byte {
 	d.t.Helper()
 	body, _, err := d.b.Get(d.t.Context(), key, 1<<30)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *damaged) body(key string) []byte {
 	return body
 }
 
-func (d *damaged) delete(key string) {
+func (d *damagedCrawl) delete(key string) {
 	d.t.Helper()
 	if err := d.b.Delete(d.t.Context(), key); err != nil {
 		d.t.Fatal(err)
@@ -82,7 +82,7 @@ func (d *damaged) delete(key string) {
 func edit[T any, D interface {
 	*T
 	manifest.Document
-}](d *damaged, key string, change func(D)) {
+}](d *damagedCrawl, key string, change func(D)) {
 	d.t.Helper()
 	doc := D(new(T))
 	if _, _, err := manifest.Load(d.t.Context(), d.b, key, doc); err != nil {
@@ -99,7 +99,7 @@ type noColumn struct {
 
 // settle rewrites all documents of round 0 so that the documents match the present bytes of an
 // object. After settle, checks can only find faults in the object's content.
-func (d *damaged) settle(key string) {
+func (d *damagedCrawl) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
 	rows := int64(-1)
@@ -139,11 +139,11 @@ func (d *damaged) settle(key string) {
 		}
 	}
 	d.editIf(layout.Sealed(testCrawl, 0), &manifest.Sealed{}, func(doc manifest.Document) bool { return update(doc.(*manifest.Sealed).Files) })
-	d.freeze(p)
+	d.freezeInputs(p)
 }
 
-// The method record writes the digests of the present documents into the ledger.
-func (d *damaged) record() {
+// recordDigests writes the digests of the present documents into the ledger.
+func (d *damagedCrawl) recordDigests() {
 	d.t.Helper()
 	ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
 		for i := range all {
@@ -155,8 +155,8 @@ func (d *damaged) record() {
 	})
 }
 
-// The method freeze writes the present results into inputs.json, and all documents into the ledger.
-func (d *damaged) freeze(p *manifest.Plan) {
+// freezeInputs writes the present results into inputs.json, and all documents into the ledger.
+func (d *damagedCrawl) freezeInputs(p *manifest.Plan) {
 	d.t.Helper()
 	for _, stage := range stages.Order {
 		if len(roundstate.Feeds(stage)) == 0 {
@@ -169,10 +169,10 @@ func (d *damaged) freeze(p *manifest.Plan) {
 			}
 		})
 	}
-	d.record()
+	d.recordDigests()
 }
 
-func (d *damaged) editIf(key string, doc manifest.Document, change func(manifest.Document) bool) {
+func (d *damagedCrawl) editIf(key string, doc manifest.Document, change func(manifest.Document) bool) {
 	d.t.Helper()
 	if _, _, err := manifest.Load(d.t.Context(), d.b, key, doc); err != nil {
 		d.t.Fatal(err)
@@ -183,7 +183,7 @@ func (d *damaged) editIf(key string, doc manifest.Document, change func(manifest
 }
 
 // After forget, the ledger no longer shows that round 1 finished its fetch stage.
-func (d *damaged) forget() {
+func (d *damagedCrawl) forget() {
 	d.t.Helper()
 	ledgertest.Edit(d.t, d.b, testCrawl, func(all []manifest.Entry) []manifest.Entry {
 		return slices.DeleteFunc(all, func(e manifest.Entry) bool {
@@ -196,14 +196,14 @@ func (d *damaged) forget() {
 func part(dataset string) string { return layout.Table(dataset, testCrawl, 0, 0) }
 
 // change rewrites the rows of a part and corrects the documents that list the part.
-func change[T any](d *damaged, key string, f func([]T) []T) {
+func change[T any](d *damagedCrawl, key string, f func([]T) []T) {
 	d.t.Helper()
 	rewrite(d, key, f)
 	d.settle(key)
 }
 
-// The function first returns the index of the first row that the function fits accepts.
-func first[T any](d *damaged, rows []T, fits func(i int) bool) int {
+// firstRow returns the index of the first row that the function fits accepts.
+func firstRow[T any](d *damagedCrawl, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {
 		if fits(i) {
@@ -219,7 +219,7 @@ func result(stage stages.Stage, n int) string {
 }
 
 // warcOf returns the first WARC file of partition 0.
-func warcOf(d *damaged) string {
+func warcOf(d *damagedCrawl) string {
 	d.t.Helper()
 	r, _, err := roundstate.LoadResult(d.t.Context(), d.b, stages.Task{Stage: stages.Fetch, Crawl: testCrawl})
 	if err != nil || len(r.FilesOf(stages.FileWARC)) == 0 {
@@ -337,10 +337,10 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 }
 
-// The type away is a store that answers only reads of documents.
-type away struct{ store.Bucket }
+// documentsOnly is a store that answers only reads of documents.
+type documentsOnly struct{ store.Bucket }
 
-func (b away) Open(ctx context.Context, key string) (store.Object, error) {
+func (b documentsOnly) Open(ctx context.Context, key string) (store.Object, error) {
 	if path.Ext(key) == ".json" {
 		return b.Bucket.Open(ctx, key)
 	}
@@ -350,7 +350,7 @@ func (b away) Open(ctx context.Context, key string) (store.Object, error) {
 func TestAStoreThatIsAwayIsNoViolation(t *testing.T) {
 	d := copyCrawl(t)
 	o := d.a.Options
-	o.Bucket = away{d.b}
+	o.Bucket = documentsOnly{d.b}
 	if r, err := Run(t.Context(), o); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("%v, %+v", err, r)
 	}

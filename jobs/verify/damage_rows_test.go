@@ -20,17 +20,17 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	findEach(t, damages{
-		"a URL without outcome": func(d *damaged) map[string]string {
+		"a URL without outcome": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch { return rows[1:] })
 			return one(oneOutcome, part(stages.FileFetches))
 		},
-		"a URL with two outcomes": func(d *damaged) map[string]string {
+		"a URL with two outcomes": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch { return slices.Insert(rows, 1, rows[0]) })
 			return one(oneOutcome, part(stages.FileFetches))
 		},
-		"an outcome of a URL that was not planned": func(d *damaged) map[string]string {
+		"an outcome of a URL that was not planned": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch {
-				i := first(d, rows, func(i int) bool {
+				i := firstRow(d, rows, func(i int) bool {
 					return rows[i].RobotsAllowed == nil || *rows[i].RobotsAllowed && rows[i].RobotsRule == ""
 				})
 				rows[i].URL += "x"
@@ -38,14 +38,14 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			})
 			return one(oneOutcome, part(stages.FileFetches))
 		},
-		"an outcome that is none": func(d *damaged) map[string]string {
+		"an outcome that is none": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch {
-				rows[first(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK })].Outcome = "lost"
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK })].Outcome = "lost"
 				return rows
 			})
 			return map[string]string{knownOutcomes: part(stages.FileFetches), oneOutcome: part(stages.FileFetches)}
 		},
-		"a domain in two partitions": func(d *damaged) map[string]string {
+		"a domain in two partitions": func(d *damagedCrawl) map[string]string {
 			p := d.load(0).Plan
 			other := tabletest.Read[schema.PlannedURL](d.t, d.b, p.Partitions[1].File.Key)
 			change(d, p.Partitions[0].File.Key, func(rows []schema.PlannedURL) []schema.PlannedURL {
@@ -54,52 +54,52 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			})
 			return map[string]string{apart: "", oneOutcome: part(stages.FileFetches)}
 		},
-		"a request by another rule": func(d *damaged) map[string]string {
+		"a request by another rule": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
-				rows[first(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" })].RobotsRule = "Allow: /all"
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" })].RobotsRule = "Allow: /all"
 				return rows
 			})
 			return one(obeyed, part(stages.FileRequests))
 		},
-		"a request that robots.txt denied": func(d *damaged) map[string]string {
+		"a request that robots.txt denied": func(d *damagedCrawl) map[string]string {
 			denied := deniedURL(d)
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
-				rows[first(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" && originOf(rows[i].URL) == originOf(denied) })].URL = denied
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" && originOf(rows[i].URL) == originOf(denied) })].URL = denied
 				return rows
 			})
 			return one(obeyed, part(stages.FileRequests))
 		},
-		"a request under a robots.txt that was not in force": func(d *damaged) map[string]string {
+		"a request under a robots.txt that was not in force": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
-				rows[first(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" })].RobotsDigest = ""
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" })].RobotsDigest = ""
 				return rows
 			})
 			return one(obeyed, part(stages.FileRequests))
 		},
-		"a request before robots.txt was asked for": func(d *damaged) map[string]string {
+		"a request before robots.txt was asked for": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
-				i := first(d, rows, func(i int) bool {
+				i := firstRow(d, rows, func(i int) bool {
 					return rows[i].Purpose == schema.ForRobots && rows[i].Status == 200 && i+1 < len(rows) && rows[i+1].Host == rows[i].Host
 				})
 				return slices.Delete(rows, i, i+1)
 			})
 			return map[string]string{obeyed: "", verdicts: part(stages.FileFetches)} // the next round also uses this robots.txt
 		},
-		"a request whose evidence is another answer": func(d *damaged) map[string]string {
+		"a request whose evidence is another answer": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
-				rows[first(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" })].RobotsOffset++
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].RobotsDigest != "" })].RobotsOffset++
 				return rows
 			})
 			return one(obeyed, part(stages.FileRequests))
 		},
-		"a verdict by another rule": func(d *damaged) map[string]string {
+		"a verdict by another rule": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch {
-				rows[first(d, rows, func(i int) bool { return rows[i].Outcome == schema.RobotsDenied })].RobotsRule = "Disallow: /"
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].Outcome == schema.RobotsDenied })].RobotsRule = "Disallow: /"
 				return rows
 			})
 			return one(verdicts, part(stages.FileFetches))
 		},
-		"a request that came too early": func(d *damaged) map[string]string {
+		"a request that came too early": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 				i := second(d, rows, func(a, b *schema.Request) bool { return b.Purpose == schema.ForPage && a.Purpose != schema.ForRobots })
 				rows[i-1].TotalMS, rows[i].Start = 4, rows[i-1].Start+5
@@ -107,7 +107,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			})
 			return one(pace, part(stages.FileRequests))
 		},
-		"a request that came too early after the round before": func(d *damaged) map[string]string {
+		"a request that came too early after the round before": func(d *damagedCrawl) map[string]string {
 			p := d.load(1).Plan
 			began := map[string]int64{}
 			for n := range p.Partitions {
@@ -121,7 +121,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 				}
 			}
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
-				i := first(d, rows, func(i int) bool {
+				i := firstRow(d, rows, func(i int) bool {
 					return began[rows[i].Host] > 0 && i+1 < len(rows) && rows[i+1].Host != rows[i].Host
 				})
 				rows[i].Start = began[rows[i].Host] - 15
@@ -129,14 +129,14 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			})
 			return map[string]string{pace: ""}
 		},
-		"a gap that was too short": func(d *damaged) map[string]string {
+		"a gap that was too short": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 				*rows[second(d, rows, func(_, b *schema.Request) bool { return b.GapMS != nil })].GapMS = 3
 				return rows
 			})
 			return one(pace, part(stages.FileRequests))
 		},
-		"two requests in flight": func(d *damaged) map[string]string {
+		"two requests in flight": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 				i := second(d, rows, func(_, _ *schema.Request) bool { return true })
 				rows[i-1].TotalMS = rows[i].Start - rows[i-1].Start + 2
@@ -144,7 +144,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			})
 			return one(inFlight, part(stages.FileRequests))
 		},
-		"a delay below the Crawl-delay": func(d *damaged) map[string]string {
+		"a delay below the Crawl-delay": func(d *damagedCrawl) map[string]string {
 			object := ""
 			for n := range d.load(0).Plan.Partitions {
 				object = layout.Table(stages.FileRequests, testCrawl, 0, n)
@@ -160,7 +160,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			d.t.Fatal("no host has a Crawl-delay")
 			return nil
 		},
-		"a record that is damaged": func(d *damaged) map[string]string {
+		"a record that is damaged": func(d *damagedCrawl) map[string]string {
 			key := warcOf(d)
 			rows, err := tabletest.Collect(table.Concat[schema.Capture](d.t.Context(), d.b, []string{captures(schema.SubsetWARC)}))
 			if err != nil || len(rows) == 0 {
@@ -172,41 +172,41 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			d.settle(key)
 			return one(records, key)
 		},
-		"a robots.txt whose record is damaged": func(d *damaged) map[string]string {
+		"a robots.txt whose record is damaged": func(d *damagedCrawl) map[string]string {
 			rows := tabletest.Read[schema.Capture](d.t, d.b, captures(schema.SubsetRobots))
-			c := rows[first(d, rows, func(i int) bool { return rows[i].FetchStatus == 200 })]
+			c := rows[firstRow(d, rows, func(i int) bool { return rows[i].FetchStatus == 200 })]
 			body := bytes.Clone(d.body(c.WARCFilename))
 			clear(body[c.WARCRecordOffset : c.WARCRecordOffset+c.WARCRecordLength])
 			d.replace(c.WARCFilename, body)
 			d.settle(c.WARCFilename)
 			return map[string]string{records: c.WARCFilename, obeyed: c.WARCFilename}
 		},
-		"a capture of another digest": func(d *damaged) map[string]string {
+		"a capture of another digest": func(d *damagedCrawl) map[string]string {
 			change(d, captures(schema.SubsetWARC), func(rows []schema.Capture) []schema.Capture {
 				rows[0].ContentDigest = strings.Repeat("A", 32)
 				return rows
 			})
 			return map[string]string{records: warcOf(d), indexes: layout.CDXJ(warcOf(d)), pointers: ""}
 		},
-		"a capture that is gone": func(d *damaged) map[string]string {
+		"a capture that is gone": func(d *damagedCrawl) map[string]string {
 			change(d, captures(schema.SubsetWARC), func(rows []schema.Capture) []schema.Capture { return rows[1:] })
 			return one(pointers, "")
 		},
-		"an outcome that points beside its record": func(d *damaged) map[string]string {
+		"an outcome that points beside its record": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FileFetches), func(rows []schema.Fetch) []schema.Fetch {
-				rows[first(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK })].WARCRecordOff++
+				rows[firstRow(d, rows, func(i int) bool { return rows[i].Outcome == schema.OK })].WARCRecordOff++
 				return rows
 			})
 			return one(pointers, part(stages.FileFetches))
 		},
-		"a page that points to another record": func(d *damaged) map[string]string {
+		"a page that points to another record": func(d *damagedCrawl) map[string]string {
 			change(d, part(stages.FilePages), func(rows []schema.Page) []schema.Page {
 				rows[0].WARCRecordOffset, rows[0].WARCRecordLength = rows[1].WARCRecordOffset, rows[1].WARCRecordLength
 				return rows
 			})
 			return one(pointers, part(stages.FilePages))
 		},
-		"an index that points beside a record": func(d *damaged) map[string]string {
+		"an index that points beside a record": func(d *damagedCrawl) map[string]string {
 			key := layout.CDXJ(warcOf(d))
 			body := d.body(key)
 			i := bytes.Index(body, []byte(`"offset":"`)) + len(`"offset":"`)
@@ -215,7 +215,7 @@ func TestDamageToRowsAndRecordsIsFoundByItsCheck(t *testing.T) {
 			d.settle(key)
 			return one(indexes, key)
 		},
-		"an index out of order": func(d *damaged) map[string]string {
+		"an index out of order": func(d *damagedCrawl) map[string]string {
 			key := layout.CDXJ(warcOf(d))
 			lines := bytes.SplitAfter(d.body(key), []byte("\n"))
 			slices.Reverse(lines)
@@ -232,14 +232,14 @@ func isPart(dataset string) func(manifest.File) bool {
 
 // second looks for two consecutive requests to one host that the function fits accepts. second
 // returns the index of the later request.
-func second(d *damaged, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
+func second(d *damagedCrawl, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
 	d.t.Helper()
-	return first(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })
+	return firstRow(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })
 }
 
 // deniedURL returns a planned URL of partition 0 that robots.txt denied. Other URLs of the denied
 // URL's origin were requested.
-func deniedURL(d *damaged) string {
+func deniedURL(d *damagedCrawl) string {
 	d.t.Helper()
 	asked := map[string]bool{}
 	for q, err := range table.Concat[schema.Request](d.t.Context(), d.b, []string{part(stages.FileRequests)}) {

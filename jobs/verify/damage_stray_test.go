@@ -15,9 +15,9 @@ import (
 
 const strayCheck = "nothing stray is read"
 
-// The method put creates an object. The parameter like is the key of the object whose bytes put
-// copies. If like is empty, put makes up a few bytes.
-func (d *damaged) put(key, like string) {
+// createObject creates an object. The parameter like is the key of the object whose bytes createObject
+// copies. If like is empty, createObject makes up a few bytes.
+func (d *damagedCrawl) createObject(key, like string) {
 	d.t.Helper()
 	body := []byte("stray")
 	if like != "" {
@@ -28,10 +28,10 @@ func (d *damaged) put(key, like string) {
 	}
 }
 
-// The function strays lists strays in folders that query engines read as a whole. The map's keys
-// are descriptions. Each entry has the key of the stray, and the key of the object whose bytes the
+// strayCases lists strays in folders that query engines read as a whole. The map's keys are
+// descriptions. Each entry has the key of the stray, and the key of the object whose bytes the
 // stray gets.
-func strays(d *damaged) map[string][2]string {
+func strayCases(d *damagedCrawl) map[string][2]string {
 	text, warc := part(stages.FileText), warcOf(d)
 	return map[string][2]string{
 		"a copy of a part":                    {strings.Replace(text, ".parquet", "-copy.parquet", 1), text},
@@ -52,10 +52,10 @@ func TestStraysThatEnginesReadAreViolations(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	cases := damages{}
-	for name := range strays(copyCrawl(t)) {
-		cases[name] = func(d *damaged) map[string]string {
-			s := strays(d)[name]
-			d.put(s[0], s[1])
+	for name := range strayCases(copyCrawl(t)) {
+		cases[name] = func(d *damagedCrawl) map[string]string {
+			s := strayCases(d)[name]
+			d.createObject(s[0], s[1])
 			return one(strayCheck, s[0])
 		}
 	}
@@ -82,7 +82,7 @@ func TestLeftoversAreListedAndNoViolations(t *testing.T) {
 		"tables/text/crawl=2026-11/round=0/_SUCCESS",
 	}
 	for _, key := range left {
-		d.put(key, "")
+		d.createObject(key, "")
 	}
 	r := d.audit()
 	for _, v := range r.Violations {
@@ -119,7 +119,7 @@ func TestWhatAnUnfinishedTaskMayHaveWrittenIsNoStray(t *testing.T) {
 		}
 	}
 	d.forget()
-	d.put(layout.Working(testCrawl, 1, "merge", "another", 0), "")
+	d.createObject(layout.Working(testCrawl, 1, "merge", "another", 0), "")
 	if r, err := Strays(t.Context(), d.a.Options, func(s Stray) error {
 		t.Errorf("%+v", s)
 		return nil
@@ -130,7 +130,7 @@ func TestWhatAnUnfinishedTaskMayHaveWrittenIsNoStray(t *testing.T) {
 
 func TestNoStrayIsNamedWhileADocumentIsDamaged(t *testing.T) {
 	d := copyCrawl(t)
-	d.put(layout.Table(stages.FileText, testCrawl, 0, 99), "")
+	d.createObject(layout.Table(stages.FileText, testCrawl, 0, 99), "")
 	d.replace(result(stages.Merge, 0), []byte("{}"))
 	r, err := Strays(t.Context(), d.a.Options, func(s Stray) error {
 		t.Errorf("%+v", s)

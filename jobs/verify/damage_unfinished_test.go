@@ -13,7 +13,7 @@ import (
 
 // unfinish turns round 1 into a round that is being fetched. Partition 0 keeps everything except
 // its result.
-func (d *damaged) unfinish() {
+func (d *damagedCrawl) unfinish() {
 	d.t.Helper()
 	p := d.load(1).Plan
 	d.delete(layout.Sealed(testCrawl, 1))
@@ -31,7 +31,7 @@ func (d *damaged) unfinish() {
 }
 
 // checkpoint reads the checkpoint of the unfinished partition.
-func (d *damaged) checkpoint() (c manifest.Checkpoint) {
+func (d *damagedCrawl) checkpoint() (c manifest.Checkpoint) {
 	d.t.Helper()
 	if _, _, err := manifest.Load(d.t.Context(), d.b, unfinished, &c); err != nil {
 		d.t.Fatal(err)
@@ -42,7 +42,7 @@ func (d *damaged) checkpoint() (c manifest.Checkpoint) {
 var unfinished = layout.Checkpoint(testCrawl, 1, 0)
 
 // fileOf returns the last file of a dataset that the checkpoint lists.
-func (d *damaged) fileOf(dataset string) string {
+func (d *damagedCrawl) fileOf(dataset string) string {
 	d.t.Helper()
 	key := ""
 	for _, f := range d.checkpoint().Files {
@@ -57,7 +57,7 @@ func (d *damaged) fileOf(dataset string) string {
 }
 
 // flip changes one byte in the middle of an object.
-func (d *damaged) flip(key string) {
+func (d *damagedCrawl) flip(key string) {
 	d.t.Helper()
 	body := bytes.Clone(d.body(key))
 	body[len(body)/2] ^= 1
@@ -69,11 +69,11 @@ func TestDamageToAnUnfinishedRoundIsFoundAsThatToASealedOne(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	cases := damages{
-		"no checkpoint": func(d *damaged) map[string]string {
+		"no checkpoint": func(d *damagedCrawl) map[string]string {
 			d.delete(unfinished)
 			return one(checkpoints, unfinished)
 		},
-		"no fetch folder and no WARC files": func(d *damaged) map[string]string {
+		"no fetch folder and no WARC files": func(d *damagedCrawl) map[string]string {
 			prefixes := append([]string{layout.FetchDir(testCrawl, 1, 0)}, layout.WARCs(testCrawl, 1, d.load(1).Plan.ID, 0)[0])
 			for _, key := range d.keys() {
 				if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
@@ -82,34 +82,34 @@ func TestDamageToAnUnfinishedRoundIsFoundAsThatToASealedOne(t *testing.T) {
 			}
 			return one(checkpoints, unfinished)
 		},
-		"a checkpoint with a byte changed": func(d *damaged) map[string]string {
+		"a checkpoint with a byte changed": func(d *damagedCrawl) map[string]string {
 			body := bytes.Replace(d.body(unfinished), []byte(`"stalled": 1`), []byte(`"stalled": 2`), 1)
 			d.replace(unfinished, bytes.Replace(body, []byte(`"counter": `), []byte(`"counter": 1`), 1))
 			return one(checkpoints, unfinished)
 		},
-		"a checkpoint cut short": func(d *damaged) map[string]string {
+		"a checkpoint cut short": func(d *damagedCrawl) map[string]string {
 			d.replace(unfinished, d.body(unfinished)[:300])
 			return one(checkpoints, unfinished)
 		},
-		"an empty checkpoint": func(d *damaged) map[string]string {
+		"an empty checkpoint": func(d *damagedCrawl) map[string]string {
 			d.replace(unfinished, nil)
 			return one(checkpoints, unfinished)
 		},
-		"the checkpoint of another partition": func(d *damaged) map[string]string {
+		"the checkpoint of another partition": func(d *damagedCrawl) map[string]string {
 			d.replace(unfinished, d.body(layout.Checkpoint(testCrawl, 1, 1)))
 			return one(checkpoints, unfinished)
 		},
-		"a checkpoint that records nothing": func(d *damaged) map[string]string {
+		"a checkpoint that records nothing": func(d *damagedCrawl) map[string]string {
 			edit(d, unfinished, func(c *manifest.Checkpoint) { c.Recorded = nil })
 			return map[string]string{checkpoints: unfinished, oneOutcome: ""}
 		},
-		"a checkpoint that lists fewer fetches": func(d *damaged) map[string]string {
+		"a checkpoint that lists fewer fetches": func(d *damagedCrawl) map[string]string {
 			edit(d, unfinished, func(c *manifest.Checkpoint) {
 				c.Files = slices.DeleteFunc(c.Files, func(f manifest.File) bool { return f.Dataset == stages.FileFetches })
 			})
 			return map[string]string{checkpoints: unfinished, oneOutcome: ""}
 		},
-		"an older checkpoint": func(d *damaged) map[string]string {
+		"an older checkpoint": func(d *damagedCrawl) map[string]string {
 			edit(d, unfinished, func(c *manifest.Checkpoint) {
 				c.Epoch, c.Counter, c.Recorded, c.Files, c.Counts, c.Complete = 0, 1, nil, nil, nil, false
 			})
@@ -117,12 +117,12 @@ func TestDamageToAnUnfinishedRoundIsFoundAsThatToASealedOne(t *testing.T) {
 		},
 	}
 	for _, dataset := range []string{stages.FileFetches, stages.FileRequests, stages.FileCaptures, stages.FilePages, stages.FileText, stages.FileLinks, stages.FileRobots, stages.FileWARC, stages.FileCDXJ} {
-		cases["a byte of "+dataset+" changed"] = func(d *damaged) map[string]string {
+		cases["a byte of "+dataset+" changed"] = func(d *damagedCrawl) map[string]string {
 			key := d.fileOf(dataset)
 			d.flip(key)
 			return map[string]string{fileDigests: key, "*": key}
 		}
-		cases["no "+dataset] = func(d *damaged) map[string]string {
+		cases["no "+dataset] = func(d *damagedCrawl) map[string]string {
 			key := d.fileOf(dataset)
 			d.delete(key)
 			return one(filesThere, key)
@@ -130,7 +130,7 @@ func TestDamageToAnUnfinishedRoundIsFoundAsThatToASealedOne(t *testing.T) {
 	}
 	prepared := damages{}
 	for name, damage := range cases {
-		prepared[name] = func(d *damaged) map[string]string {
+		prepared[name] = func(d *damagedCrawl) map[string]string {
 			d.unfinish()
 			return damage(d)
 		}

@@ -34,9 +34,9 @@ import (
 
 const testCrawl = "2026-11"
 
-// The function crawled makes a store with two sealed rounds of a synthetic web, once for all tests.
-// Tests only read the store. A test that damages the store takes a copy.
-var crawled = sync.OnceValues(func() (string, error) {
+// sharedCrawl makes a store with two sealed rounds of a synthetic web, once for all tests. Tests
+// only read the store. A test that damages the store takes a copy.
+var sharedCrawl = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "verify-test-")
 	if err != nil {
 		return "", err
@@ -45,7 +45,7 @@ var crawled = sync.OnceValues(func() (string, error) {
 	return dir, crawlTo(dir)
 })
 
-// crawledDir is the directory of the store that the function crawled has made. Before the first
+// crawledDir is the directory of the store that sharedCrawl has made. Before the first
 // call, crawledDir is empty.
 var crawledDir string
 
@@ -156,8 +156,8 @@ func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from s
 	return err
 }
 
-// The type damaged is a copy of the crawl and an audit of the copy.
-type damaged struct {
+// damagedCrawl is a copy of the crawl and an audit of the copy.
+type damagedCrawl struct {
 	t      *testing.T
 	dir    string // directory of the store
 	b      store.Bucket
@@ -165,9 +165,9 @@ type damaged struct {
 	rounds []*audit.Round
 }
 
-func copyCrawl(t *testing.T) *damaged {
+func copyCrawl(t *testing.T) *damagedCrawl {
 	t.Helper()
-	dir, err := crawled()
+	dir, err := sharedCrawl()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,11 +197,11 @@ func copyCrawl(t *testing.T) *damaged {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &damaged{t: t, dir: own, b: b, a: audit.New(audit.Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
+	return &damagedCrawl{t: t, dir: own, b: b, a: audit.New(audit.Options{Bucket: b, Crawl: testCrawl, Round: -1, Config: cfg, Scratch: t.TempDir(), Sample: 1})}
 }
 
 // load returns a round. The documents are read only at the first call of load.
-func (d *damaged) load(number int) *audit.Round {
+func (d *damagedCrawl) load(number int) *audit.Round {
 	d.t.Helper()
 	if d.rounds == nil {
 		var err error
@@ -213,7 +213,7 @@ func (d *damaged) load(number int) *audit.Round {
 }
 
 // replace stores other bytes under a key.
-func (d *damaged) replace(key string, body []byte) {
+func (d *damagedCrawl) replace(key string, body []byte) {
 	d.t.Helper()
 	if err := d.b.Delete(d.t.Context(), key); err != nil {
 		d.t.Fatal(err)
@@ -223,8 +223,8 @@ func (d *damaged) replace(key string, body []byte) {
 	}
 }
 
-// The method clean fails the test for each violation and for each check that read nothing.
-func (d *damaged) clean(invariant int) {
+// expectClean fails the test for each violation and for each check that read nothing.
+func (d *damagedCrawl) expectClean(invariant int) {
 	d.t.Helper()
 	for _, v := range d.a.Report().Violations {
 		d.t.Errorf("%+v", v)
@@ -242,8 +242,8 @@ func (d *damaged) clean(invariant int) {
 	}
 }
 
-// The method looked returns the number of items that a check has read.
-func (d *damaged) looked(check string) int64 {
+// itemsRead returns the number of items that a check has read.
+func (d *damagedCrawl) itemsRead(check string) int64 {
 	d.t.Helper()
 	for _, c := range d.a.Report().Checked {
 		if c.Check == check {
@@ -254,8 +254,8 @@ func (d *damaged) looked(check string) int64 {
 	return 0
 }
 
-// The method finds fails the test unless the row has a violation whose text contains the problem.
-func (d *damaged) finds(row, problem string) {
+// expectViolation fails the test unless the row has a violation whose text contains the problem.
+func (d *damagedCrawl) expectViolation(row, problem string) {
 	d.t.Helper()
 	all := d.a.Report().Violations
 	for _, v := range all {

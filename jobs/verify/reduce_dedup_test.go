@@ -17,7 +17,7 @@ func TestClustersAreThoseThatWereStored(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.clean(5)
+	d.expectClean(5)
 	// The crawl must contain each kind of row, or the checks would prove nothing.
 	kinds, chains, earlier := map[schema.DuplicateKind]int{}, 0, 0
 	for number := range 2 {
@@ -41,8 +41,8 @@ func TestDamageToClustersIsFound(t *testing.T) {
 		t.Skip("takes long: make test-crawl")
 	}
 	type rows = func(*schema.Duplicate) []schema.Duplicate
-	duplicate := func(fits func(*schema.Duplicate) bool, change rows) func(*damaged) string {
-		return func(d *damaged) string {
+	duplicate := func(fits func(*schema.Duplicate) bool, change rows) func(*damagedCrawl) string {
+		return func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileDuplicates, func(r *schema.Duplicate) string { return r.URL }, fits, change)
 		}
 	}
@@ -54,8 +54,8 @@ func TestDamageToClustersIsFound(t *testing.T) {
 	}
 	exact := func(r *schema.Duplicate) bool { return r.Kind == schema.DupExact }
 	chained := func(r *schema.Duplicate) bool { return r.Via != "" && r.Via != r.Representative }
-	page := func(fits func(*schema.Page) bool, change func(*schema.Page)) func(*damaged) string {
-		return func(d *damaged) string {
+	page := func(fits func(*schema.Page) bool, change func(*schema.Page)) func(*damagedCrawl) string {
+		return func(d *damagedCrawl) string {
 			for _, p := range d.load(0).Plan.Partitions {
 				key := layout.Table(stages.FilePages, testCrawl, 0, p.Partition)
 				url := ""
@@ -77,8 +77,8 @@ func TestDamageToClustersIsFound(t *testing.T) {
 			return ""
 		}
 	}
-	representative := func(fits func(*schema.Representative, *damaged) bool, change func(*schema.Representative) []schema.Representative) func(*damaged) string {
-		return func(d *damaged) string {
+	representative := func(fits func(*schema.Representative, *damagedCrawl) bool, change func(*schema.Representative) []schema.Representative) func(*damagedCrawl) string {
+		return func(d *damagedCrawl) string {
 			url := ""
 			for bucket := range d.load(0).Plan.Buckets {
 				rewrite(d, layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, bucket), func(rows []schema.Representative) []schema.Representative {
@@ -97,9 +97,9 @@ func TestDamageToClustersIsFound(t *testing.T) {
 			return url
 		}
 	}
-	any := func(*schema.Representative, *damaged) bool { return true }
+	any := func(*schema.Representative, *damagedCrawl) bool { return true }
 	for name, c := range map[string]struct {
-		damage  func(*damaged) string
+		damage  func(*damagedCrawl) string
 		problem string
 	}{
 		"a dropped row":              {duplicate(exact, func(*schema.Duplicate) []schema.Duplicate { return nil }), "it is missing in duplicates"},
@@ -112,7 +112,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 		"no via":                     {duplicate(exact, set(func(r *schema.Duplicate) { r.Via = "" })), "via is "},
 		"a chain that leads nowhere": {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = "http://elsewhere.test/" })), "is not a member of its cluster"},
 		"a chain with a wide gap":    {duplicate(chained, set(func(r *schema.Duplicate) { r.Via = r.Representative })), "is beyond the distance limit"},
-		"a row of no page": {func(d *damaged) string {
+		"a row of no page": {func(d *damagedCrawl) string {
 			return duplicate(exact, func(r *schema.Duplicate) []schema.Duplicate {
 				more := *r
 				more.URL += "~"
@@ -138,7 +138,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 			if err := reducecheck.ClustersAreTheComponents(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
-			d.finds(url, c.problem)
+			d.expectViolation(url, c.problem)
 		})
 	}
 }
@@ -156,5 +156,5 @@ func TestAChangedRepresentativeOfASealedRoundIsFound(t *testing.T) {
 	if len(v) == 0 || !(v[0].Object == key || v[len(v)-1].Object == key) {
 		t.Errorf("%+v", v)
 	}
-	d.finds("", "representatives changed after round 2026-11.0 was sealed")
+	d.expectViolation("", "representatives changed after round 2026-11.0 was sealed")
 }

@@ -17,7 +17,7 @@ import (
 
 // filterWithout rebuilds the URL filter of a bucket of round 0 without one URL, and returns this
 // URL. The function lost chooses the URL. filterWithout adds the first URL n more times.
-func (d *damaged) filterWithout(lost func(urls []string) string, n int) string {
+func (d *damagedCrawl) filterWithout(lost func(urls []string) string, n int) string {
 	d.t.Helper()
 	ctx, key := d.t.Context(), layout.URLFilter(testCrawl, 0, 0)
 	var urls []string
@@ -77,8 +77,8 @@ func TestEveryURLOfBothTablesIsInTheirFilter(t *testing.T) {
 		}
 		rows += len(distinct)
 	}
-	d.clean(6)
-	if got := d.looked(knownCheck); got != int64(rows) {
+	d.expectClean(6)
+	if got := d.itemsRead(knownCheck); got != int64(rows) {
 		t.Errorf("%d URLs were tested, the tables hold %d", got, rows)
 	}
 }
@@ -95,7 +95,7 @@ func TestAFilterThatLacksAURLIsFound(t *testing.T) {
 			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
-			d.finds(gone, "the filter of its bucket denies it")
+			d.expectViolation(gone, "the filter of its bucket denies it")
 			if n := d.a.Report().Found(); n != 1 {
 				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
@@ -110,7 +110,7 @@ func TestAFilterOfOtherRowsIsFound(t *testing.T) {
 	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
-	d.finds("", "its result says")
+	d.expectViolation("", "its result says")
 }
 
 func TestADamagedFilterIsFound(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // rewrite replaces an object's rows with the rows that the function change returns.
-func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.WriterOption) {
+func rewrite[T any](d *damagedCrawl, key string, change func([]T) []T, opts ...table.WriterOption) {
 	d.t.Helper()
 	ctx := d.t.Context()
 	rows := tabletest.Read[T](d.t, d.b, key)
@@ -24,7 +24,7 @@ func rewrite[T any](d *damaged, key string, change func([]T) []T, opts ...table.
 }
 
 // rowsOf reads a dataset of a round.
-func rowsOf[T any](d *damaged, dataset string, number int) []T {
+func rowsOf[T any](d *damagedCrawl, dataset string, number int) []T {
 	d.t.Helper()
 	rows := tabletest.ReadFiles[T](d.t, d.b, d.load(number).Sealed.FilesOf(dataset))
 	if len(rows) == 0 {
@@ -40,15 +40,15 @@ func TestEveryLinkTargetIsAccountedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.clean(6)
-	if got := d.looked(linksCheck); got < 500 {
+	d.expectClean(6)
+	if got := d.itemsRead(linksCheck); got < 500 {
 		t.Errorf("only %d link targets", got)
 	}
 }
 
 // damageRow changes a row of a dataset of round 0, and returns the URL of the row. The row is the
 // first row that the function fits accepts.
-func damageRow[T any](d *damaged, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
+func damageRow[T any](d *damagedCrawl, dataset string, url func(*T) string, fits func(*T) bool, change func(*T) []T) string {
 	d.t.Helper()
 	for bucket := range d.load(0).Plan.Buckets {
 		key := layout.Table(dataset, testCrawl, 0, bucket)
@@ -79,23 +79,23 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]struct {
-		damage  func(d *damaged) string
+		damage  func(d *damagedCrawl) string
 		problem string
 	}{
-		"a link target that is in no table": {func(d *damaged) string {
+		"a link target that is in no table": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), drop)
 		}, "links to it ("},
-		"a skipped target without its row": {func(d *damaged) string {
+		"a skipped target without its row": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
 				func(s *schema.Skip) bool { return s.Reason == schema.SkipNofollow || s.Reason == schema.SkipOutOfScope },
 				func(*schema.Skip) []schema.Skip { return nil })
 		}, "links to it ("},
-		"a skip without a reason": {func(d *damaged) string {
+		"a skip without a reason": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
 				func(s *schema.Skip) bool { return s.SURT != "" },
 				func(s *schema.Skip) []schema.Skip { s.Reason = "because"; return []schema.Skip{*s} })
 		}, "does not exist"},
-		"a redirect's target": {func(d *damaged) string {
+		"a redirect's target": {func(d *damagedCrawl) string {
 			targets := map[string]bool{}
 			for _, f := range rowsOf[schema.Fetch](d, stages.FileFetches, 0) {
 				targets[f.RedirectTarget] = f.Outcome == schema.Redirected
@@ -103,22 +103,22 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 			return damageRow(d, stages.FileSkips, func(s *schema.Skip) string { return s.URL },
 				func(s *schema.Skip) bool { return targets[s.URL] }, func(*schema.Skip) []schema.Skip { return nil })
 		}, "(redirect)"},
-		"a fetched URL without a row": {func(d *damaged) string {
+		"a fetched URL without a row": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFetched), drop)
 		}, "has no row in urls"},
-		"a state that does not follow": {func(d *damaged) string {
+		"a state that does not follow": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFetched), set(func(r *schema.URLRecord) { r.State = schema.StateFailed }))
 		}, "its state is fetched; urls says failed"},
-		"a state that there is not": {func(d *damaged) string {
+		"a state that there is not": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), set(func(r *schema.URLRecord) { r.State = "lost" }))
 		}, `its state "lost"`},
-		"two rows of a URL": {func(d *damaged) string {
+		"two rows of a URL": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), func(r *schema.URLRecord) []schema.URLRecord { return []schema.URLRecord{*r, *r} })
 		}, "2 rows in one round"},
-		"a round that planned it not": {func(d *damaged) string {
+		"a round that planned it not": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFetched), set(func(r *schema.URLRecord) { r.LastPlanned = "2026-10.4" }))
 		}, `planned last in "2026-10.4"`},
-		"planned, but not fetched": {func(d *damaged) string {
+		"planned, but not fetched": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), set(func(r *schema.URLRecord) { r.LastPlanned = "2026-11.0" }))
 		}, "fetches has no row of it"},
 	} {
@@ -129,7 +129,7 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
-			d.finds(url, c.problem)
+			d.expectViolation(url, c.problem)
 			if n := d.a.Report().Found(); n != 1 && c.problem != "has no row in urls" { // a link may also report a row that is missing in urls
 				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}
@@ -155,7 +155,7 @@ func TestARedirectToNowhereIsFound(t *testing.T) {
 	if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, d.load(0)); err != nil {
 		t.Fatal(err)
 	}
-	d.finds(url, "does not name the target")
+	d.expectViolation(url, "does not name the target")
 	if v := d.a.Report().Violations; len(v) != 1 || v[0].Object != key {
 		t.Errorf("%+v", v)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // runner runs tasks on the copy.
-func (d *damaged) runner() worker.Runner {
+func (d *damagedCrawl) runner() worker.Runner {
 	return worker.Runner{
 		Bucket: d.b, Config: d.a.Config, Version: "test", Scratch: d.t.TempDir(), Clock: stages.SystemClock{},
 		Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{},
@@ -26,7 +26,7 @@ func (d *damaged) runner() worker.Runner {
 }
 
 // keys lists all objects.
-func (d *damaged) keys() []string {
+func (d *damagedCrawl) keys() []string {
 	d.t.Helper()
 	var keys []string
 	for o, err := range d.b.List(d.t.Context(), "") {

@@ -27,8 +27,8 @@ func TestEveryReduceTaskGivesTheSameBytesAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.clean(7)
-	if got := d.looked(recomputeCheck); got != int64(tasks) {
+	d.expectClean(7)
+	if got := d.itemsRead(recomputeCheck); got != int64(tasks) {
 		t.Errorf("%d tasks were computed again, there are %d", got, tasks)
 	}
 }
@@ -39,12 +39,12 @@ func TestASampleIsAShareOfTheTasks(t *testing.T) {
 	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, d.load(0)); err != nil {
 		t.Fatal(err)
 	}
-	d.clean(7)
+	d.expectClean(7)
 	all := 0
 	for _, s := range stages.Order[1:] {
 		all += len(d.load(0).Results[s])
 	}
-	if got := d.looked(recomputeCheck); got >= int64(all) {
+	if got := d.itemsRead(recomputeCheck); got >= int64(all) {
 		t.Errorf("%d of %d tasks", got, all)
 	}
 }
@@ -67,9 +67,9 @@ func TestAResultThatItsInputsDoNotGiveIsFound(t *testing.T) {
 	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
-	d.finds("frontier@2026-11.0:0", part.Files[0].SHA256)
-	d.finds("publish@2026-11.0:0", "its inputs give a result of")
-	d.finds("merge@2026-11.0:0", "no such part")
+	d.expectViolation("frontier@2026-11.0:0", part.Files[0].SHA256)
+	d.expectViolation("publish@2026-11.0:0", "its inputs give a result of")
+	d.expectViolation("merge@2026-11.0:0", "no such part")
 	if n := d.a.Report().Found(); n != 3 {
 		t.Errorf("%d violations", n)
 	}
@@ -115,8 +115,8 @@ func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
 	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
-	d.finds("dedup@2026-11.0:0", "the result of merge@2026-11.0:0 is not the one that inputs.json froze")
-	d.finds("frontier@2026-11.0:0", "cannot be computed again")
+	d.expectViolation("dedup@2026-11.0:0", "the result of merge@2026-11.0:0 is not the one that inputs.json froze")
+	d.expectViolation("frontier@2026-11.0:0", "cannot be computed again")
 
 	again := copyCrawl(t)
 	r = again.load(0)

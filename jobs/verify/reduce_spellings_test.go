@@ -24,7 +24,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 		return err1 == nil && err2 == nil && from.Domain == to.Domain
 	}
 	own := func(l *schema.Link) bool { return inside(l) && l.Kind == schema.KindA && !l.Nofollow }
-	linked := func(d *damaged, fits func(*schema.Link) bool) string {
+	linked := func(d *damagedCrawl, fits func(*schema.Link) bool) string {
 		for n := range d.load(0).Plan.Partitions {
 			key := layout.Table(stages.FileLinks, testCrawl, 0, n)
 			found := ""
@@ -41,7 +41,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 		t.Fatal("no link fits")
 		return ""
 	}
-	planned := func(d *damaged, round int, fits func(*schema.PlannedURL) bool, change func(*schema.PlannedURL)) string {
+	planned := func(d *damagedCrawl, round int, fits func(*schema.PlannedURL) bool, change func(*schema.PlannedURL)) string {
 		for _, p := range d.load(round).Plan.Partitions {
 			found := ""
 			rewrite(d, p.File.Key, func(rows []schema.PlannedURL) []schema.PlannedURL {
@@ -60,7 +60,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 	}
 	// The function know adds spellings to a row of urls in round 0. Round 1 planned the URL of this
 	// row.
-	know := func(d *damaged, spellings ...string) string {
+	know := func(d *damagedCrawl, spellings ...string) string {
 		again := map[string]bool{}
 		for _, f := range rowsOf[schema.Fetch](d, stages.FileFetches, 1) {
 			again[f.URL] = true
@@ -81,29 +81,29 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		round   int
-		damage  func(d *damaged) string
+		damage  func(d *damagedCrawl) string
 		problem string // the expected problem; "" if no problem is expected
 	}{
-		"of a planned URL": {0, func(d *damaged) string {
+		"of a planned URL": {0, func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, func(r *schema.URLRecord) bool { return len(r.Spellings) > 0 }, func(r *schema.URLRecord) []schema.URLRecord {
 				r.Spellings = nil
 				return []schema.URLRecord{*r}
 			})
 		}, "its row does not list that"},
-		"of a source": {0, func(d *damaged) string {
+		"of a source": {0, func(d *damagedCrawl) string {
 			return planned(d, 0, func(*schema.PlannedURL) bool { return true }, func(u *schema.PlannedURL) { u.Spellings = []string{other} })
 		}, "spells it " + other},
-		"of its own domain": {0, func(d *damaged) string { return linked(d, own) }, "spells it " + other},
-		"of a link that is not followed": {0, func(d *damaged) string {
+		"of its own domain": {0, func(d *damagedCrawl) string { return linked(d, own) }, "spells it " + other},
+		"of a link that is not followed": {0, func(d *damagedCrawl) string {
 			return linked(d, func(l *schema.Link) bool { return inside(l) && l.Kind == schema.KindImg })
 		}, "spells it " + other},
-		"of a stranger": {0, func(d *damaged) string {
+		"of a stranger": {0, func(d *damagedCrawl) string {
 			return linked(d, func(l *schema.Link) bool { return !own(l) && l.Kind == schema.KindA })
 		}, ""},
-		"by the plan": {1, func(d *damaged) string { return know(d, other) }, "it was planned without its spelling " + other},
-		"that were too many": {1, func(d *damaged) string { return know(d, other+"1", other+"2", other+"3", other+"4", other+"5") },
+		"by the plan": {1, func(d *damagedCrawl) string { return know(d, other) }, "it was planned without its spelling " + other},
+		"that were too many": {1, func(d *damagedCrawl) string { return know(d, other+"1", other+"2", other+"3", other+"4", other+"5") },
 			"it was planned, although"},
-		"that the plan has": {1, func(d *damaged) string {
+		"that the plan has": {1, func(d *damagedCrawl) string {
 			url := know(d, other)
 			return planned(d, 1, func(u *schema.PlannedURL) bool { return u.URL == url }, func(u *schema.PlannedURL) { u.Spellings = []string{other} })
 		}, ""},
@@ -121,7 +121,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 				}
 				return
 			}
-			d.finds(url, c.problem)
+			d.expectViolation(url, c.problem)
 		})
 	}
 }

@@ -17,13 +17,13 @@ import (
 // older is the key of a WARC file of an earlier crawl. A revisit refers to a record in this file.
 const older = "warc/crawl=2025-11/round=0/part-00000-e1-00000.warc.gz"
 
-// The function revisited turns the first document of the crawl into a revisit of an earlier crawl,
-// and corrects all references to the document.
-func revisited(d *damaged, profile string) {
+// makeRevisit turns the first document of the crawl into a revisit of an earlier crawl, and
+// corrects all references to the document.
+func makeRevisit(d *damagedCrawl, profile string) {
 	d.t.Helper()
 	key := warcOf(d)
 	pages := tabletest.Read[schema.Page](d.t, d.b, part(stages.FilePages))
-	was := pages[first(d, pages, func(i int) bool { return pages[i].WARCFilename == key })].CaptureColumns
+	was := pages[firstRow(d, pages, func(i int) bool { return pages[i].WARCFilename == key })].CaptureColumns
 	body := d.body(key)
 	member := bytes.Clone(body[was.WARCRecordOffset : was.WARCRecordOffset+was.WARCRecordLength])
 	if _, err := store.CreateBytes(d.t.Context(), d.b, older, member); err != nil {
@@ -54,7 +54,7 @@ func revisited(d *damaged, profile string) {
 	d.replace(index, bytes.Replace(d.body(index), line(int64(was.WARCRecordLength), int64(was.WARCRecordOffset)), line(at.Length, at.Offset), 1))
 	d.settle(index)
 	change(d, captures(schema.SubsetWARC), func(rows []schema.Capture) []schema.Capture {
-		c := &rows[first(d, rows, func(i int) bool { return rows[i].URL == url })]
+		c := &rows[firstRow(d, rows, func(i int) bool { return rows[i].URL == url })]
 		c.WARCRecordOffset, c.WARCRecordLength = int32(at.Offset), int32(at.Length)
 		c.Revisit, c.PayloadFilename, c.PayloadRecordLen = schema.RevisitIdentical, older, int32(len(member))
 		return rows
@@ -68,7 +68,7 @@ func revisited(d *damaged, profile string) {
 		return rows
 	})
 	change(d, part(stages.FilePages), func(rows []schema.Page) []schema.Page {
-		p := &rows[first(d, rows, func(i int) bool { return rows[i].URL == url })]
+		p := &rows[firstRow(d, rows, func(i int) bool { return rows[i].URL == url })]
 		p.WARCFilename, p.WARCRecordOffset = older, 0
 		return rows
 	})
@@ -76,7 +76,7 @@ func revisited(d *damaged, profile string) {
 
 func TestARevisitOfAnEarlierCrawlIsAsPromised(t *testing.T) {
 	d := copyCrawl(t)
-	revisited(d, warc.ProfileIdenticalPayload)
+	makeRevisit(d, warc.ProfileIdenticalPayload)
 	for _, v := range d.audit().Violations {
 		t.Errorf("%+v", v)
 	}
@@ -96,19 +96,19 @@ func TestDamageToRevisitsIsFound(t *testing.T) {
 			return rows
 		}
 	}
-	damage := func(f func(*schema.Capture)) func(d *damaged) {
-		return func(d *damaged) { change(d, captures(schema.SubsetWARC), of(f)) }
+	damage := func(f func(*schema.Capture)) func(d *damagedCrawl) {
+		return func(d *damagedCrawl) { change(d, captures(schema.SubsetWARC), of(f)) }
 	}
 	cases := damages{}
 	for name, c := range map[string]struct {
 		profile string
-		damage  func(*damaged)
+		damage  func(*damagedCrawl)
 		want    map[string]string
 	}{
 		"the payload is not where the row says": {"", damage(func(c *schema.Capture) { c.PayloadRecordOff++ }),
 			map[string]string{records: older, pointers: part(stages.FilePages)}},
-		"the file with the payload is gone": {"", func(d *damaged) { d.delete(older) }, one(records, older)},
-		"the record with the payload is damaged": {"", func(d *damaged) {
+		"the file with the payload is gone": {"", func(d *damagedCrawl) { d.delete(older) }, one(records, older)},
+		"the record with the payload is damaged": {"", func(d *damagedCrawl) {
 			body := bytes.Clone(d.body(older))
 			body[len(body)/2] ^= 0x20
 			d.replace(older, body)
@@ -116,7 +116,7 @@ func TestDamageToRevisitsIsFound(t *testing.T) {
 		"the row says that the record holds it": {"", damage(func(c *schema.Capture) { c.Revisit, c.PayloadFilename = "", "" }),
 			map[string]string{records: "", pointers: part(stages.FilePages)}},
 		"the record is of another profile": {warc.ProfileNotModified, nil, one(records, "")},
-		"the payload is another": {"", func(d *damaged) {
+		"the payload is another": {"", func(d *damagedCrawl) {
 			var file bytes.Buffer
 			w := warc.NewWriter(&file)
 			at, err := w.Write(&warc.Record{
@@ -138,12 +138,12 @@ func TestDamageToRevisitsIsFound(t *testing.T) {
 			})
 		}, one(records, older)},
 	} {
-		cases[name] = func(d *damaged) map[string]string {
+		cases[name] = func(d *damagedCrawl) map[string]string {
 			profile := c.profile
 			if profile == "" {
 				profile = warc.ProfileIdenticalPayload
 			}
-			revisited(d, profile)
+			makeRevisit(d, profile)
 			if c.damage != nil {
 				c.damage(d)
 			}

@@ -34,7 +34,7 @@ func each(o Options) Execute {
 }
 
 // sameInTasks audits in one process and in tasks, and compares the reports.
-func (d *damaged) sameInTasks(tasks int, change func(*Options)) *Report {
+func (d *damagedCrawl) sameInTasks(tasks int, change func(*Options)) *Report {
 	d.t.Helper()
 	o := d.a.Options
 	o.OneClock, o.Now = true, time.Now()
@@ -66,7 +66,7 @@ func TestAnAuditInTasksGivesTheSameReport(t *testing.T) {
 	urlOf := func(r *schema.URLRecord) string { return r.URL }
 	for name, c := range map[string]struct {
 		tasks  int
-		damage func(*damaged)
+		damage func(*damagedCrawl)
 		change func(*Options)
 		clean  bool
 	}{
@@ -75,18 +75,18 @@ func TestAnAuditInTasksGivesTheSameReport(t *testing.T) {
 		"a sample":             {tasks: 3, clean: true, change: func(o *Options) { o.Sample = 0.3 }},
 		"one round":            {tasks: 2, clean: true, change: func(o *Options) { o.Round = 0 }},
 		"no config":            {tasks: 2, clean: true, change: func(o *Options) { o.Config = nil }},
-		"a damaged document":   {tasks: 3, damage: func(d *damaged) { d.flip(result(stages.Merge, 0)) }},
-		"a missing WARC file":  {tasks: 3, damage: func(d *damaged) { d.delete(warcOf(d)) }},
-		"a damaged links file": {tasks: 3, damage: func(d *damaged) { d.flip(part(stages.FileLinks)) }},
-		"a part that turns out unreadable, and a sample": {tasks: 5, damage: func(d *damaged) {
+		"a damaged document":   {tasks: 3, damage: func(d *damagedCrawl) { d.flip(result(stages.Merge, 0)) }},
+		"a missing WARC file":  {tasks: 3, damage: func(d *damagedCrawl) { d.delete(warcOf(d)) }},
+		"a damaged links file": {tasks: 3, damage: func(d *damagedCrawl) { d.flip(part(stages.FileLinks)) }},
+		"a part that turns out unreadable, and a sample": {tasks: 5, damage: func(d *damagedCrawl) {
 			d.replace(part(stages.FileLinks), make([]byte, len(d.body(part(stages.FileLinks)))))
 		}, change: func(o *Options) { o.Sample = 0.01 }},
-		"lost link targets": {tasks: 4, damage: func(d *damaged) {
+		"lost link targets": {tasks: 4, damage: func(d *damagedCrawl) {
 			for range 3 {
 				damageRow(d, stages.FileURLs, urlOf, func(r *schema.URLRecord) bool { return r.State == schema.StateFound }, func(*schema.URLRecord) []schema.URLRecord { return nil })
 			}
 		}},
-		"many violations": {tasks: 3, damage: func(d *damaged) {
+		"many violations": {tasks: 3, damage: func(d *damagedCrawl) {
 			rewrite(d, part(stages.FileRequests), func(rows []schema.Request) []schema.Request {
 				for i := range rows {
 					rows[i].Start = rows[0].Start
@@ -94,7 +94,7 @@ func TestAnAuditInTasksGivesTheSameReport(t *testing.T) {
 				return rows
 			})
 		}},
-		"a robots.txt record that two rounds read": {tasks: 3, damage: func(d *damaged) {
+		"a robots.txt record that two rounds read": {tasks: 3, damage: func(d *damagedCrawl) {
 			key := warcOf(d)
 			body := slices.Clone(d.body(key))
 			for i := 40; i < len(body); i += 97 {
@@ -102,7 +102,7 @@ func TestAnAuditInTasksGivesTheSameReport(t *testing.T) {
 			}
 			d.replace(key, body)
 		}},
-		"representatives that two rounds read": {tasks: 3, damage: func(d *damaged) {
+		"representatives that two rounds read": {tasks: 3, damage: func(d *damagedCrawl) {
 			key := layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, 0)
 			body := slices.Clone(d.body(key))
 			for i := 4; i < len(body)/2; i++ {
@@ -110,7 +110,9 @@ func TestAnAuditInTasksGivesTheSameReport(t *testing.T) {
 			}
 			d.replace(key, body)
 		}, change: func(o *Options) { o.Sample = 0.01 }},
-		"a stray": {tasks: 2, damage: func(d *damaged) { d.put(layout.Table(stages.FileLinks, testCrawl, 0, 77), part(stages.FileLinks)) }},
+		"a stray": {tasks: 2, damage: func(d *damagedCrawl) {
+			d.createObject(layout.Table(stages.FileLinks, testCrawl, 0, 77), part(stages.FileLinks))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

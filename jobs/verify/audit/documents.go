@@ -68,7 +68,7 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 	}
 	for n, task := range in.Tasks {
 		source := layout.Result(a.Reparse.Of, r.Number, string(stages.Fetch), n)
-		digest, ok, err := a.document(ctx, r.Number, source, &manifest.Result{}, true)
+		digest, ok, err := a.readDocument(ctx, r.Number, source, &manifest.Result{}, true)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*mani
 	begun := slices.ContainsFunc(r.Results[stage], func(res *manifest.Result) bool { return res != nil })
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
 	var in manifest.Inputs
-	_, ok, err := a.document(ctx, r.Number, key, &in, begun)
+	_, ok, err := a.readDocument(ctx, r.Number, key, &in, begun)
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*mani
 func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 	key := layout.Sealed(r.Crawl, r.Number)
 	var s manifest.Sealed
-	_, ok, err := a.document(ctx, r.Number, key, &s, false)
+	_, ok, err := a.readDocument(ctx, r.Number, key, &s, false)
 	if err != nil || !ok {
 		return err
 	}

@@ -16,7 +16,7 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 	if a.Ledger == nil {
 		return a.checkHead(ctx)
 	}
-	lost, err := a.losses(ctx)
+	lost, err := a.listLosses(ctx)
 	if err != nil {
 		return err
 	}
@@ -24,7 +24,7 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 		if a.Ledger, err = ledger.Load(ctx, a.Bucket, a.Crawl); err != nil {
 			return err
 		}
-		if lost, err = a.losses(ctx); err != nil {
+		if lost, err = a.listLosses(ctx); err != nil {
 			return err
 		}
 	}
@@ -34,13 +34,13 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 			return err
 		}
 		if !some {
-			a.missed(&ledger.Lost{Object: layout.RoundDir(a.Crawl, round), Round: &round, Was: a.wasRound(round),
+			a.reportLoss(&ledger.Lost{Object: layout.RoundDir(a.Crawl, round), Round: &round, Was: a.wasRound(round),
 				Remedy: "restore it from a copy: nothing else tells what was planned and fetched, and whoever plans it again asks twice"})
 		}
 	}
 	for _, l := range lost {
 		if l.Round == nil || !a.lost[layout.RoundDir(a.Crawl, *l.Round)] {
-			a.missed(l)
+			a.reportLoss(l)
 		}
 	}
 	return a.checkHead(ctx)
@@ -57,9 +57,9 @@ func (a *Audit) wasRound(round int) string {
 	return "a round that is planned"
 }
 
-// The method losses lists the objects that the ledger names and that are gone or changed. The list
-// omits unreadable documents, because other checks report unreadable documents.
-func (a *Audit) losses(ctx context.Context) (all []*ledger.Lost, err error) {
+// listLosses lists the objects that the ledger names and that are gone or changed. The list omits
+// unreadable documents, because other checks report unreadable documents.
+func (a *Audit) listLosses(ctx context.Context) (all []*ledger.Lost, err error) {
 	for lost, err := range a.Ledger.Losses(ctx, a.Bucket) {
 		if lost != nil {
 			all = append(all, lost)
@@ -79,7 +79,7 @@ func (a *Audit) checkHead(ctx context.Context) error {
 		case lost != nil && ofOther(lost.Object, a.Crawl):
 			a.Note("another crawl of the store: %v", lost)
 		case lost != nil:
-			a.missed(lost)
+			a.reportLoss(lost)
 		case !IsFault(err):
 			return err
 		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // the checks of the crawl's own documents report this error
@@ -94,9 +94,9 @@ func ofOther(key, crawl string) bool {
 	return strings.HasPrefix(key, "crawl=") && !strings.HasPrefix(key, layout.CrawlDir(crawl))
 }
 
-// The method missed reports a loss, once for each object. After missed has reported an object, the
-// checks of documents do not report the object.
-func (a *Audit) missed(l *ledger.Lost) {
+// reportLoss reports a loss, once for each object. After reportLoss has reported an object, the checks
+// of documents do not report the object.
+func (a *Audit) reportLoss(l *ledger.Lost) {
 	if a.lost[l.Object] {
 		return
 	}

@@ -97,7 +97,7 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	a.Count(documents, 0)
 	var crawl manifest.Crawl
 	key := layout.CrawlManifest(a.Crawl)
-	_, ok, err := a.document(ctx, -1, key, &crawl, true)
+	_, ok, err := a.readDocument(ctx, -1, key, &crawl, true)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	if err := a.loadPoliteness(ctx); err != nil {
 		return nil, err
 	}
-	return a.continued(ctx, crawl.Continues)
+	return a.continuedRounds(ctx, crawl.Continues)
 }
 
 // loadLedger reads the crawl's ledger.
@@ -131,7 +131,7 @@ func (a *Audit) loadLedger(ctx context.Context) error {
 	case errors.As(err, &lost) && lost.Object == layout.CrawlManifest(a.Crawl), errors.Is(err, ledger.ErrNoCrawl), a.Broken(layout.CrawlManifest(a.Crawl)):
 		// the loss of the ledger is already reported
 	case errors.As(err, &lost):
-		a.missed(lost)
+		a.reportLoss(lost)
 	default:
 		return a.Fault(err, documents, -1, layout.Ledger(a.Crawl))
 	}
@@ -157,7 +157,7 @@ func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 // config.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
 	key := layout.Politeness(a.FetchedIn())
-	_, ok, err := a.document(ctx, -1, key, &manifest.Politeness{}, false)
+	_, ok, err := a.readDocument(ctx, -1, key, &manifest.Politeness{}, false)
 	if err != nil || a.Config == nil { // an unreadable revision leaves the audit without a config, and the report has the error
 		return err
 	}
@@ -195,8 +195,8 @@ func (a *Audit) hasRound(ctx context.Context, n int) (bool, error) {
 	return false, nil
 }
 
-// The method continued returns the sealed rounds of the crawls that this crawl continues.
-func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed, error) {
+// continuedRounds returns the sealed rounds of the crawls that this crawl continues.
+func (a *Audit) continuedRounds(ctx context.Context, crawl string) ([]*manifest.Sealed, error) {
 	if crawl == "" {
 		return nil, nil
 	}
@@ -212,9 +212,9 @@ func (a *Audit) continued(ctx context.Context, crawl string) ([]*manifest.Sealed
 	return all, err
 }
 
-// The method document reads a document and reports whether the document exists and is readable. If
-// the parameter must is true, a missing document is a violation.
-func (a *Audit) document(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
+// readDocument reads a document and reports whether the document exists and is readable. If the
+// parameter must is true, a missing document is a violation.
+func (a *Audit) readDocument(ctx context.Context, round int, key string, d manifest.Document, must bool) (digest string, ok bool, err error) {
 	_, digest, err = manifest.Load(ctx, a.Bucket, key, d)
 	if errors.Is(err, store.ErrNotFound) && !must {
 		return "", false, nil
@@ -288,7 +288,7 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 	}
 	err = l.CheckUnbegun(ctx, a.Bucket, n)
 	if lost, ok := errors.AsType[*ledger.Lost](err); ok {
-		a.missed(lost)
+		a.reportLoss(lost)
 		return nil
 	}
 	if err == nil && some && l.Started(n) == nil {
@@ -344,7 +344,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 	}
 	key := layout.PlanManifest(r.Crawl, r.Number, id)
 	var p manifest.Plan
-	_, ok, err := a.document(ctx, r.Number, key, &p, true)
+	_, ok, err := a.readDocument(ctx, r.Number, key, &p, true)
 	if err != nil || !ok {
 		return started, err
 	}
@@ -388,7 +388,7 @@ func planProblem(p *manifest.Plan, r *Round, id string) string {
 func (a *Audit) loadResult(ctx context.Context, r *Round, t stages.Task) (*manifest.Result, string, error) {
 	key := roundstate.ResultKey(t)
 	var result manifest.Result
-	digest, ok, err := a.document(ctx, r.Number, key, &result, false)
+	digest, ok, err := a.readDocument(ctx, r.Number, key, &result, false)
 	if err != nil || !ok {
 		return nil, "", err
 	}

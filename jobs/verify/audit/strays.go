@@ -46,7 +46,7 @@ func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, erro
 	if r.Found() > 0 {
 		return r, nil
 	}
-	for s, err := range a.strays(ctx, rounds) {
+	for s, err := range a.listStrays(ctx, rounds) {
 		if err == nil {
 			err = do(s)
 		}
@@ -65,7 +65,7 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	if a.Report().Found() > 0 {
 		first = "first repair the documents that are lost or damaged, then "
 	}
-	for s, err := range a.strays(ctx, rounds) {
+	for s, err := range a.listStrays(ctx, rounds) {
 		switch {
 		case err != nil:
 			return err
@@ -78,9 +78,9 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	return nil
 }
 
-// The method strays lists the crawl's objects in the store, prefix by prefix, and yields the
+// listStrays lists the crawl's objects in the store, prefix by prefix, and yields the
 // strays. The listing needs 8 bytes of memory for each file that documents list.
-func (a *Audit) strays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
+func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
 	l := newLister(a, rounds)
 	return func(yield func(Stray, error) bool) {
 		for _, prefix := range l.prefixes() {

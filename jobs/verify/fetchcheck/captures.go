@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type located holds the place and the description of a record, as a row gives them.
-type located struct {
+// locatedRecord holds the place and the description of a record, as a row gives them.
+type locatedRecord struct {
 	File    string         `parquet:"warc_filename"`
 	Offset  int32          `parquet:"warc_record_offset"`
 	Length  int32          `parquet:"warc_record_length"`
@@ -35,10 +35,10 @@ type located struct {
 const emptyDigest = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
 
 // withheld reports whether the row says that the content was not stored.
-func (l *located) withheld() bool { return l.Truncated == schema.TruncatedUnspecified }
+func (l *locatedRecord) withheld() bool { return l.Truncated == schema.TruncatedUnspecified }
 
 // noArchive reports whether the page asks not to be stored.
-func (l *located) noArchive() bool {
+func (l *locatedRecord) noArchive() bool {
 	return slices.ContainsFunc(strings.Split(l.Robots, ","), func(d string) bool { return d == "noarchive" || d == "nocache" })
 }
 
@@ -51,14 +51,14 @@ type payloadAt struct {
 
 // capturedAt holds the columns of captures that invariant 4 needs.
 type capturedAt struct {
-	located
+	locatedRecord
 	payloadAt
 }
 
 // mention is a row of some table that names the place of a record. In the sort order, captures come
 // before the rows that point to captures.
 type mention struct {
-	located
+	locatedRecord
 	Kind  int32
 	Table string // key of the file that holds the row
 }
@@ -125,9 +125,9 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 // addCaptures adds captures and the payloads of revisits to the sorter rows.
 func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, c *capturedAt) error {
-		err := rows.Add(&mention{c.located, ofCapture, key})
+		err := rows.Add(&mention{c.locatedRecord, ofCapture, key})
 		if err == nil && c.Revisit != "" {
-			there := located{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
+			there := locatedRecord{File: c.PayloadFile, Offset: c.PayloadOffset, Length: c.PayloadLength, URL: c.URL, Digest: c.Digest}
 			err = rows.Add(&mention{there, ofPayload, key})
 		}
 		return err
@@ -136,7 +136,7 @@ func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table
 
 // addPointers reads files, and adds each row that points to a record to the sorter rows.
 func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
-	return audit.Each(ctx, a, keys, func(key string, l *located) error {
+	return audit.Each(ctx, a, keys, func(key string, l *locatedRecord) error {
 		if l.File == "" && kind == ofFetch {
 			return nil // a row without a response points to no record
 		}
@@ -173,7 +173,7 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 			return err
 		}
 		if first || m.File != c.key {
-			if err := c.enter(ctx, m.File); err != nil {
+			if err := c.openFile(ctx, m.File); err != nil {
 				return err
 			}
 			place, first = atPlace{}, false
@@ -192,7 +192,7 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 			err = c.payload(ctx, &m, &place)
 		default:
 			c.pointed++
-			c.point(&m, &place)
+			c.comparePointer(&m, &place)
 		}
 		if err != nil {
 			return err
@@ -201,7 +201,7 @@ func (c *archive) walk(ctx context.Context, rows *table.Sorter[mention]) error {
 	// walk also reads files that no row names. Such a file may have responses whose rows were lost
 	// in a crash.
 	for _, key := range slices.Sorted(maps.Keys(c.warcs)) {
-		if err := c.enter(ctx, key); err != nil {
+		if err := c.openFile(ctx, key); err != nil {
 			return err
 		}
 	}
@@ -216,8 +216,8 @@ type atPlace struct {
 	revisit map[uint64]struct{} // hashes of the URLs of all revisits whose payload is in the record
 }
 
-// The method enter opens the WARC file of the next mentions, and the file's index.
-func (c *archive) enter(ctx context.Context, key string) error {
+// openFile opens the WARC file of the next mentions, and the file's index.
+func (c *archive) openFile(ctx context.Context, key string) error {
 	if err := c.leaveFile(ctx); err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ func (c *archive) open(ctx context.Context, b store.Bucket, key string) error {
 func (c *archive) leaveFile(ctx context.Context) error {
 	if c.index != nil {
 		if c.object != nil {
-			if err := c.index.finish(ctx, c); err != nil {
+			if err := c.index.checkUnnamed(ctx, c); err != nil {
 				return err
 			}
 		}
@@ -274,9 +274,9 @@ func (c *archive) leave() {
 	c.object, c.index, c.other, c.tried = nil, nil, false, false
 }
 
-// The method point compares a row with the capture of the record to which the row points. The row
+// comparePointer compares a row with the capture of the record to which the row points. The row
 // of a page points to the page's payload. For a revisit, the payload belongs to another capture.
-func (c *archive) point(m *mention, p *atPlace) {
+func (c *archive) comparePointer(m *mention, p *atPlace) {
 	what := "fetches"
 	if m.Kind == ofPage {
 		what = "pages"
@@ -321,7 +321,7 @@ func (c *archive) payload(ctx context.Context, m *mention, p *atPlace) error {
 		return nil
 	}
 	return c.examine(m, "the payload of a revisit should be here: ", func(m *mention) (string, error) {
-		return c.record(m, func(r whole, m *mention) string { return holds(r, m.Digest) })
+		return c.checkRecord(m, func(r wholeRecord, m *mention) string { return checkPayload(r, m.Digest) })
 	})
 }
 
@@ -339,7 +339,7 @@ func (c *archive) capture(m *mention) error {
 	if c.External != nil {
 		return c.examine(m, "", c.describesExternal)
 	}
-	return c.examine(m, "", func(m *mention) (string, error) { return c.record(m, describes) })
+	return c.examine(m, "", func(m *mention) (string, error) { return c.checkRecord(m, compareRecord) })
 }
 
 // examine reads the record of a mention if the record is in the sample. examine reports a problem

@@ -19,20 +19,20 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 	cases := []struct {
 		name, block string
 		reason      warc.Truncation // the reason that the record gives for missing content
-		row         located
+		row         locatedRecord
 		want        string // part of the expected problem; "" if no problem is expected
 	}{
-		{"withheld without a digest", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, ""},
-		{"kept without a digest", head + body, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
-		{"without a digest or a word in the row", head, warc.TruncatedUnspecified, located{Digest: secret.Value()}, "its payload withheld"},
-		{"withheld", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, ""},
-		{"kept all the same", head + body, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
-		{"in part", head + body[:1], warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
-		{"without a word in the record", head, "", located{Truncated: "unspecified", Digest: secret.Value()}, "does not say so"},
-		{"for another reason", head, warc.TruncatedLength, located{Truncated: "unspecified", Digest: secret.Value()}, "does not say so"},
-		{"without a word in the row", head, warc.TruncatedUnspecified, located{Digest: secret.Value()}, "its payload withheld"},
-		{"another digest", head, warc.TruncatedUnspecified, located{Truncated: "unspecified", Digest: "X"}, "its payload digest is"},
-		{"kept", head + body, "", located{Digest: secret.Value()}, ""},
+		{"withheld without a digest", head, warc.TruncatedUnspecified, locatedRecord{Truncated: "unspecified", Digest: secret.Value()}, ""},
+		{"kept without a digest", head + body, warc.TruncatedUnspecified, locatedRecord{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
+		{"without a digest or a word in the row", head, warc.TruncatedUnspecified, locatedRecord{Digest: secret.Value()}, "its payload withheld"},
+		{"withheld", head, warc.TruncatedUnspecified, locatedRecord{Truncated: "unspecified", Digest: secret.Value()}, ""},
+		{"kept all the same", head + body, warc.TruncatedUnspecified, locatedRecord{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
+		{"in part", head + body[:1], warc.TruncatedUnspecified, locatedRecord{Truncated: "unspecified", Digest: secret.Value()}, "holds some of it"},
+		{"without a word in the record", head, "", locatedRecord{Truncated: "unspecified", Digest: secret.Value()}, "does not say so"},
+		{"for another reason", head, warc.TruncatedLength, locatedRecord{Truncated: "unspecified", Digest: secret.Value()}, "does not say so"},
+		{"without a word in the row", head, warc.TruncatedUnspecified, locatedRecord{Digest: secret.Value()}, "its payload withheld"},
+		{"another digest", head, warc.TruncatedUnspecified, locatedRecord{Truncated: "unspecified", Digest: "X"}, "its payload digest is"},
+		{"kept", head + body, "", locatedRecord{Digest: secret.Value()}, ""},
 	}
 	var err error
 	extents := make([]warc.Extent, len(cases))
@@ -51,9 +51,9 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 		window: window{r: bytes.NewReader(file.Bytes()), size: int64(file.Len())},
 	}
 	for i, c := range cases {
-		m := mention{located: c.row}
+		m := mention{locatedRecord: c.row}
 		m.URL, m.Offset, m.Length = "http://a.test/", int32(extents[i].Offset), int32(extents[i].Length)
-		problem, err := a.record(&m, describes)
+		problem, err := a.checkRecord(&m, compareRecord)
 		if err != nil || (c.want == "") != (problem == "") || !strings.Contains(problem, c.want) {
 			t.Errorf("%s: %q, %v; want %q", c.name, problem, err, c.want)
 		}
@@ -61,15 +61,15 @@ func TestOfWhatSaysNoarchiveExactlyThePayloadIsMissing(t *testing.T) {
 }
 
 func TestAPageSaysWhyItsContentIsNotKept(t *testing.T) {
-	at := located{File: "w", Offset: 1, Length: 2, URL: "u", Digest: "d"}
-	row := func(truncated, robots string) located {
+	at := locatedRecord{File: "w", Offset: 1, Length: 2, URL: "u", Digest: "d"}
+	row := func(truncated, robots string) locatedRecord {
 		l := at
 		l.Truncated, l.Robots = truncated, robots
 		return l
 	}
 	for _, c := range []struct {
 		name          string
-		page, capture located
+		page, capture locatedRecord
 		want          string
 	}{
 		{"kept", row("", "noindex"), row("", ""), ""},
@@ -78,7 +78,7 @@ func TestAPageSaysWhyItsContentIsNotKept(t *testing.T) {
 		{"not kept without its word", row("unspecified", "noindex"), row("unspecified", ""), "does not say noarchive"},
 	} {
 		a := archive{Audit: audit.New(audit.Options{Bucket: noStore{}, Config: config.Default()}), round: &audit.Round{}}
-		a.point(&mention{c.page, ofPage, "pages"}, &atPlace{capture: mention{c.capture, ofCapture, "captures"}})
+		a.comparePointer(&mention{c.page, ofPage, "pages"}, &atPlace{capture: mention{c.capture, ofCapture, "captures"}})
 		found := a.Report().Violations
 		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
 			t.Errorf("%s: %+v, want %q", c.name, found, c.want)

@@ -113,9 +113,9 @@ func (x *index) compare(c *archive, m *mention) {
 	}
 }
 
-// The method finish checks the index lines that no capture names. Such a line comes from a response
+// checkUnnamed checks the index lines that no capture names. Such a line comes from a response
 // whose row was lost in a crash. A record must still begin at the line's offset.
-func (x *index) finish(ctx context.Context, c *archive) error {
+func (x *index) checkUnnamed(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]
 		if e.captured || !c.Sampled(fmt.Sprintf("%s@%d", c.key, e.offset)) {

@@ -16,14 +16,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type ended holds the columns of fetches that invariant 1 needs.
-type ended struct {
+// fetchOutcome holds the columns of fetches that invariant 1 needs.
+type fetchOutcome struct {
 	Row     int32  `parquet:"planned_row"`
 	URL     string `parquet:"url"`
 	Outcome string `parquet:"outcome"`
 }
 
-func compareEnded(a, b *ended) int {
+func compareEnded(a, b *fetchOutcome) int {
 	return cmp.Or(cmp.Compare(a.Row, b.Row), strings.Compare(a.URL, b.URL))
 }
 
@@ -83,7 +83,7 @@ func (o *outcomes) wrong(url, format string, args ...any) {
 
 // compare reads the rows of the plan in order, and the rows of fetches in the order of their
 // planned rows.
-func (o *outcomes) compare(plan iter.Seq2[planned, error], fetches iter.Seq2[ended, error]) error {
+func (o *outcomes) compare(plan iter.Seq2[planned, error], fetches iter.Seq2[fetchOutcome, error]) error {
 	next, stop := iter.Pull2(fetches)
 	defer stop()
 	f, err, more := next()
@@ -127,7 +127,7 @@ func (o *outcomes) compare(plan iter.Seq2[planned, error], fetches iter.Seq2[end
 }
 
 // count counts a row's outcome.
-func (o *outcomes) count(f *ended) {
+func (o *outcomes) count(f *fetchOutcome) {
 	if o.counts[f.Outcome]++; o.counts[f.Outcome] > 1 || slices.Contains(schema.Outcomes, schema.Outcome(f.Outcome)) {
 		return
 	}

@@ -10,14 +10,14 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// The type placed is a planned URL with its partition.
-type placed struct {
+// placedURL is a planned URL with its partition.
+type placedURL struct {
 	Domain    string
 	URL       string
 	Partition int32
 }
 
-func comparePlaced(a, b *placed) int {
+func comparePlaced(a, b *placedURL) int {
 	return cmp.Or(strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL), cmp.Compare(a.Partition, b.Partition))
 }
 
@@ -38,10 +38,10 @@ func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.R
 		}
 	}
 	a.Count(onePartition, rows.Len())
-	wrong := func(p *placed, format string, args ...any) {
+	wrong := func(p *placedURL, format string, args ...any) {
 		a.Wrong(onePartition, r.Number, audit.URL(r.Plan.Partitions[p.Partition].File.Key, p.URL), format, args...)
 	}
-	var last placed
+	var last placedURL
 	first := true
 	for p, err := range rows.Sorted(ctx) {
 		if err != nil {
@@ -61,7 +61,7 @@ func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.R
 
 // place adds the planned URLs of a partition to the sorter rows. Each URL must be under its own
 // domain, and the domain must be in the partition's bucket.
-func place(ctx context.Context, a *audit.Audit, r *audit.Round, n int, rows *table.Sorter[placed]) error {
+func place(ctx context.Context, a *audit.Audit, r *audit.Round, n int, rows *table.Sorter[placedURL]) error {
 	part := r.Plan.Partitions[n]
 	domain, in := "", false
 	return audit.Each(ctx, a, []string{part.File.Key}, func(key string, p *planned) error {
@@ -75,6 +75,6 @@ func place(ctx context.Context, a *audit.Audit, r *audit.Round, n int, rows *tab
 			a.Wrong(onePartition, r.Number, audit.URL(key, p.URL),
 				"it is planned under domain %q in a partition of bucket %d; its own domain is %q", p.Domain, part.Bucket, k.Domain)
 		}
-		return rows.Add(&placed{p.Domain, p.URL, int32(n)})
+		return rows.Add(&placedURL{p.Domain, p.URL, int32(n)})
 	})
 }

@@ -14,16 +14,16 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// The type whole is a record that was completely read.
-type whole struct {
+// wholeRecord is a record that was completely read.
+type wholeRecord struct {
 	*warc.Entry
 	warc.Summary
 }
 
-// The method record reads the record that a mention names. The result problem describes a fault of
-// the record. If the record has no fault, the result is the problem that the function check finds.
-func (c *archive) record(m *mention, check func(whole, *mention) string) (problem string, err error) {
-	if problem := c.beyond(m); problem != "" {
+// checkRecord reads the record that a mention names. The result problem describes a fault of the
+// record. If the record has no fault, the result is the problem that the function check finds.
+func (c *archive) checkRecord(m *mention, check func(wholeRecord, *mention) string) (problem string, err error) {
+	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
 	}
 	offset, length := int64(m.Offset), int64(m.Length)
@@ -46,11 +46,11 @@ func (c *archive) record(m *mention, check func(whole, *mention) string) (proble
 	case s.Block != warc.Matches:
 		return fmt.Sprintf("its block %s from its digest %s", s.Block, e.Header.Get(warc.FieldBlockDigest)), nil
 	}
-	return check(whole{e, s}, m), nil
+	return check(wholeRecord{e, s}, m), nil
 }
 
-// The method beyond returns a problem if a mention names bytes beyond the file's end, otherwise "".
-func (c *archive) beyond(m *mention) string {
+// beyondEnd returns a problem if a mention names bytes beyond the file's end, otherwise "".
+func (c *archive) beyondEnd(m *mention) string {
 	if m.Offset < 0 || m.Length <= 0 || int64(m.Offset)+int64(m.Length) > c.window.size {
 		return fmt.Sprintf("%d bytes at %d are not within the file of %d bytes", m.Length, m.Offset, c.window.size)
 	}
@@ -63,17 +63,17 @@ var profiles = map[schema.Revisit]string{
 	schema.RevisitNotModified: warc.ProfileNotModified,
 }
 
-// The function describes compares a record with the description in a capture's row. The result says
-// how the record differs, or is "" if the record agrees with the row.
-func describes(r whole, m *mention) string {
+// compareRecord compares a record with the description in a capture's row. The result says how the
+// record differs, or is "" if the record agrees with the row.
+func compareRecord(r wholeRecord, m *mention) string {
 	if r.TargetURI() != m.URL {
 		return fmt.Sprintf("the record has the URL %s, the row %s", r.TargetURI(), m.URL)
 	}
 	switch {
 	case m.Revisit == "" && m.withheld():
-		return withholds(r, m.Digest)
+		return checkWithheld(r, m.Digest)
 	case m.Revisit == "":
-		return holds(r, m.Digest)
+		return checkPayload(r, m.Digest)
 	case r.Type != warc.Revisit:
 		return fmt.Sprintf("the record is a %s, not a revisit", r.Type)
 	case r.Header.Get(warc.FieldProfile) != profiles[m.Revisit]:
@@ -84,9 +84,9 @@ func describes(r whole, m *mention) string {
 	return digestOf(r, m.Digest)
 }
 
-// The function holds checks that a record contains the payload with this digest. The result says
-// why not, or is "" if the record contains the payload.
-func holds(r whole, digest string) string {
+// checkPayload checks that a record contains the payload with this digest. The result says why
+// not, or is "" if the record contains the payload.
+func checkPayload(r wholeRecord, digest string) string {
 	switch {
 	case r.Type != warc.Response:
 		return fmt.Sprintf("the record is a %s, not a response", r.Type)
@@ -96,10 +96,10 @@ func holds(r whole, digest string) string {
 	return digestOf(r, digest)
 }
 
-// The function withholds checks that a record marks its content as withheld (noarchive). The result
-// says why not, or is "" if the record has this mark. Only records of format 1 have a digest. This
-// is the digest of the payload that the server sent.
-func withholds(r whole, digest string) string {
+// checkWithheld checks that a record marks its content as withheld (noarchive). The result says why
+// not, or is "" if the record has this mark. Only records of format 1 have a digest. This is the
+// digest of the payload that the server sent.
+func checkWithheld(r wholeRecord, digest string) string {
 	switch {
 	case r.Type != warc.Response:
 		return fmt.Sprintf("the record is a %s, not a response", r.Type)
@@ -111,7 +111,7 @@ func withholds(r whole, digest string) string {
 	return digestOf(r, digest)
 }
 
-func digestOf(r whole, digest string) string {
+func digestOf(r wholeRecord, digest string) string {
 	if got := r.Header.Get(warc.FieldPayloadDigest); warc.Digest(got).Value() != digest {
 		return fmt.Sprintf("its payload digest is %s, the row says %s", got, digest)
 	}
@@ -162,7 +162,7 @@ func (c *archive) describesExternal(m *mention) (problem string, err error) {
 	if c.Config == nil {
 		return "", nil // without a config, the size limit of bodies is unknown
 	}
-	if problem := c.beyond(m); problem != "" {
+	if problem := c.beyondEnd(m); problem != "" {
 		return problem, nil
 	}
 	cfg := worker.FetchConfig(c.Config, "")

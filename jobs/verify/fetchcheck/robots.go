@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// The type asked holds the columns of requests that invariant 2 needs.
-type asked struct {
+// requestRow holds the columns of requests that invariant 2 needs.
+type requestRow struct {
 	Host    string `parquet:"host"`
 	Start   int64  `parquet:"start"`
 	URL     string `parquet:"url"`
@@ -37,12 +37,12 @@ type asked struct {
 	Offset int32  `parquet:"robots_warc_record_offset"`
 }
 
-func compareAsked(a, b *asked) int {
+func compareAsked(a, b *requestRow) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), cmp.Compare(a.Start, b.Start), strings.Compare(a.URL, b.URL), cmp.Compare(a.Epoch, b.Epoch))
 }
 
-// The type judged holds the columns of fetches that invariant 2 needs.
-type judged struct {
+// fetchRow holds the columns of fetches that invariant 2 needs.
+type fetchRow struct {
 	URL     string `parquet:"url"`
 	Outcome string `parquet:"outcome"`
 	Error   string `parquet:"error"`
@@ -89,7 +89,7 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 		return nil
 	}
 	j.object = fetches[0]
-	return a.Skip(j.fetches(ctx, audit.Concat[judged](ctx, a, fetches)), robotsVerdicts, r)
+	return a.Skip(j.fetches(ctx, audit.Concat[fetchRow](ctx, a, fetches)), robotsVerdicts, r)
 }
 
 // judge compares rows with the rules of robots.txt files.
@@ -98,7 +98,7 @@ type judge struct {
 	round     *audit.Round
 	files     *robotsFiles
 	agent     string // product token of the crawler
-	spellings *spellings
+	spellings *partitionSpellings
 	object    string // key of the file with the rows
 
 	origin string                   // origin of the rules; rows are ordered by host
@@ -120,7 +120,7 @@ func originOf(url string) string {
 }
 
 // requests judges all requests except requests for robots.txt, which are always allowed.
-func (j *judge) requests(ctx context.Context, rows iter.Seq2[asked, error]) error {
+func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error]) error {
 	var looked, delays int64
 	for q, err := range rows {
 		if err != nil {
@@ -144,7 +144,7 @@ func (j *judge) requests(ctx context.Context, rows iter.Seq2[asked, error]) erro
 }
 
 // request judges a request. The result limited reports whether robots.txt sets a delay.
-func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error) {
+func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err error) {
 	origin := originOf(q.URL)
 	file, ok, err := j.robotsFor(ctx, origin, q)
 	if err != nil || !ok {
@@ -154,7 +154,7 @@ func (j *judge) request(ctx context.Context, q *asked) (limited bool, err error)
 	if err != nil || !ok {
 		return false, err
 	}
-	all := j.spellings.of(q)
+	all := j.spellings.spellingsOf(q)
 	switch v := rules.Verdict(j.round.Reading, q.URL, all...); {
 	case j.round.Reading == robots.Every && j.spellings.tooMany(q.URL):
 		j.wrong(robotsObeyed, q.URL, "it was requested though more than %d spellings of it were known, such as %s", schema.MaxSpellings, all[0])
@@ -190,8 +190,8 @@ const staleSlack = 2 * time.Minute
 
 // robotsFor finds the robots.txt that applied to a request. robotsFor reports a request that has no
 // robots.txt. robotsFor also reports a row that names another robots.txt.
-func (j *judge) robotsFor(ctx context.Context, origin string, q *asked) (*robotsResponse, bool, error) {
-	responses, err := j.files.before(ctx, origin, q.Epoch, q.Start)
+func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*robotsResponse, bool, error) {
+	responses, err := j.files.responsesBefore(ctx, origin, q.Epoch, q.Start)
 	if err != nil {
 		return nil, false, err
 	}
@@ -259,7 +259,7 @@ func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (
 
 // fetches compares the verdicts of fetches with every robots.txt of the origin, because the rows do
 // not say which robots.txt applied.
-func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) error {
+func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) error {
 	var looked int64
 	for f, err := range rows {
 		if err != nil {
@@ -278,7 +278,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 			j.wrong(robotsVerdicts, f.URL, "robots.txt denied it, but its outcome is %s", f.Outcome)
 			continue
 		}
-		if err := j.verdict(ctx, f.URL, f.URL, "", *f.Allowed, f.Rule); err != nil {
+		if err := j.findVerdict(ctx, f.URL, f.URL, "", *f.Allowed, f.Rule); err != nil {
 			return err
 		}
 		if !denied || !*f.Allowed {
@@ -290,7 +290,7 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[judged, error]) erro
 			if err != nil {
 				key.URL = target
 			}
-			if err := j.verdict(ctx, f.URL, key.URL, spelling, false, rule); err != nil {
+			if err := j.findVerdict(ctx, f.URL, key.URL, spelling, false, rule); err != nil {
 				return err
 			}
 		}
@@ -314,16 +314,15 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// The method verdict looks for a robots.txt of the URL's origin that gives the same verdict as the
-// row. The parameter spelling is the URL's spelling in a redirect, or "" if the spelling equals
-// url.
-func (j *judge) verdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
+// findVerdict looks for a robots.txt of the URL's origin that gives the same verdict as the row.
+// The parameter spelling is the URL's spelling in a redirect, or "" if the spelling equals url.
+func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {
 		all = append(slices.Clip(all), spelling)
 	}
 	origin := originOf(url)
-	responses, err := j.files.all(ctx, origin)
+	responses, err := j.files.allResponses(ctx, origin)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func archived(t *testing.T, replies []reply) *judge {
 		if r.url == "" {
 			r.url = originURL + "/robots.txt"
 		}
-		f := &robotsResponse{asked: asked{URL: r.url, Epoch: r.epoch, Start: r.at}}
+		f := &robotsResponse{requestRow: requestRow{URL: r.url, Epoch: r.epoch, Start: r.at}}
 		if r.raw == "" {
 			f.Error = "timed out"
 		} else {
@@ -83,12 +83,12 @@ func archived(t *testing.T, replies []reply) *judge {
 	if _, err := store.CreateBytes(t.Context(), b, key, file.Bytes()); err != nil {
 		t.Fatal(err)
 	}
-	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &spellings{}}
+	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &partitionSpellings{}}
 }
 
-// The method names writes the place of a robots.txt into a request. This robots.txt has the digest
-// in the request, and its record is the last such record before the request.
-func (j *judge) names(q *asked) {
+// nameRobots writes the place of a robots.txt into a request. This robots.txt has the digest in
+// the request, and its record is the last such record before the request.
+func (j *judge) nameRobots(q *requestRow) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {
 			if f.capture != nil && f.digest() == q.Digest && f.class != robots.Unreachable && (f.Start <= q.Start || f.Epoch < q.Epoch) && (f.Status < 300 || f.Status > 399 || q.Digest == "") {
@@ -121,7 +121,7 @@ func TestTheEvidenceOfARequestIsTheAnswerInForce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			j := archived(t, c.replies)
 			j.RobotsTTL = 24 * time.Hour
-			q := asked{URL: originURL + "/a", Epoch: 1, Start: c.at, DelayMS: 2000, Digest: digest}
+			q := requestRow{URL: originURL + "/a", Epoch: 1, Start: c.at, DelayMS: 2000, Digest: digest}
 			if c.of >= 0 {
 				f := j.files.byURL[originURL+"/robots.txt"][c.of]
 				q.File, q.Offset = f.capture.File, f.capture.Offset
@@ -141,8 +141,8 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	const open, shut = "User-agent: *\nDisallow: /b\n", "User-agent: testbot\nCrawl-delay: 3\nDisallow: /a\n"
 	digest := func(body string) string { return warc.DigestOf([]byte(body)).Value() }
 	later := config.Default().Fetch.Timeout.Total.Std().Milliseconds()
-	page := func(at int64, of string) asked {
-		return asked{URL: originURL + "/a", Epoch: 1, Start: at, DelayMS: 3000, Digest: of}
+	page := func(at int64, of string) requestRow {
+		return requestRow{URL: originURL + "/a", Epoch: 1, Start: at, DelayMS: 3000, Digest: of}
 	}
 	redirected := []reply{
 		{epoch: 1, at: 1, raw: rawResponse(301, "Location: //b.test/robots.txt\r\n", "")},
@@ -152,7 +152,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	cases := []struct {
 		name    string
 		replies []reply
-		request asked
+		request requestRow
 		want    string // part of the expected problem; "" if no problem is expected
 	}{
 		{"a file that allows it", []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", open)}}, page(5, digest(open)), ""},
@@ -181,7 +181,7 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			j := archived(t, c.replies)
-			j.names(&c.request)
+			j.nameRobots(&c.request)
 			if _, err := j.request(t.Context(), &c.request); err != nil {
 				t.Fatal(err)
 			}
@@ -193,8 +193,8 @@ func TestTheRobotsFileInForceIsTheLastThatWasAnswered(t *testing.T) {
 	}
 
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", shut)}})
-	slow := asked{URL: originURL + "/c", Epoch: 1, Start: 9, DelayMS: 2999, Digest: digest(shut)}
-	j.names(&slow)
+	slow := requestRow{URL: originURL + "/c", Epoch: 1, Start: 9, DelayMS: 2999, Digest: digest(shut)}
+	j.nameRobots(&slow)
 	if limited, err := j.request(t.Context(), &slow); err != nil || !limited {
 		t.Errorf("limited %t, %v", limited, err)
 	}
@@ -208,26 +208,26 @@ func TestVerdictsAreThoseOfAStoredFile(t *testing.T) {
 	replies := []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", "User-agent: *\nDisallow: /b\n")}}
 	cases := []struct {
 		name string
-		row  judged
+		row  fetchRow
 		want string
 	}{
-		{"allowed", judged{URL: originURL + "/a", Outcome: "ok", Allowed: &yes}, ""},
-		{"denied", judged{URL: originURL + "/b", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /b"}, ""},
-		{"not asked", judged{URL: originURL + "/b", Outcome: "dns_error"}, ""},
-		{"denied by another rule", judged{URL: originURL + "/b", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /"}, "says allowed=false by"},
-		{"denied though it is allowed", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &no}, "says allowed=true"},
-		{"fetched though it was denied", judged{URL: originURL + "/b", Outcome: "ok", Allowed: &no, Rule: "Disallow: /b"}, "its outcome is ok"},
-		{"denied without a verdict", judged{URL: originURL + "/b", Outcome: "robots_denied"}, "no verdict"},
-		{"a redirect to what is denied", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/b: Disallow: /b"}, ""},
-		{"a redirect to what is allowed", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/c: Disallow: /b"}, "says allowed=true"},
-		{"a redirect to what is denied, of format 1", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/b: Disallow: /b"}, ""},
-		{"a redirect to what is allowed, of format 1", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/c: Disallow: /b"}, "says allowed=true"},
-		{"of an origin that was not asked", judged{URL: "https://a.test/a", Outcome: "ok", Allowed: &yes}, "no response of https://a.test is stored"},
+		{"allowed", fetchRow{URL: originURL + "/a", Outcome: "ok", Allowed: &yes}, ""},
+		{"denied", fetchRow{URL: originURL + "/b", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /b"}, ""},
+		{"not asked", fetchRow{URL: originURL + "/b", Outcome: "dns_error"}, ""},
+		{"denied by another rule", fetchRow{URL: originURL + "/b", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /"}, "says allowed=false by"},
+		{"denied though it is allowed", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &no}, "says allowed=true"},
+		{"fetched though it was denied", fetchRow{URL: originURL + "/b", Outcome: "ok", Allowed: &no, Rule: "Disallow: /b"}, "its outcome is ok"},
+		{"denied without a verdict", fetchRow{URL: originURL + "/b", Outcome: "robots_denied"}, "no verdict"},
+		{"a redirect to what is denied", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/b: Disallow: /b"}, ""},
+		{"a redirect to what is allowed", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to a URL that robots.txt denies", Detail: originURL + "/c: Disallow: /b"}, "says allowed=true"},
+		{"a redirect to what is denied, of format 1", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/b: Disallow: /b"}, ""},
+		{"a redirect to what is allowed, of format 1", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/c: Disallow: /b"}, "says allowed=true"},
+		{"of an origin that was not asked", fetchRow{URL: "https://a.test/a", Outcome: "ok", Allowed: &yes}, "no response of https://a.test is stored"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			j := archived(t, replies)
-			if err := j.fetches(t.Context(), seq([]judged{c.row})); err != nil {
+			if err := j.fetches(t.Context(), seq([]fetchRow{c.row})); err != nil {
 				t.Fatal(err)
 			}
 			found := j.Report().Violations

@@ -43,7 +43,7 @@ type sent struct {
 
 // robotsResponse is the response to a robots.txt request.
 type robotsResponse struct {
-	asked
+	requestRow
 	capture *robotsCapture // nil if the response is not stored
 	class   robots.Class
 }
@@ -123,14 +123,14 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 		at := sent{c.URL, c.FetchTime}
 		stored[at] = append(stored[at], &c)
 	}
-	for q, err := range audit.Concat[asked](ctx, s.Audit, requests) {
+	for q, err := range audit.Concat[requestRow](ctx, s.Audit, requests) {
 		if err != nil {
 			return err
 		}
 		if q.Purpose != string(schema.ForRobots) {
 			continue
 		}
-		f := &robotsResponse{asked: q}
+		f := &robotsResponse{requestRow: q}
 		for _, c := range stored[sent{q.URL, q.Start}] {
 			if m := epochOf.FindStringSubmatch(c.File); m != nil && m[1] == fmt.Sprint(q.Epoch) {
 				f.capture = c
@@ -164,17 +164,17 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// The method before lists the responses to an origin's robots.txt that came before a request,
+// responsesBefore lists the responses to an origin's robots.txt that came before a request,
 // newest first. The list has only conclusive responses. The parameters epoch and start belong to
 // this request. Responses of a higher epoch are later, even if the machines' clocks disagree.
 // Responses carried over from an earlier round are older than all epochs.
-func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
+func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
 		if f.Epoch > epoch || f.Epoch == epoch && f.Start > start {
 			continue
 		}
-		last, err := s.follow(ctx, f)
+		last, err := s.followRedirects(ctx, f)
 		if err != nil {
 			return nil, err
 		}
@@ -185,15 +185,15 @@ func (s *robotsFiles) before(ctx context.Context, origin string, epoch int32, st
 	return append(out, s.carried[origin]...), nil
 }
 
-// The method all lists all conclusive responses to an origin's robots.txt.
-func (s *robotsFiles) all(ctx context.Context, origin string) ([]*robotsResponse, error) {
+// allResponses lists all conclusive responses to an origin's robots.txt.
+func (s *robotsFiles) allResponses(ctx context.Context, origin string) ([]*robotsResponse, error) {
 	const end = 1<<63 - 1
-	return s.before(ctx, origin, 1<<31-1, end)
+	return s.responsesBefore(ctx, origin, 1<<31-1, end)
 }
 
-// The method follow returns the conclusive response at the end of a response's redirects. If the
+// followRedirects returns the conclusive response at the end of a response's redirects. If the
 // redirects end without a conclusive response, the result is nil.
-func (s *robotsFiles) follow(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
+func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*robotsResponse, error) {
 	for hops := 0; f.Status >= 300 && f.Status < 400 && f.Error == "" && hops < robots.MaxRedirects; hops++ {
 		target, err := s.target(ctx, f)
 		if err != nil {
@@ -314,15 +314,15 @@ func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 		return cmp.Or(cmp.Compare(a.round, b.round), cmp.Compare(a.partition, b.partition))
 	})
 	for _, t := range slices.Backward(order) { // newer tasks come first
-		if err := s.carry(ctx, t, from[t]); err != nil {
+		if err := s.findCarried(ctx, t, from[t]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// The method carry looks for the rows among the responses of a task of an earlier round.
-func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRow]bool) error {
+// findCarried looks for the rows among the responses of a task of an earlier round.
+func (s *robotsFiles) findCarried(ctx context.Context, t fetchTask, rows map[carriedRow]bool) error {
 	r := s.round
 	for r != nil && r.Number > t.round {
 		r = r.Before
@@ -348,7 +348,7 @@ func (s *robotsFiles) carry(ctx context.Context, t fetchTask, rows map[carriedRo
 	for _, row := range slices.SortedFunc(maps.Keys(rows), func(a, b carriedRow) int {
 		return cmp.Or(strings.Compare(a.Origin, b.Origin), strings.Compare(a.File, b.File), cmp.Compare(a.Offset, b.Offset))
 	}) {
-		responses, err := earlier.all(ctx, row.Origin)
+		responses, err := earlier.allResponses(ctx, row.Origin)
 		if err != nil {
 			return err
 		}

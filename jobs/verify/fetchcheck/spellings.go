@@ -17,12 +17,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// The type spellings holds the spellings of a partition's URLs that are not canonical. robots.txt
+// partitionSpellings holds the spellings of a partition's URLs that are not canonical. robots.txt
 // must have allowed each spelling. The plan lists the spellings of planned URLs and of other known
 // URLs. The spellings in redirects come from the stored responses. In memory, the type holds the
 // spellings of planned URLs and of redirect targets, and about 150 bytes for each followed
 // redirect.
-type spellings struct {
+type partitionSpellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
 }
@@ -36,19 +36,19 @@ type hop struct {
 	spelling string // spelling of the target in the redirect; empty if the spelling equals target
 }
 
-// The method before reports whether the redirect came before the request q.
-func (h *hop) before(q *asked) bool {
+// cameBefore reports whether the redirect came before the request q.
+func (h *hop) cameBefore(q *requestRow) bool {
 	if h.epoch != q.Epoch {
 		return h.epoch < q.Epoch
 	}
 	return h.start < q.Start || h.start == q.Start && h.url != q.URL
 }
 
-// The method of returns the spellings of a request's URL.
-func (s *spellings) of(q *asked) []string {
+// spellingsOf returns the spellings of a request's URL.
+func (s *partitionSpellings) spellingsOf(q *requestRow) []string {
 	all := s.planned[q.URL]
 	for _, h := range slices.Backward(s.chains[q.PlannedURL]) {
-		if !h.before(q) {
+		if !h.cameBefore(q) {
 			continue
 		}
 		if h.target == q.URL && h.spelling != "" && !slices.Contains(all, h.spelling) {
@@ -60,7 +60,7 @@ func (s *spellings) of(q *asked) []string {
 }
 
 // tooMany reports whether a URL has more spellings than a crawl checks against robots.txt.
-func (s *spellings) tooMany(url string) bool {
+func (s *partitionSpellings) tooMany(url string) bool {
 	return schema.Spellings(s.planned[url]).Overflow()
 }
 
@@ -71,8 +71,8 @@ type spelledRow struct {
 }
 
 // loadSpellings reads the spellings of a partition's URLs.
-func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, requests, fetches []string, canon *urlkey.Canonicalizer) (*spellings, error) {
-	s := &spellings{planned: map[string][]string{}, chains: map[string][]hop{}}
+func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, requests, fetches []string, canon *urlkey.Canonicalizer) (*partitionSpellings, error) {
+	s := &partitionSpellings{planned: map[string][]string{}, chains: map[string][]hop{}}
 	part := &r.Plan.Partitions[n]
 	for row, err := range audit.Concat[spelledRow](ctx, a, []string{part.File.Key}) {
 		if err != nil {
@@ -83,7 +83,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 		}
 	}
 	targets := map[string]bool{} // these URLs were not planned, but were requested or denied after redirects
-	for q, err := range audit.Concat[asked](ctx, a, requests) {
+	for q, err := range audit.Concat[requestRow](ctx, a, requests) {
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +101,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 		return s, nil
 	}
 	responses := map[sent]redirectOf{}
-	for q, err := range audit.Concat[asked](ctx, a, requests) {
+	for q, err := range audit.Concat[requestRow](ctx, a, requests) {
 		if err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 	if a.Broken(captures...) {
 		return s, nil
 	}
-	if err := s.followed(ctx, a, responses, captures, canon); err != nil {
+	if err := s.readRedirects(ctx, a, responses, captures, canon); err != nil {
 		return nil, err
 	}
 	for _, chain := range s.chains {
@@ -126,11 +126,11 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 
 // loadKnown reads the spellings of redirect targets that were not planned. loadKnown first adds
 // denied targets to the map targets.
-func (s *spellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
+func (s *partitionSpellings) loadKnown(ctx context.Context, a *audit.Audit, known string, targets map[string]bool, fetches []string, canon *urlkey.Canonicalizer) error {
 	if a.Broken(fetches...) {
 		fetches = nil
 	}
-	for f, err := range audit.Concat[judged](ctx, a, fetches) {
+	for f, err := range audit.Concat[fetchRow](ctx, a, fetches) {
 		if err != nil {
 			return err
 		}
@@ -168,9 +168,9 @@ type redirectRecord struct {
 	as string // spelling of the redirect's target
 }
 
-// The method followed reads the targets of redirects from the stored responses. An unreadable
+// readRedirects reads the targets of redirects from the stored responses. An unreadable
 // response has no target. The check recordsAreWhereRowsSay reports the response.
-func (s *spellings) followed(ctx context.Context, a *audit.Audit, responses map[sent]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
+func (s *partitionSpellings) readRedirects(ctx context.Context, a *audit.Audit, responses map[sent]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
 	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
 	defer archive.Close()
 	rows := func(yield func(*redirectRecord, error) bool) {

@@ -24,7 +24,7 @@ func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 	t.Helper()
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	j.round.Reading = reading
-	j.spellings = &spellings{
+	j.spellings = &partitionSpellings{
 		planned: map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=3&z=1": {originURL + "/q?z=1&a=3"},
 			originURL + "/five": {"1", "2", "3", "4", "5"}},
 		chains: map[string][]hop{originURL + "/start": {
@@ -61,11 +61,11 @@ func TestARequestIsJudgedInEverySpelling(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, reading := range []robots.Reading{robots.Every, robots.Google} {
 				j := spelledJudge(t, reading)
-				q := asked{
+				q := requestRow{
 					URL: originURL + c.url, PlannedURL: originURL + c.planned, Epoch: c.epoch, Start: c.at, DelayMS: 2000,
 					Digest: warc.DigestOf([]byte(spelledRules)).Value(),
 				}
-				j.names(&q)
+				j.nameRobots(&q)
 				if _, err := j.request(t.Context(), &q); err != nil {
 					t.Fatal(err)
 				}
@@ -88,18 +88,18 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 	yes, no := true, false
 	for _, c := range []struct {
 		name string
-		row  judged
+		row  fetchRow
 		want string
 	}{
-		{"denied in a spelling", judged{URL: originURL + "/q?a=2&z=1", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /q?z=1&a=2"}, ""},
-		{"allowed in spite of a spelling", judged{URL: originURL + "/q?a=2&z=1", Outcome: "ok", Allowed: &yes}, "says allowed=false by"},
-		{"denied by escapes", judged{URL: originURL + "/~joe/a", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /%7Ejoe/"}, ""},
-		{"a redirect to a denied spelling", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/q?z=1&a=2&b: Disallow: /q?z=1&a=2"}, ""},
-		{"a redirect to another spelling", judged{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/q?a=2&b&z=1: Disallow: /q?z=1&a=2"}, "says allowed=true"},
+		{"denied in a spelling", fetchRow{URL: originURL + "/q?a=2&z=1", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /q?z=1&a=2"}, ""},
+		{"allowed in spite of a spelling", fetchRow{URL: originURL + "/q?a=2&z=1", Outcome: "ok", Allowed: &yes}, "says allowed=false by"},
+		{"denied by escapes", fetchRow{URL: originURL + "/~joe/a", Outcome: "robots_denied", Allowed: &no, Rule: "Disallow: /%7Ejoe/"}, ""},
+		{"a redirect to a denied spelling", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/q?z=1&a=2&b: Disallow: /q?z=1&a=2"}, ""},
+		{"a redirect to another spelling", fetchRow{URL: originURL + "/a", Outcome: "robots_denied", Allowed: &yes, Error: "redirect to " + originURL + "/q?a=2&b&z=1: Disallow: /q?z=1&a=2"}, "says allowed=true"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := spelledJudge(t, robots.Every)
-			if err := j.fetches(t.Context(), seq([]judged{c.row})); err != nil {
+			if err := j.fetches(t.Context(), seq([]fetchRow{c.row})); err != nil {
 				t.Fatal(err)
 			}
 			if found := j.Report().Violations; c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Problem, c.want)) {
@@ -136,8 +136,8 @@ func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	if diff := cmp.Diff(want, j.spellings.planned); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	q := asked{URL: originURL + "/q?a=2&z=1", PlannedURL: originURL + "/start", Epoch: 1, Start: 9, DelayMS: 2000, Digest: warc.DigestOf([]byte(spelledRules)).Value()}
-	j.names(&q)
+	q := requestRow{URL: originURL + "/q?a=2&z=1", PlannedURL: originURL + "/start", Epoch: 1, Start: 9, DelayMS: 2000, Digest: warc.DigestOf([]byte(spelledRules)).Value()}
+	j.nameRobots(&q)
 	if _, err := j.request(t.Context(), &q); err != nil {
 		t.Fatal(err)
 	}

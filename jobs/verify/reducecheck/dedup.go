@@ -109,7 +109,7 @@ type dedupCheck struct {
 }
 
 func (d *dedupCheck) run(ctx context.Context) error {
-	if err := d.read(ctx); err != nil {
+	if err := d.numberPages(ctx); err != nil {
 		return err
 	}
 	if err := d.connect(d.maxDistance); err != nil {
@@ -126,9 +126,9 @@ func (d *dedupCheck) run(ctx context.Context) error {
 	return d.judge(ctx)
 }
 
-// The method read numbers the pages that have a text. Representatives of earlier rounds come first,
+// numberPages numbers the pages that have a text. Representatives of earlier rounds come first,
 // from oldest to newest. The round's pages follow, ordered by bucket.
-func (d *dedupCheck) read(ctx context.Context) error {
+func (d *dedupCheck) numberPages(ctx context.Context) error {
 	for p, err := range d.sealedTexts(ctx) {
 		if err != nil {
 			return err
@@ -184,13 +184,13 @@ func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact
 		stage = stages.Publish
 	}
 	in := slices.Concat(
-		converted(ctx, d.a, partitionKeys(d.r, stage, stages.FilePages, bucket), func(key string, p *pageRow) pageFact {
+		convertObjects(ctx, d.a, partitionKeys(d.r, stage, stages.FilePages, bucket), func(key string, p *pageRow) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, key: key, page: p}
 		}),
-		converted(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileDuplicates, bucket), func(_ string, p *schema.Duplicate) pageFact {
+		convertObjects(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileDuplicates, bucket), func(_ string, p *schema.Duplicate) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, duplicate: p}
 		}),
-		converted(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileRepresentatives, bucket), func(_ string, p *schema.Representative) pageFact {
+		convertObjects(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileRepresentatives, bucket), func(_ string, p *schema.Representative) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, standing: p}
 		}))
 	return merged(ctx, comparePageFacts, in...)

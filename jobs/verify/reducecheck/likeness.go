@@ -112,16 +112,16 @@ func (l *likeness) connect(k int) error {
 	return nil
 }
 
-// The method clustered reports whether a page's component has a page of this round and at least one
-// other page.
-func (l *likeness) clustered(page int) bool {
+// isClustered reports whether a page's component has a page of this round and at least one other
+// page.
+func (l *likeness) isClustered(page int) bool {
 	root := l.find(int32(page))
 	return l.current[root] > 0 && l.total[root] > 1
 }
 
-// The method alike reports whether two pages are similar. Similar pages have equal digests, or
+// areAlike reports whether two pages are similar. Similar pages have equal digests, or
 // fingerprints that differ in at most k bits.
-func (l *likeness) alike(a, b int32, k int) bool {
+func (l *likeness) areAlike(a, b int32, k int) bool {
 	return l.digest[a] == l.digest[b] || l.long[a] && l.long[b] && l.distance(a, b) <= k
 }
 

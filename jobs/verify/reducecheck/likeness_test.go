@@ -69,8 +69,8 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 					t.Fatalf("seed %d: %d and %d in one component: %v", seed, i, j, same)
 				}
 			}
-			if l.clustered(i) != (size[want[i]] > 1) {
-				t.Fatalf("seed %d: %d is clustered: %v", seed, i, l.clustered(i))
+			if l.isClustered(i) != (size[want[i]] > 1) {
+				t.Fatalf("seed %d: %d is clustered: %v", seed, i, l.isClustered(i))
 			}
 			if i >= l.sealed && size[want[i]] > 1 {
 				joined++

@@ -207,8 +207,8 @@ type targetsAt struct {
 
 func (t *targetsAt) advance() { t.row, t.err, t.ok = t.next() }
 
-// The method of yields the targets of a bucket.
-func (t *targetsAt) of(bucket int) iter.Seq2[fact, error] {
+// targetsIn yields the targets of a bucket.
+func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 	return func(yield func(fact, error) bool) {
 		for t.ok && (t.err != nil || int(t.row.Bucket) == bucket) {
 			row := t.row
@@ -225,18 +225,18 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
 		keys := stages.OverlappingKeys(sealed.FilesOf(stages.FileURLs), bucket, r.Plan.Buckets)
-		in = append(in, converted(ctx, a, keys, func(_ string, u *urlRow) fact {
+		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 		})...)
 	}
 	in = slices.Concat(in,
-		converted(ctx, a, bucketKeys(r, stages.Frontier, stages.FileURLs, bucket), func(_ string, s *stateRow) fact {
+		convertObjects(ctx, a, bucketKeys(r, stages.Frontier, stages.FileURLs, bucket), func(_ string, s *stateRow) fact {
 			return fact{surt: s.SURT, url: s.URL, state: s}
 		}),
-		converted(ctx, a, bucketKeys(r, stages.Frontier, stages.FileSkips, bucket), func(_ string, s *skipRow) fact {
+		convertObjects(ctx, a, bucketKeys(r, stages.Frontier, stages.FileSkips, bucket), func(_ string, s *skipRow) fact {
 			return fact{surt: s.SURT, url: s.URL, skip: s}
 		}),
-		converted(ctx, a, partitionKeys(r, stages.Merge, stages.FileFetches, bucket), func(key string, o *outcomeRow) fact {
+		convertObjects(ctx, a, partitionKeys(r, stages.Merge, stages.FileFetches, bucket), func(key string, o *outcomeRow) fact {
 			return fact{surt: o.SURT, url: o.URL, key: key, outcome: o}
 		}))
 	spelled, err := spelledInPlan(ctx, a, r, bucket)
@@ -244,7 +244,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 		return err
 	}
 	defer spelled.Close()
-	in = append(in, at.of(bucket), convert(spelled.Sorted(ctx), func(u *urlRow) fact {
+	in = append(in, at.targetsIn(bucket), convertRows(spelled.Sorted(ctx), func(u *urlRow) fact {
 		return fact{surt: u.SURT, url: u.URL, planned: u.Spellings}
 	}))
 	filter, err := filterOf(ctx, a, r, bucket)
@@ -257,12 +257,12 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 			return err
 		}
 		if f.surt != c.surt || f.url != c.url {
-			c.finish()
-			c.gathered = gathered{surt: f.surt, url: f.url}
+			c.judgeFacts()
+			c.urlFacts = urlFacts{surt: f.surt, url: f.url}
 		}
 		c.add(&f)
 	}
-	c.finish()
+	c.judgeFacts()
 	a.Count(targetsKept, c.targets)
 	a.Count(statesFollow, c.rows)
 	a.Count(filtersHold, c.tested)
@@ -303,14 +303,14 @@ type urlChecker struct {
 	tested  int64             // number of distinct URLs that the filter was asked for
 	spelled int64             // number of distinct URLs with spellings
 
-	gathered
+	urlFacts
 }
 
-// The type gathered holds the facts about one URL.
-type gathered struct {
+// urlFacts holds the facts about one URL.
+type urlFacts struct {
 	surt, url string
 	earlier   *earlierRow // the newest row of the URL in an earlier round
-	said      said
+	said      spellingsBySource
 	states    int
 	state     *stateRow
 	skip      *skipRow
@@ -352,8 +352,8 @@ func (c *urlChecker) add(f *fact) {
 	c.rows++
 }
 
-// The method finish judges the URL by the gathered facts.
-func (c *urlChecker) finish() {
+// judgeFacts judges the URL by the gathered facts.
+func (c *urlChecker) judgeFacts() {
 	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
 		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is neither in urls of this round or one before nor in skips of this one", c.target.Source, c.target.Kind)
 	}

@@ -49,7 +49,7 @@ func (d *dedupCheck) collect(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if d.clustered(page) {
+		if d.isClustered(page) {
 			if err := d.members.Add(&member{
 				Component: d.find(int32(page)), Page: int32(page), Age: int32(p.age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
 			}); err != nil {
@@ -114,7 +114,7 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 		if text {
 			*page++
 		}
-		if text && d.clustered(*page-1) {
+		if text && d.isClustered(*page-1) {
 			if err := d.members.Add(d.memberOf(bucket, int32(*page-1), p, duplicate, standing)); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	differ("kind", m.Kind, string(kind))
 	differ("distance", int(m.Distance), d.distance(m.Page, representative.Page))
 	differ("cluster_size", m.Size, size)
-	near := d.alike(m.Page, representative.Page, d.maxDistance)
+	near := d.areAlike(m.Page, representative.Page, d.maxDistance)
 	var chain *claim
 	switch {
 	case kind == schema.DupRepresentative:
@@ -323,7 +323,7 @@ func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim
 		}
 		like := false
 		for _, m := range members {
-			like = like || m != c.Page && d.alike(c.Page, m, d.maxDistance)
+			like = like || m != c.Page && d.areAlike(c.Page, m, d.maxDistance)
 		}
 		switch {
 		case len(members) == 0:

@@ -166,12 +166,12 @@ func makerOf(ctx context.Context, a *audit.Audit, t stages.Task) (string, error)
 	return p.Version, nil
 }
 
-// The type differing names an object that differs from its recomputed version.
-type differing struct{ key, problem string }
+// differingObject names an object that differs from its recomputed version.
+type differingObject struct{ key, problem string }
 
 // differences compares a recomputed result with the committed result. The parameter key is the key
 // of the committed result.
-func differences(result, committed *manifest.Result, key string) (found []differing, err error) {
+func differences(result, committed *manifest.Result, key string) (found []differingObject, err error) {
 	made := map[string]manifest.File{}
 	for _, f := range result.Files {
 		made[f.Key] = f
@@ -188,7 +188,7 @@ func differences(result, committed *manifest.Result, key string) (found []differ
 		if !ok {
 			problem = "the result names it, but its inputs give no such part"
 		}
-		found = append(found, differing{f.Key, problem})
+		found = append(found, differingObject{f.Key, problem})
 	}
 	if found != nil {
 		return found, nil
@@ -202,7 +202,7 @@ func differences(result, committed *manifest.Result, key string) (found []differ
 		return nil, err
 	}
 	if string(got) != string(want) {
-		found = append(found, differing{key, fmt.Sprintf("its inputs give a result of %d files with SHA-256 %s; %d files with %s are committed",
+		found = append(found, differingObject{key, fmt.Sprintf("its inputs give a result of %d files with SHA-256 %s; %d files with %s are committed",
 			len(result.Files), manifest.Digest(got), len(committed.Files), manifest.Digest(want))})
 	}
 	return found, nil

@@ -46,8 +46,8 @@ func merged[T any](ctx context.Context, compare func(a, b *T) int, sequences ...
 	}
 }
 
-// The function convert yields the result of the function conv for each row.
-func convert[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, error] {
+// convertRows yields the result of the function conv for each row.
+func convertRows[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, error] {
 	return func(yield func(U, error) bool) {
 		for row, err := range rows {
 			var u U
@@ -61,11 +61,11 @@ func convert[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[U, e
 	}
 }
 
-// The function converted yields the result of the function conv for each row of the objects.
-func converted[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(key string, row *T) U) []iter.Seq2[U, error] {
+// convertObjects yields the result of the function conv for each row of the objects.
+func convertObjects[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(key string, row *T) U) []iter.Seq2[U, error] {
 	var in []iter.Seq2[U, error]
 	for _, key := range keys {
-		in = append(in, convert(audit.Concat[T](ctx, a, []string{key}), func(row *T) U { return conv(key, row) }))
+		in = append(in, convertRows(audit.Concat[T](ctx, a, []string{key}), func(row *T) U { return conv(key, row) }))
 	}
 	return in
 }

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The type said holds the spellings of one URL, by source. Tables of format 1 have no spellings.
-type said struct {
+// spellingsBySource holds the spellings of one URL, by source. Tables of format 1 have no spellings.
+type spellingsBySource struct {
 	known   schema.Spellings // spellings in urls of earlier rounds
 	own     schema.Spellings // the part of the spellings in known that comes from rounds of the same crawl; the plan must list these spellings
 	planned schema.Spellings
@@ -28,7 +28,7 @@ type earlierRow struct {
 	own       bool // true: the earlier round belongs to the same crawl
 }
 
-func (s *said) know(r *earlierRow) {
+func (s *spellingsBySource) know(r *earlierRow) {
 	s.known = r.spellings
 	if r.own {
 		s.own = r.spellings
@@ -73,7 +73,7 @@ func (c *urlChecker) checkSpellings() {
 	if c.state != nil {
 		now = c.state.Spellings
 	}
-	if lacks := missing(now, all); lacks != "" {
+	if lacks := missingSpelling(now, all); lacks != "" {
 		c.wrong(spellingsKept, stages.FileURLs, "a source, its own domain or a round before spells it %s, but its row does not list that", lacks)
 	}
 	if c.outcome == nil || !slices.Contains(c.r.Plan.Sources, source.FrontierName) {
@@ -81,14 +81,14 @@ func (c *urlChecker) checkSpellings() {
 	}
 	if s.own.Overflow() {
 		c.wrongIn(c.key, spellingsKept, "it was planned, although the rounds before knew more than %d spellings of it", schema.MaxSpellings)
-	} else if lacks := missing(s.planned, s.own); lacks != "" {
+	} else if lacks := missingSpelling(s.planned, s.own); lacks != "" {
 		c.wrongIn(c.key, spellingsKept, "it was planned without its spelling %s, which the rounds before knew: robots.txt was not checked for it", lacks)
 	}
 }
 
-// The function missing returns a spelling that the parameter all has and the parameter now lacks.
-// If no spelling is missing, the result is "".
-func missing(now, all schema.Spellings) string {
+// missingSpelling returns a spelling that the parameter all has and the parameter now lacks. If
+// no spelling is missing, the result is "".
+func missingSpelling(now, all schema.Spellings) string {
 	for _, s := range all {
 		if !slices.Equal(now, now.Add(s)) {
 			return s
