@@ -110,7 +110,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
 	}
-	// The function lists makes two lists, of chosen URLs and of URLs left out. The argument fill
+	// lists makes two lists, of chosen URLs and of URLs left out. The argument fill
 	// writes both.
 	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
 		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)

@@ -277,7 +277,7 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 // plannedNames holds those hosts and domains of the bucket that have URLs planned by this crawl.
 type plannedNames struct{ hosts, domains map[string]bool }
 
-// name holds the columns of fetches and urls that the method planned reads.
+// name holds the columns of fetches and urls that plannedHosts reads.
 type name struct {
 	Host        string `parquet:"host"`
 	Domain      string `parquet:"domain"`

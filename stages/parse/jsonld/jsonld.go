@@ -169,7 +169,7 @@ func (l *Data) readFirst(s *string, z *scanner, max int) {
 	*s = l.keepText(z.readText(max))
 }
 
-// readDate reads a date into s. If s is already set or the text is not a date, the method skips
+// readDate reads a date into s. If s is already set or the text is not a date, readDate skips
 // the text.
 func (l *Data) readDate(s *string, z *scanner) {
 	if *s != "" {
