@@ -326,6 +326,35 @@ func TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers(t *testing.T) {
 	}
 }
 
+// TestTheFirstWriteOutlivesTheRemovalOfTheTemporaryFolder makes the first write of many processes
+// while somebody removes .tmp again and again.
+func TestTheFirstWriteOutlivesTheRemovalOfTheTemporaryFolder(t *testing.T) {
+	root := t.TempDir()
+	if _, err := store.CreateBytes(t.Context(), openDir(t, root), "k", nil); err != nil {
+		t.Fatal(err)
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				_ = os.RemoveAll(filepath.Join(root, store.Reserved)) // fails if a file was created meanwhile
+			}
+		}
+	}()
+	for n := range 40 {
+		key := fmt.Sprintf("probe/%d", n)
+		if _, err := store.CreateBytes(t.Context(), openDir(t, root), key, []byte(key)); err != nil && !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%s: %v", key, err)
+		}
+	}
+	close(done)
+	<-ended
+}
+
 func BenchmarkLockStands(b *testing.B) {
 	s, err := Open(b.TempDir(), Options{})
 	if err != nil {

@@ -21,7 +21,9 @@ func (s *Store) tmp() string { return filepath.Join(s.root, store.Reserved) }
 
 // prepare creates the root and its .tmp before the first write. prepare also removes the temporary
 // files of dead writers.
-func (s *Store) prepare() error {
+func (s *Store) prepare() error { return s.emptied(s.prepareOnce()) }
+
+func (s *Store) prepareOnce() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.prepared {
