@@ -72,8 +72,8 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 	return 0, nil
 }
 
-// GiveUp ends the fetch tasks without a result in the newest started round, and returns the number
-// of these tasks. GiveUp commits the outcomes that the checkpoints of the ended tasks list. URLs
+// GiveUp ends those fetch tasks of the newest started round that have no result yet. It returns
+// their number. GiveUp commits the outcomes that the checkpoints of the ended tasks list. URLs
 // without an outcome become deferred and are due in the next round. GiveUp sends no requests.
 // GiveUp takes over a running task only when the running attempt ends or stops renewing its lease.
 // The user should stop a running attempt before giving up its task.

@@ -144,7 +144,7 @@ func (e *Executor) run(ctx context.Context, plan *manifest.Plan, tasks []stages.
 // name returns the name of the stage, such as fetch@2026-11.0.
 func (r *run) name() string { return fmt.Sprintf("%s@%s.%d", r.stage, r.plan.Crawl, r.plan.Round) }
 
-// selector returns the label selector of the stage's Jobs and pods in the store.
+// selector returns the label selector of the Jobs and pods that run the stage for this store.
 func (r *run) selector() string {
 	return fmt.Sprintf("%s=%s,%s=%d,%s=%s,%s=%s", LabelCrawl, r.plan.Crawl, LabelRound, r.plan.Round, LabelStage, r.stage, LabelStore, storeLabel(r.Store))
 }

@@ -149,8 +149,8 @@ func (c *chooser) overBudget(d *domain, u *record) error {
 	return c.refuseRecord(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// writeUnplanned writes an unplanned URL to the list left, because a redirect may lead to the
-// URL. A URL without spellings needs no row.
+// writeUnplanned writes a URL that is not planned to its own list, because a redirect may lead to
+// the URL. A URL without spellings needs no row.
 func writeUnplanned(left *chosenWriter, u *record) error {
 	if len(u.Spellings) == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scope decides by patterns which URLs may be planned. A Scope is immutable.
+// Scope says which URLs may be planned. It compares URLs with patterns. A Scope is immutable.
 //
 // In a pattern, * matches any number of characters, and any other character matches itself. A
 // pattern with "://" is compared with the whole canonical URL. Any other pattern with a slash or a

@@ -66,8 +66,8 @@ func (c *chaos) noteLapses() bool {
 // plus the time to make a checkpoint on a busy machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
-// checkRepeats finds documents that were fetched again although no disturbance (blow) explains the
-// repeated request.
+// checkRepeats finds documents that were fetched twice although no disturbance of the crawl
+// explains the second request.
 func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	asked := map[string][]simweb.Entry{} // earlier requests, by URL
 	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })

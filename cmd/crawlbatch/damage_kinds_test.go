@@ -149,7 +149,7 @@ func inHarmed(key, crawl, rest string) bool {
 	return crawl == harmedMonth && strings.HasPrefix(key, layout.CrawlDir(harmedMonth)+rest)
 }
 
-// targets finds the objects that each row harms in a store. Of each kind, targets takes the object
+// targets lists the objects that each row of the table damages. Of each kind, targets takes the object
 // of the newest round and the lowest partition.
 func targets(keys []string) (map[string]*target, error) {
 	found, of := map[string]*target{}, map[string]map[string][]string{}

@@ -107,8 +107,8 @@ func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	wg.Wait()
 }
 
-// damageReason excuses cells of the damage table. The damage of an excused cell causes a loss, or
-// no command reports the damage.
+// damageReason excuses cells of the damage table. An excused cell is a damage that causes a loss,
+// or that no command reports.
 type damageReason struct {
 	why   string
 	cells *regexp.Regexp // matches the excused cells, as state/kind/damage

@@ -56,8 +56,9 @@ func disturbedCluster(t *testing.T, r *clusterRun, salt uint64) {
 			driver = c.run()
 		} else {
 			// A victim must be old enough to have recorded an outcome. If processes died again and
-			// again without an outcome, the crawl would blame a URL. A victim's task must have had
-			// the fewest blows, because each failure doubles the pause before the next attempt.
+			// again without an outcome, the crawl would blame a URL. The suite kills the task that
+			// was killed least often, because each failure doubles the pause before the next
+			// attempt.
 			var victims []podProcess
 			for _, p := range c.processes("task") {
 				if p.age() < 2*time.Second {

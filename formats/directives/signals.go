@@ -36,7 +36,7 @@ func (s *Signals) Add(list string) {
 	}
 }
 
-// Merge adds the signals of other. If a signal occurs with both values, Merge keeps no.
+// Merge adds the signals of other. If a signal occurs with both values, the result is no.
 func (s *Signals) Merge(other Signals) {
 	for _, g := range other.list {
 		s.set(g.name, g.yes, false)

@@ -18,7 +18,7 @@ type Pair struct {
 	Distance int
 }
 
-// Pairs passes every pair of fingerprints with a distance of at most k to report. Pairs
+// Pairs calls the function report for every pair of fingerprints whose distance is at most k. Pairs
 // stops when the function returns false. The order of the pairs depends only on the fingerprints.
 // Fingerprints must be sorted and distinct.
 //

@@ -10,7 +10,7 @@ import (
 // nullable lists the fields whose zero value is stored as null, each by its index path (see
 // reflect.Value.FieldByIndex).
 //
-// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug: if a run of values is as long as the
+// parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug: if a run has as many values as there are
 // rows before the run, all nulls after the run become zero. From null, x, null, null, parquet-go
 // writes the last two nulls as zero. The writer avoids this bug by passing the rows in parts. Files
 // of format 1 keep the wrong zeros.

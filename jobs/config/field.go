@@ -162,8 +162,8 @@ func (c *Config) Flags() []Flag {
 	return flags
 }
 
-// Overlay sets the keys whose flags were given. A key with a value other than zero in the parameter
-// flags was given.
+// Overlay sets the keys whose flags were given. A flag was given on the command line if its key has
+// a value other than zero in the argument.
 func (c *Config) Overlay(flags *Config) {
 	given := flags.fields()
 	for i, f := range c.fields() {
@@ -182,8 +182,8 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section. The parameter from is the source of the new
-// section, such as a file name.
+// SetPoliteness replaces the politeness section. The argument `from` names the source of the new
+// section, such as a file.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p
 	for _, f := range c.fields() {

@@ -96,7 +96,7 @@ func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer
 }
 
 // waitForAttempts waits until no attempt holds a partition of the round that active.json names.
-// Before its first wait, waitForAttempts calls the function waits.
+// waitForAttempts calls the given function before it waits for the first time.
 func waitForAttempts(ctx context.Context, b store.Bucket, a *manifest.Active, clock stages.Clock, waits func()) error {
 	p, _, err := FindPlan(ctx, b, a.Crawl, a.Round)
 	if errors.Is(err, ErrNoPlan) || errors.Is(err, ErrNoCrawl) || errors.Is(err, ledger.ErrLost) {

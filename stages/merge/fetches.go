@@ -58,7 +58,8 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 }
 
 // oneEach yields the rows of fetches. If a planned URL does not have exactly one row, the sequence
-// ends there with an error. The sequences planned and fetches have the same order.
+// ends there with an error. The sequence of planned URLs and the sequence of fetches have the same
+// order.
 func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, error]) iter.Seq2[schema.Fetch, error] {
 	return func(yield func(schema.Fetch, error) bool) {
 		fail := func(url, what string) {

@@ -156,8 +156,9 @@ func (a *Audit) Note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-// CountNote counts a note that the report lists once. In the text, {n} stands for the number of
-// calls, and {example} for the smallest example of all calls.
+// CountNote adds one to the count of a note. The report lists each such note once, with its count.
+// In the text, {n} stands for the number of calls, and {example} for the smallest example of all
+// calls.
 func (a *Audit) CountNote(text, example string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -122,7 +122,7 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 	return nil
 }
 
-// addCaptures adds captures and the payloads of revisits to the sorter rows.
+// addCaptures adds captures and the payloads of revisits to a sorter.
 func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, c *capturedAt) error {
 		err := rows.Add(&mention{c.locatedRecord, ofCapture, key})

@@ -28,7 +28,8 @@ func (b *between) Swap(ctx context.Context, key string, body []byte, old store.V
 }
 
 // TestAConflictTellsARenewalFromACheckpointThatWasPutBack changes the checkpoint before an attempt
-// swaps it. The attempt must tell the other holder's renewal from an older checkpoint.
+// swaps it. The attempt must distinguish a renewal by the other holder from an older checkpoint
+// that was put back.
 func TestAConflictTellsARenewalFromACheckpointThatWasPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		found *manifest.Checkpoint // state that the attempt finds in the store; nil if there is none

@@ -84,7 +84,7 @@ func Sniffed(essence string) bool {
 	return unknownTypes[essence] || isMedia(essence)
 }
 
-// isJSONFeed reports whether JSON begins with the version of JSON Feed.
+// isJSONFeed reports whether a JSON text begins with the member that gives the version of JSON Feed.
 func isJSONFeed(prefix []byte) bool {
 	head := bytes.TrimLeft(bytes.TrimPrefix(prefix, fold.BOM), " \t\r\n")
 	return len(head) > 0 && head[0] == '{' &&

@@ -21,8 +21,8 @@ const (
 type Redirect struct {
 	To   Destination
 	Hops int // number of further redirects in a chain, after the first redirect
-	// Query is appended to the target. If Written is not empty, the Location has Written in place
-	// of Query.
+	// Query is appended to the target. If the field Written is not empty, the Location has its text
+	// in place of Query.
 	Query, Written string
 	// Prefix and Suffix surround the target in the Location. If To is Nowhere, Prefix is the whole
 	// Location.
