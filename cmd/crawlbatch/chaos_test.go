@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
@@ -67,22 +68,13 @@ func openS3(t *testing.T, server *versitygw.Server, address string) store.Bucket
 func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
-		short := 0
+		seen := &seenProgress{c: c, partitions: map[string]*seenPartition{}}
 		for done := false; !done; {
-			// At most two processes in a row live too short for a checkpoint. After three short
-			// lives in a row, the crawl would enter serial mode.
-			life := c.randomDuration(10*time.Millisecond, 3500*time.Millisecond)
-			if life < 1500*time.Millisecond {
-				short++
-			} else {
-				short = 0
-			}
-			if short > 2 {
-				short, life = 0, 2*time.Second
-			}
 			p := c.run()
-			if killed < r.kills && p.outlives(life) {
+			seen.wait(p)
+			if killed < r.kills && p.outlives(c.randomDuration(10*time.Millisecond, 3500*time.Millisecond)) {
 				c.kill(p)
+				seen.died()
 				killed++
 				continue
 			}
@@ -92,6 +84,64 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 			}
 		}
 		c.check(r, openDir(t, c.store), nil)
+	}
+}
+
+// seenProgress follows the checkpoints of a crawl in a directory. After three deaths in a row
+// without progress of a partition, the crawl would enter serial mode and blame URLs. On a busy
+// machine even a long life may be too short for a checkpoint.
+type seenProgress struct {
+	c          *chaos
+	partitions map[string]*seenPartition // by the checkpoint's file
+}
+
+type seenPartition struct {
+	recorded uint64 // number of recorded URLs at the last death
+	deaths   int    // number of deaths in a row without progress
+}
+
+// recorded returns the number of URLs that a checkpoint records. For a finished partition, the
+// result more is false.
+func (s *seenProgress) recorded(file string) (n uint64, more bool) {
+	var d manifest.Checkpoint
+	body, err := os.ReadFile(file)
+	if err == nil {
+		err = manifest.Decode(file, body, &d)
+	}
+	rows, failed := d.RecordedRows()
+	if err = errors.Join(err, failed); err != nil {
+		s.c.t.Fatal(err)
+	}
+	return rows.GetCardinality(), !d.Complete
+}
+
+// died counts a death of the crawl's process.
+func (s *seenProgress) died() {
+	files, err := filepath.Glob(filepath.Join(s.c.store, "crawl=*", "round=*", "fetch", "part-*", "checkpoint.json"))
+	if err != nil {
+		s.c.t.Fatal(err)
+	}
+	for _, file := range files {
+		at := s.partitions[file]
+		if at == nil {
+			at = &seenPartition{}
+			s.partitions[file] = at
+		}
+		n, more := s.recorded(file)
+		if at.deaths++; n > at.recorded || !more {
+			*at = seenPartition{recorded: n}
+		}
+	}
+}
+
+// wait lets a process live until each partition with two deaths has progressed.
+func (s *seenProgress) wait(p *process) {
+	for file, at := range s.partitions {
+		for at.deaths == 2 && p.outlives(50*time.Millisecond) {
+			if n, more := s.recorded(file); n > at.recorded || !more {
+				*at = seenPartition{recorded: n}
+			}
+		}
 	}
 }
 
