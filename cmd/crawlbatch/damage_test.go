@@ -198,6 +198,9 @@ func TestDamage(t *testing.T) {
 	}
 	open := 0
 	for _, c := range cells {
+		if c.none || c.err != nil {
+			continue
+		}
 		if n := reasonOf(c); n > 0 && strings.HasPrefix(damageReasons[n-1].why, "open") {
 			open++
 		}

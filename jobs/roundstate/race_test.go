@@ -173,6 +173,33 @@ func TestAResultThatChangedAfterItWasFrozenIsNotSealed(t *testing.T) {
 	}
 }
 
+func TestAChangedInputsDocumentIsNamedBeforeTheRoundIsSealed(t *testing.T) {
+	b := emptyStore(t)
+	p := makeCrawl(t, b, "2026-11", "")
+	begin(t, b, "2026-11")
+	for _, stage := range stages.Order {
+		if stage != stages.Fetch {
+			if _, err := Freeze(t.Context(), b, p, stage, ledgertest.Writer()); err != nil {
+				t.Fatal(stage, err)
+			}
+		}
+		create(t, b, ResultKey(stages.Task{Stage: stage, Crawl: "2026-11"}),
+			&manifest.Result{Task: stages.Task{Stage: stage, Crawl: "2026-11"}.String(), Stage: string(stage), Plan: "p"})
+	}
+	key := layout.Inputs("2026-11", 0, string(stages.Rank))
+	body, v, err := b.Get(t.Context(), key, 1<<20)
+	if err == nil {
+		_, err = b.Swap(t.Context(), key, bytes.Replace(body, []byte(`"plan"`), []byte(`"Plan"`), 1), v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost *ledger.Lost
+	if err := Seal(t.Context(), b, p, ledgertest.Writer()); !errors.As(err, &lost) || lost.Object != key {
+		t.Errorf("the seal's error is %v, want one that names %s", err, key)
+	}
+}
+
 func TestASealKeepsTheBlocksThatLaterRoundsReadAndIsRebuilt(t *testing.T) {
 	b := emptyStore(t)
 	p := makeCrawl(t, b, "2026-11", "")

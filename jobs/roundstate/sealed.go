@@ -50,16 +50,25 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 }
 
 // checkFrozen compares the digests of results with the digests that later stages froze in
-// inputs.json. A different digest is an error. A lost inputs.json is no error, because verify reports
-// the loss.
+// inputs.json. A different digest and a changed inputs.json are errors. A lost inputs.json is no
+// error, because verify reports the loss.
 func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests map[stages.Stage][]string) error {
+	l, err := ledger.Load(ctx, b, p.Crawl)
+	if err != nil {
+		return err
+	}
 	for _, stage := range stages.Order {
 		if len(feeds[stage]) == 0 {
 			continue
 		}
+		e := l.Frozen(p.Round, stage)
+		if e == nil { // an older crawlbatch kept no ledger
+			e = &manifest.Entry{Object: layout.Inputs(p.Crawl, p.Round, string(stage))}
+		}
 		var in manifest.Inputs
-		_, _, err := manifest.Load(ctx, b, layout.Inputs(p.Crawl, p.Round, string(stage)), &in)
-		if errors.Is(err, store.ErrNotFound) {
+		err := l.Check(ctx, b, e, &in)
+		var lost *ledger.Lost
+		if errors.As(err, &lost) && !lost.Changed {
 			continue
 		}
 		if err != nil {
