@@ -32,7 +32,7 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = bytes.Replace(b, []byte(`"format_version": 3`), fmt.Appendf(nil, `"format_version": %d`, format), 1)
+		b = bytes.Replace(b, []byte(`"format_version": 4`), fmt.Appendf(nil, `"format_version": %d`, format), 1)
 		name := filepath.Join(dir, filepath.FromSlash(key))
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 			t.Fatal(err)

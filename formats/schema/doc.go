@@ -29,10 +29,12 @@ import (
 //	   URL, and plans keep the spellings.
 //	3: Each crawl has a ledger. Each checkpoint, each result, crawls.json and active.json carry a
 //	   proof. Files over 1 MiB have digests of their blocks. Tables are as in version 2.
+//	4: The reduces exchange smaller working files, and other tasks share their work. Published
+//	   tables are as in version 2.
 //
 // A round keeps the FormatVersion in which it began, for example for reading robots.txt. A stage
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.
-const FormatVersion = 3
+const FormatVersion = 4
 
 // TellsZero returns the first FormatVersion in which an optional column distinguishes 0 from null.
 // The struct tag zero holds this version. Files of an older format store 0 as null.
