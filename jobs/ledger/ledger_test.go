@@ -87,7 +87,7 @@ func load(t *testing.T, b store.Bucket, crawl string) *ledger.Ledger {
 }
 
 var adopted = []string{
-	"crawl 3 true", "politeness 2 true",
+	fmt.Sprintf("crawl %d true", schema.FormatVersion), "politeness 2 true",
 	"plan 0 p0 2 true", "started 0 p0 2 true", "fetching 0 0 true", "frozen 0 merge 2 true", "sealed 0 2 true",
 	"plan 1 p1 2 true", "started 1 p1 2 true", "fetching 1 0 true",
 }
@@ -517,7 +517,7 @@ func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) 
 		put(t, b, schema.FormatVersion, layout.Checkpoint(month, 0, 0), &manifest.Checkpoint{Plan: "p", Epoch: 1})
 	}}
 	made, err := w.Rebuild(t.Context(), live, month, []string{month}, ledgertest.NoCopy)
-	if want := []string{"crawl 3 false", "started 0 p 3 false"}; err != nil || len(made) > 0 || !slices.Equal(describeEntries(load(t, b, month)), want) {
+	if want := []string{fmt.Sprintf("crawl %d false", schema.FormatVersion), fmt.Sprintf("started 0 p %d false", schema.FormatVersion)}; err != nil || len(made) > 0 || !slices.Equal(describeEntries(load(t, b, month)), want) {
 		t.Errorf("beside a run: made %q, %v: %q", made, err, describeEntries(load(t, b, month)))
 	}
 	body, version, err := b.Get(t.Context(), layout.Ledger(month), manifest.MaxBytes)
