@@ -145,6 +145,9 @@ type Env struct {
 	Compare bool
 }
 
+// Has reports whether the task's format is the given version or newer.
+func (e *Env) Has(version int) bool { return e.Format == 0 || e.Format >= version }
+
 // Input is the input of a reduce task: the round's plan, the committed results of this round's
 // earlier stages, and the sealed rounds before this round.
 type Input struct {

@@ -29,8 +29,8 @@ import (
 //	   URL, and plans keep the spellings.
 //	3: Each crawl has a ledger. Each checkpoint, each result, crawls.json and active.json carry a
 //	   proof. Files over 1 MiB have digests of their blocks. Tables are as in version 2.
-//	4: The reduces exchange smaller working files, and other tasks share their work. Published
-//	   tables are as in version 2.
+//	4: The reduces exchange smaller working files, and other tasks share their work. Targets and
+//	   anchors of links have dictionaries.
 //
 // A round keeps the FormatVersion in which it began, for example for reading robots.txt. A stage
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.
@@ -39,6 +39,13 @@ const FormatVersion = 4
 // TellsZero returns the first FormatVersion in which an optional column distinguishes 0 from null.
 // The struct tag zero holds this version. Files of an older format store 0 as null.
 func TellsZero(f reflect.StructField) int { return version(f, "zero") }
+
+// HasDictionary reports whether a text column has a dictionary in the given FormatVersion. The
+// struct tag dict holds the first such version. (Columns with dict in their parquet tag have one in
+// every version.)
+func HasDictionary(f reflect.StructField, format int) bool {
+	return f.Tag.Get("dict") != "" && format >= version(f, "dict")
+}
 
 // Since returns the FormatVersion that added the column of a struct field.
 func Since(f reflect.StructField) int { return version(f, "since") }

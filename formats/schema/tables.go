@@ -161,8 +161,8 @@ type Text struct {
 type Link struct {
 	SourceSURT string   `parquet:"source_surtkey,dict" doc:"SURT key of the source"`
 	Source     string   `parquet:"source,dict" doc:"canonical URL of the page that holds the link"`
-	Target     string   `parquet:"target" doc:"canonical URL of the target"`
-	Anchor     string   `parquet:"anchor,optional" doc:"anchor text, white space folded, bounded"`
+	Target     string   `parquet:"target" dict:"4" doc:"canonical URL of the target"`
+	Anchor     string   `parquet:"anchor,optional" dict:"4" doc:"anchor text, white space folded, bounded"`
 	Rel        string   `parquet:"rel,optional,dict" doc:"rel attribute, lower case"`
 	Kind       LinkKind `parquet:"kind,dict" doc:"element or mechanism of the link"`
 	Nofollow   bool     `parquet:"nofollow" doc:"whether the link or its page says nofollow, ugc or sponsored"`

@@ -162,6 +162,23 @@ type Inlink struct {
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`
 }
 
+// TargetLinks is a row of a merge task's working file of targets: what the pages of one partition
+// link to one target. Rows are sorted by bucket, then SURT key, then URL. All pages of a host are in
+// one partition, so the rows of several partitions add up. Anchors holds up to 256 anchor texts.
+type TargetLinks struct {
+	Bucket int32 `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
+	Inlink
+	AnchorCounts []int32 `parquet:"anchor_counts,list" doc:"how many links have each of anchors"`
+}
+
+// CompareTargets compares two rows in the order of the file of targets.
+func CompareTargets(a, b *TargetLinks) int {
+	if c := cmp.Compare(a.Bucket, b.Bucket); c != 0 {
+		return c
+	}
+	return CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
+}
+
 // Representative is a row of a dedup task's working file, sorted by SURT key, then URL. A
 // representative is a page whose text duplicates no page of this round or of an earlier round.
 // Later rounds read the file too.

@@ -18,6 +18,8 @@ import (
 //	2: Text in lists and in columns with the tag dict uses RLE_DICTIONARY until the dictionary is full.
 //	   All other text is PLAIN. Data pages have version 1. Files are no larger, with Zstandard.
 //
+//	4: More text columns have dictionaries, and dictionaries may be larger.
+//
 // Other programs misread format 1. Spark up to 4.0.0 misreads DELTA_LENGTH_BYTE_ARRAY with nulls
 // (SPARK-52240). fastparquet supports no delta encoding, misreads lists of plain text, and in pages
 // of version 2 misreads nulls and lists of numbers.
@@ -38,6 +40,9 @@ func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 		switch {
 		case schema.Since(f) > o.format:
 			opts = append(opts, parquet.StructTag(`parquet:"-"`, f.Name))
+		case portable && schema.HasDictionary(f, o.format):
+			tag := f.Tag.Get("parquet") + ",dict"
+			opts = append(opts, parquet.StructTag(reflect.StructTag(`parquet:"`+tag+`"`), f.Name))
 		case portable && f.Type.Kind() == reflect.String && strings.Contains(f.Tag.Get("parquet"), ",delta"):
 			tag := strings.Replace(f.Tag.Get("parquet"), ",delta", ",plain", 1)
 			opts = append(opts, parquet.StructTag(reflect.StructTag(`parquet:"`+tag+`"`), f.Name))
@@ -50,6 +55,16 @@ func fields[T any](o *writerOptions) (opts []parquet.SchemaOption) {
 
 // portable reports whether programs other than crawlbatch must be able to read the file.
 func (o *writerOptions) portable() bool { return o.format >= 2 && !o.working }
+
+// dictionaryBytes returns the size of the largest dictionary, in bytes. Once the dictionary of a
+// column is full, the rest of the row group is written plain. The targets of a row group of links
+// take one to two MiB.
+func (o *writerOptions) dictionaryBytes() int64 {
+	if o.portable() && o.format >= 4 {
+		return 4 << 20
+	}
+	return 1 << 20
+}
 
 // pages returns the writer options for the pages of a portable file.
 func (o *writerOptions) pages() []parquet.WriterOption {

@@ -24,7 +24,6 @@ const (
 	DefaultRowGroupRows  = 128 << 10 // number of rows per row group, the unit of parallel work in DuckDB and Athena
 	DefaultRowGroupBytes = 32 << 20  // memory of a row group, in bytes: compressed pages and page buffers
 	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
-	dictionaryBytes      = 1 << 20   // size of the largest dictionary, in bytes; other columns are written plain
 	writeRows            = 64        // number of rows passed to the encoder at a time
 	writeBytes           = 1 << 20   // largest text of the rows passed to the encoder at a time, in bytes
 )
@@ -142,7 +141,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 		parquet.Compression(o.codec),
 		parquet.PageBufferSize(defaultPageBytes),
 		parquet.WriteBufferSize(0),
-		parquet.DictionaryMaxBytes(dictionaryBytes),
+		parquet.DictionaryMaxBytes(o.dictionaryBytes()),
 		parquet.SortingWriterConfig(parquet.SortingColumns(o.sorted...)),
 	}
 	columns := fields[T](&o)

@@ -3,8 +3,10 @@
 // A task reads the plan's partition file and the committed result of the partition's fetch task.
 // The result lists segments of fetches, requests, captures, pages, text and links, in the order of
 // recording. The task writes the partition's published parts of captures (one per subset), fetches,
-// requests, text and links. It also writes the working files that the reduces read: pages, edges,
-// hostedges and hosts.
+// requests, text and links. It also writes the working files that the reduces read: pages, targets,
+// hostedges and hosts. A target has one row with the sums of all links of the partition's pages, so
+// a popular target costs a reduce no more than any other. (Rounds of format 3 and older have the
+// working file edges, with a row for each link.)
 //
 // The stage promises that
 //
@@ -17,8 +19,11 @@
 //     first, then the document recorded first. Every response keeps its row of captures;
 //   - rows are sorted as formats/catalog says, then by the rest of the row, then by the order of
 //     recording, so the same segments give the same bytes;
-//   - memory is bounded, because rows are sorted on disk. Memory holds one row per host, the URLs
-//     that were fetched twice, and the URLs through which chains of redirects went.
+//   - memory is bounded, because rows are sorted on disk, and sums beyond 64 MiB wait on disk to be
+//     added up. Memory holds one row per host, the URLs that were fetched twice, and the URLs through
+//     which chains of redirects went.
+//
+// The links of a document are sorted as one row, because they were recorded together and in order.
 //
 // Package merge imports packages stages and formats.
 package merge

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// edgeBuilder turns links into edges and host edges. Callers must add links grouped by source.
+// edgeBuilder turns links into edges and host edges, as rounds of format 3 and older have them.
 type edgeBuilder struct {
 	m     *merger
 	edges *table.Sorter[schema.Edge]
@@ -25,15 +25,8 @@ type edgeBuilder struct {
 	others []foreignTarget // targets of the current source on other hosts
 }
 
-// clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
-const clockSkew = 24 * 60 * 60 * 1000
-
 // foreignTarget holds a link target on another host.
 type foreignTarget struct{ host, url string }
-
-func compareHostEdges(a, b *schema.HostEdge) int {
-	return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
-}
 
 func newEdges(m *merger) (*edgeBuilder, error) {
 	e, err := table.NewSorter(m.env.Scratch, schema.CompareEdges, sortMemory)
@@ -54,19 +47,15 @@ func (e *edgeBuilder) close() {
 }
 
 // begin starts the links of the next source.
-func (e *edgeBuilder) begin(l *schema.Link, origins *origins) error {
+func (e *edgeBuilder) begin(_, url string, of origin) error {
 	if err := e.flush(); err != nil {
 		return err
 	}
-	of, err := origins.originOf(l.SourceSURT, l.Source)
+	k, err := urlkey.KeyOf(url)
 	if err != nil {
 		return err
 	}
-	k, err := urlkey.KeyOf(l.Source)
-	if err != nil {
-		return err
-	}
-	e.source = schema.Edge{Source: l.Source, SourceHost: k.Host, SourceDepth: of.depth}
+	e.source = schema.Edge{Source: url, SourceHost: k.Host, SourceDepth: of.depth}
 	e.domain = k.Domain
 	e.latest = of.fetched + clockSkew
 	return nil
@@ -135,7 +124,7 @@ func (e *edgeBuilder) finish(ctx context.Context) error {
 	if err := e.writeEdges(ctx); err != nil {
 		return err
 	}
-	return e.writeHostEdges(ctx)
+	return writeHostEdges(ctx, e.m, e.hosts)
 }
 
 // writeEdges writes the edges. writeEdges ends a row group after each bucket, so that a reduce task
@@ -159,31 +148,5 @@ func (e *edgeBuilder) writeEdges(ctx context.Context) error {
 			}
 		}
 		return nil
-	})
-}
-
-func (e *edgeBuilder) writeHostEdges(ctx context.Context) error {
-	return keep(ctx, e.m, stages.FileHostEdges, []string{"source", "target"}, func(w *table.Writer[schema.HostEdge]) error {
-		var sum schema.HostEdge
-		flush := func() error {
-			if sum.Links == 0 {
-				return nil
-			}
-			return w.Append(&sum)
-		}
-		for row, err := range e.hosts.Sorted(ctx) {
-			if err != nil {
-				return err
-			}
-			if compareHostEdges(&row, &sum) == 0 {
-				sum.Links += row.Links
-				continue
-			}
-			if err := flush(); err != nil {
-				return err
-			}
-			sum = row
-		}
-		return flush()
 	})
 }

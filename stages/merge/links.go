@@ -3,61 +3,120 @@ package merge
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
+	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkRow is a link. Set is the number of the document that contains the link. Documents with links
-// are numbered from 1 in the order of recording. For a redirect, Set is 0.
-type linkRow struct {
-	schema.Link
-	Set int64
+// linkSet holds the links of a document, or one redirect. Documents with links are numbered from 1
+// in the order of recording, and a redirect has the number 0. Sets are sorted, links are not: a
+// document's links were recorded in order.
+type linkSet struct {
+	SourceSURT, Source string
+	Number             int64
+	Ordinal            int32  // only of a redirect
+	Target, Spelling   string // only of a redirect
+	Links              []byte // encoded links without their sources, each after its length
 }
 
-func compareLinks(a, b *linkRow) int {
+func compareSets(a, b *linkSet) int {
 	if c := schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source); c != 0 {
 		return c
 	}
-	if c := cmp.Or(cmp.Compare(a.Set, b.Set), cmp.Compare(a.Ordinal, b.Ordinal)); c != 0 {
+	if c := cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Ordinal, b.Ordinal)); c != 0 {
 		return c
 	}
 	return cmp.Or(strings.Compare(a.Target, b.Target), strings.Compare(a.Spelling, b.Spelling))
 }
 
-// readLinks reads the links into a sorter. Links were recorded document by document. The redirects
-// that led to a document come before the document's links.
-func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkRow], error) {
-	s, err := table.NewSorter(m.env.Scratch, compareLinks, sortMemory)
+var linkCodec = table.MustCodec[schema.Link]()
+
+// each calls the function take for each link of the set. The strings of a link share the set's
+// memory.
+func (s *linkSet) each(take func(*schema.Link) error) error {
+	data := unsafe.String(unsafe.SliceData(s.Links), len(s.Links)) // nothing changes the bytes of a complete set
+	var l schema.Link
+	for data != "" {
+		n, size := uvarint(data)
+		if size <= 0 || n > uint64(len(data)-size) {
+			return table.ErrScratch
+		}
+		if err := linkCodec.Decode(data[size:size+int(n)], &l); err != nil {
+			return err
+		}
+		l.SourceSURT, l.Source = s.SourceSURT, s.Source
+		if err := take(&l); err != nil {
+			return err
+		}
+		data = data[size+int(n):]
+	}
+	return nil
+}
+
+// uvarint is like binary.Uvarint for the start of a string.
+func uvarint(data string) (uint64, int) {
+	return binary.Uvarint(unsafe.Slice(unsafe.StringData(data), min(len(data), binary.MaxVarintLen64)))
+}
+
+// readLinks reads the links into a sorter of sets. Links were recorded document by document. The
+// redirects that led to a document come before the document's links.
+func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) {
+	s, err := table.NewSorter(m.env.Scratch, compareSets, sortMemory)
 	if err != nil {
 		return nil, err
 	}
-	var sets int64
-	last := schema.Link{Ordinal: -1}
-	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
-		if err == nil {
-			row := linkRow{Link: l}
-			switch {
-			case l.Kind != schema.KindRedirect:
-				if last.Kind == schema.KindRedirect || l.Source != last.Source || l.Ordinal <= last.Ordinal {
-					sets++
-				}
-				row.Set = sets
-			case last.Kind == schema.KindRedirect && last.Target == l.Source:
-				m.hop(last.Source, l.Source)
-			}
-			last = l
-			err = s.Add(&row)
-		}
-		if err != nil {
-			s.Close()
-			return nil, err
-		}
+	if err := m.collectSets(ctx, s); err != nil {
+		s.Close()
+		return nil, err
 	}
 	return s, nil
+}
+
+func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) error {
+	var documents int64
+	var set linkSet
+	var links, one []byte // encoded links of the set, and of one link
+	end := func() error {
+		if len(links) == 0 {
+			return nil
+		}
+		set.Links = slices.Clone(links)
+		links = links[:0]
+		return s.Add(&set)
+	}
+	last := schema.Link{Ordinal: -1}
+	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
+		if err != nil {
+			return err
+		}
+		redirect, redirected := l.Kind == schema.KindRedirect, last.Kind == schema.KindRedirect
+		if redirect || redirected || l.Source != last.Source || l.Ordinal <= last.Ordinal {
+			if err := end(); err != nil {
+				return err
+			}
+			set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source}
+			if redirect {
+				set.Ordinal, set.Target, set.Spelling = l.Ordinal, l.Target, l.Spelling
+			} else {
+				documents++
+				set.Number = documents
+			}
+			if redirect && redirected && last.Target == l.Source {
+				m.hop(last.Source, l.Source)
+			}
+		}
+		last = l
+		l.SourceSURT, l.Source = "", ""
+		one = linkCodec.Append(one[:0], &l)
+		links = append(binary.AppendUvarint(links, uint64(len(one))), one...)
+	}
+	return end()
 }
 
 // hop notes that from redirected to url, and with which planned URL the chain of redirects began.
@@ -71,35 +130,57 @@ func (m *merger) hop(from, url string) {
 	}
 }
 
+// linkSums adds up links for the reduces. Callers add the links of each source after begin.
+type linkSums interface {
+	begin(surt, url string, of origin) error
+	add(l *schema.Link, followed bool) error
+	finish(context.Context) error
+	close()
+}
+
+// newLinkSums returns the sums that rounds of the task's format have.
+func newLinkSums(m *merger) (linkSums, error) {
+	if !m.env.Has(4) {
+		return newEdges(m)
+	}
+	return newTargets(m)
+}
+
 // mergeLinks publishes redirects and the links of the pages that are kept. mergeLinks also writes
-// the working files of edges and host edges.
-func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) error {
-	e, err := newEdges(m)
+// the working files of targets (of edges, in old rounds) and host edges.
+func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) error {
+	sums, err := newLinkSums(m)
 	if err != nil {
 		return err
 	}
-	defer e.close()
+	defer sums.close()
 	origins := newOrigins(ctx, m)
 	defer origins.stop()
 	if err := publish(ctx, m, stages.FileLinks, []string{"source_surtkey", "source", "ordinal"}, func(w *table.Writer[schema.Link]) error {
 		filter := linkFilter{kept: m.linked}
-		for l, err := range rows.Sorted(ctx) {
+		for set, err := range sets.Sorted(ctx) {
 			if err != nil {
 				return err
 			}
-			first, keep := filter.take(&l)
+			first, keep := filter.take(&set)
 			if first {
-				if err := e.begin(&l.Link, origins); err != nil {
+				of, err := origins.originOf(set.SourceSURT, set.Source)
+				if err == nil {
+					err = sums.begin(set.SourceSURT, set.Source, of)
+				}
+				if err != nil {
 					return err
 				}
 			}
 			if !keep {
 				continue
 			}
-			if err := w.Append(&l.Link); err != nil {
-				return err
-			}
-			if err := e.add(&l.Link, m.followed[l.Kind]); err != nil {
+			if err := set.each(func(l *schema.Link) error {
+				if err := w.Append(l); err != nil {
+					return err
+				}
+				return sums.add(l, m.followed[l.Kind])
+			}); err != nil {
 				return err
 			}
 		}
@@ -107,32 +188,30 @@ func (m *merger) mergeLinks(ctx context.Context, rows *table.Sorter[linkRow]) er
 	}); err != nil {
 		return err
 	}
-	return e.finish(ctx)
+	return sums.finish(ctx)
 }
 
-// linkFilter decides which links are kept. The links of each kept document are kept, and each
-// redirect is kept once. Links come in the order of compareLinks.
+// linkFilter decides which sets of links are kept. The links of each kept document are kept, and
+// each redirect is kept once. Sets come in the order of compareSets.
 type linkFilter struct {
 	kept map[string]int // index of the kept set of links, for each URL that was fetched more than once
-	last linkRow
+	last linkSet
 	set  int // index of the current set of links among the sets of the same source
 }
 
-// take reports whether the link l is the first link of its source, and whether l is kept.
-func (f *linkFilter) take(l *linkRow) (first, keep bool) {
-	first = l.Source != f.last.Source
-	repeated := !first && l.Set == 0 && f.last.Set == 0 && l.Target == f.last.Target && l.Spelling == f.last.Spelling
+// take reports whether the set s is the first set of its source, and whether s is kept.
+func (f *linkFilter) take(s *linkSet) (first, keep bool) {
+	first = s.Source != f.last.Source
+	repeated := !first && s.Number == 0 && f.last.Number == 0 && s.Target == f.last.Target && s.Spelling == f.last.Spelling
 	if first {
 		f.set = -1
 	}
-	if l.Set != 0 && (first || l.Set != f.last.Set) {
-		f.set++
-	}
-	f.last = *l
-	if l.Set == 0 {
+	f.last = *s
+	if s.Number == 0 {
 		return first, !repeated
 	}
-	set, twice := f.kept[l.Source]
+	f.set++
+	set, twice := f.kept[s.Source]
 	return first, !twice || set == f.set
 }
 

@@ -37,8 +37,10 @@ type segment struct {
 	links    []schema.Link
 }
 
-// world is a store with a plan of one partition and the result of this partition's fetch task.
+// world is a store with a plan of one partition and the result of this partition's fetch task. The
+// stage merge runs in the format of the world; zero means the newest format.
 type world struct {
+	format int
 	t      *testing.T
 	bucket store.Bucket
 	in     *stages.Input
@@ -82,8 +84,12 @@ func newWorld(t *testing.T, planned []string, segments ...segment) *world {
 
 // merge runs the stage.
 func (w *world) merge() (*manifest.Result, error) {
-	env := &stages.Env{Bucket: w.bucket, Scratch: w.t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
-	return merge.Run(w.t.Context(), env, w.in, merge.Config{Followed: schema.DefaultFollowed})
+	return w.mergeFollowing(schema.DefaultFollowed)
+}
+
+func (w *world) mergeFollowing(kinds []schema.LinkKind) (*manifest.Result, error) {
+	env := &stages.Env{Bucket: w.bucket, Scratch: w.t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}, Format: w.format}
+	return merge.Run(w.t.Context(), env, w.in, merge.Config{Followed: kinds})
 }
 
 func (w *world) mustMerge() *manifest.Result {
@@ -197,7 +203,7 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 	if d := cmp.Diff(a+" a "+b+" 0\n"+b+" a "+c+" 0\n"+b+" img "+x+" 1\n", brief(rows[schema.Link](w, r, stages.FileLinks, ""))); d != "" {
 		t.Error(d)
 	}
-	for name, n := range map[string]int64{"fetches": 3, "captures": 3, "pages": 2, "links": 3, "edges": 2, "hostedges": 2, "hosts": 3,
+	for name, n := range map[string]int64{"fetches": 3, "captures": 3, "pages": 2, "links": 3, "targets": 2, "hostedges": 2, "hosts": 3,
 		"outcome.ok": 2, "outcome.http_4xx": 1, "pages_dropped": 0} {
 		if r.Count(name) != n {
 			t.Errorf("count %s is %d, want %d", name, r.Count(name), n)
@@ -339,7 +345,7 @@ func TestURLFetchedTwiceKeepsOneDocumentWithItsTextAndLinks(t *testing.T) {
 	}
 }
 
-func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
+func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 	const hop, hop2, doc = "https://a.example.org/hop", "https://a.example.org/hop2", "https://a.example.org/doc"
 	fa, fb := fetch(t, a, schema.OK, 3), fetch(t, b, schema.Redirected, 7)
 	p := page(t, doc, a, "doc", 4)
@@ -353,6 +359,32 @@ func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
 		},
 	}
 	w := newWorld(t, []string{a, b}, s)
+	hostEdges := []schema.HostEdge{{Source: "a.example.org", Target: "x.example.com", Links: 2}, {Source: "b.example.org", Target: "x.example.com", Links: 1}}
+	sums := w.mustMerge()
+	want := []schema.TargetLinks{}
+	for _, target := range []schema.Inlink{
+		{URL: doc, Inlinks: 1, InlinkHosts: 1, SourceDepth: 3, FirstSource: hop2}, {URL: hop, Inlinks: 1, InlinkHosts: 1, SourceDepth: 3, FirstSource: a},
+		{URL: hop2, Inlinks: 1, InlinkHosts: 1, SourceDepth: 3, FirstSource: hop}, {URL: x, Inlinks: 2, InlinkHosts: 2, SourceDepth: 3, FirstSource: doc},
+		{URL: x + "2", Inlinks: 1, InlinkHosts: 1, SourceDepth: 3, FirstSource: doc},
+	} {
+		k := keyOf(t, target.URL)
+		target.SURT, target.Followed, target.FollowKind, target.Anchors, target.Spellings = k.SURT, true, true, []string{}, []string{}
+		want = append(want, schema.TargetLinks{Bucket: int32(urlkey.Bucket(k.Domain, buckets)), Inlink: target, AnchorCounts: []int32{}})
+	}
+	var targets []schema.TargetLinks
+	for bucket := range int64(buckets) {
+		targets = append(targets, rows[schema.TargetLinks](w, sums, stages.FileTargets, "", table.IntRange("target_bucket", bucket, bucket))...)
+	}
+	slices.SortFunc(want, func(a, b schema.TargetLinks) int { return schema.CompareTargets(&a, &b) })
+	if d := cmp.Diff(want, targets); d != "" {
+		t.Errorf("targets (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(hostEdges, rows[schema.HostEdge](w, sums, stages.FileHostEdges, "")); d != "" {
+		t.Error(d)
+	}
+
+	w = newWorld(t, []string{a, b}, s)
+	w.format = 3
 	r := w.mustMerge()
 	got := map[string]int32{}
 	edges := 0
@@ -368,15 +400,14 @@ func TestEdgesHaveDepthsAndBucketsAndEndRowGroupsWithThem(t *testing.T) {
 	if d := cmp.Diff(map[string]int32{a: 3, b: 7, hop: 3, hop2: 3, doc: 3}, got); d != "" || edges != 7 {
 		t.Errorf("%d edges, depths by source: %s", edges, d)
 	}
-	want := []schema.HostEdge{{Source: "a.example.org", Target: "x.example.com", Links: 2}, {Source: "b.example.org", Target: "x.example.com", Links: 1}}
-	if d := cmp.Diff(want, rows[schema.HostEdge](w, r, stages.FileHostEdges, "")); d != "" {
+	if d := cmp.Diff(hostEdges, rows[schema.HostEdge](w, r, stages.FileHostEdges, "")); d != "" {
 		t.Error(d)
 	}
 }
 
 // A sitemap's date of a change counts only for pages on the sitemap's host. A date more than a day
 // after the fetch is dropped, because it could hide a true date from another sitemap or feed.
-func TestEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
+func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	const day, fetched = 24 * 60 * 60 * 1000, 1_000_000
 	said := func(ordinal int32, target string, lastmod int64) schema.Link {
 		l := link(t, a, target, schema.KindSitemap, ordinal)
@@ -385,21 +416,30 @@ func TestEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	}
 	sitemap := page(t, a, a, "", 4)
 	sitemap.FetchTime = fetched
-	w := newWorld(t, []string{a}, segment{
-		fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, pages: []schema.Page{sitemap}, text: []schema.Text{text(t, a, "")},
-		links: []schema.Link{said(0, a+"2", 7_000), said(1, x, 8_000), said(2, a+"3", fetched+day), said(3, a+"4", fetched+day+1)},
-	})
-	r := w.mustMerge()
-	got := map[string]int64{}
-	for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "") {
-		got[e.Target] = e.LastMod
-	}
-	if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0, a + "3": fetched + day, a + "4": 0}, got); d != "" {
-		t.Errorf("edges (-want +got):\n%s", d)
-	}
-	for _, l := range rows[schema.Link](w, r, stages.FileLinks, "") {
-		if l.LastMod == 0 {
-			t.Errorf("%+v has lost its date", l)
+	for _, format := range []int{3, 4} {
+		w := newWorld(t, []string{a}, segment{
+			fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, pages: []schema.Page{sitemap}, text: []schema.Text{text(t, a, "")},
+			links: []schema.Link{said(0, a+"2", 7_000), said(1, x, 8_000), said(2, a+"3", fetched+day), said(3, a+"4", fetched+day+1)},
+		})
+		w.format = format
+		r := w.mustMerge()
+		got := map[string]int64{}
+		if format == 3 {
+			for _, e := range rows[schema.Edge](w, r, stages.FileEdges, "") {
+				got[e.Target] = e.LastMod
+			}
+		} else {
+			for _, target := range rows[schema.TargetLinks](w, r, stages.FileTargets, "") {
+				got[target.URL] = target.LastMod
+			}
+		}
+		if d := cmp.Diff(map[string]int64{a + "2": 7_000, x: 0, a + "3": fetched + day, a + "4": 0}, got); d != "" {
+			t.Errorf("format %d: dates by target (-want +got):\n%s", format, d)
+		}
+		for _, l := range rows[schema.Link](w, r, stages.FileLinks, "") {
+			if l.LastMod == 0 {
+				t.Errorf("%+v has lost its date", l)
+			}
 		}
 	}
 }
@@ -498,8 +538,8 @@ func TestEdgesHaveTheSpellingsOfTheTargetsDomain(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, []string{a, b}, s)
-			env := &stages.Env{Bucket: w.bucket, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
-			r, err := merge.Run(t.Context(), env, w.in, merge.Config{Followed: tc.followed})
+			w.format = 3
+			r, err := w.mergeFollowing(tc.followed)
 			if err != nil {
 				t.Fatal(err)
 			}

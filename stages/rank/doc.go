@@ -1,7 +1,7 @@
 // Package rank counts the links among the round's pages: the inlinks of every target,
 // and a PageRank of hosts.
 //
-// A task reads merge's working files edges (only the bucket's row groups), hostedges and hosts. The
+// A task reads merge's working files targets (only the bucket's row groups), hostedges and hosts. The
 // task writes the bucket's part of the published hosts, and the bucket's working file inlinks, with
 // a row for each target of the bucket. The stages frontier and publish join their own rows with the
 // inlinks.

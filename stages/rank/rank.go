@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/inlinks"
 )
 
 // Config holds the settings of rank. The results of rank depend only on its Config and inputs.
@@ -90,39 +91,80 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 	})
 }
 
-// writeInlinks writes a row for each target of the bucket.
-func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, edges int64, err error) {
-	bucket := int64(in.Task.Partition)
-	t := newTarget(g, cfg)
+// writeInlinks writes a row for each target of the bucket. links counts the links, or the sums of
+// links, that writeInlinks read.
+func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, links int64, err error) {
 	key := layout.Working(in.Task.Crawl, in.Task.Round, string(stages.Rank), stages.FileInlinks, in.Task.Partition)
-	f, err = stages.Write(ctx, env, stages.FileInlinks, key, stages.ByURL, func(w *table.Writer[schema.Inlink]) error {
-		flush := func() error {
-			if t.row.URL == "" {
-				return nil
-			}
-			row := t.finish()
-			return w.Append(&row)
+	targets := stages.Keys(in.Results[stages.Merge], stages.FileTargets)
+	f, err = stages.Write(ctx, env, stages.FileInlinks, key, stages.ByURL, func(w *table.Writer[schema.Inlink]) (err error) {
+		if len(targets) > 0 {
+			links, err = addTargets(ctx, env, targets, in.Task.Partition, w)
+		} else {
+			links, err = countEdges(ctx, env, in, newTarget(g, cfg), w)
 		}
-		for e, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileEdges),
-			schema.CompareEdges, table.IntRange("target_bucket", bucket, bucket)) {
-			if err != nil {
-				return fmt.Errorf("read edges: %w", err)
-			}
-			if int64(e.TargetBucket) != bucket {
-				continue
-			}
-			edges++
-			if e.Target != t.row.URL {
-				if err := flush(); err != nil {
-					return err
-				}
-				t.reset(&e)
-			}
-			t.add(&e)
-		}
-		return flush()
+		return err
 	})
-	return f, edges, err
+	return f, links, err
+}
+
+// addTargets adds up the partitions' sums of each target.
+func addTargets(ctx context.Context, env *stages.Env, keys []string, bucket int, w *table.Writer[schema.Inlink]) (sums int64, err error) {
+	var sum schema.TargetLinks
+	flush := func() error {
+		if sum.URL == "" {
+			return nil
+		}
+		row := inlinks.Finish(&sum)
+		return w.Append(&row)
+	}
+	for t, err := range table.MergeFiles(ctx, env.Bucket, keys, schema.CompareTargets, table.IntRange("target_bucket", int64(bucket), int64(bucket))) {
+		if err != nil {
+			return sums, fmt.Errorf("read targets: %w", err)
+		}
+		if int(t.Bucket) != bucket {
+			continue
+		}
+		sums++
+		if t.URL == sum.URL {
+			inlinks.Add(&sum, &t)
+			continue
+		}
+		if err := flush(); err != nil {
+			return sums, err
+		}
+		sum = t
+	}
+	return sums, flush()
+}
+
+// countEdges counts the edges of a round of format 3 or older.
+func countEdges(ctx context.Context, env *stages.Env, in *stages.Input, t *target, w *table.Writer[schema.Inlink]) (edges int64, err error) {
+	bucket := int64(in.Task.Partition)
+	flush := func() error {
+		if t.row.URL == "" {
+			return nil
+		}
+		row := t.finish()
+		return w.Append(&row)
+	}
+	for e, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileEdges),
+		schema.CompareEdges, table.IntRange("target_bucket", bucket, bucket)) {
+		if err != nil {
+			return edges, fmt.Errorf("read edges: %w", err)
+		}
+		if int64(e.TargetBucket) != bucket {
+			continue
+		}
+		edges++
+		if e.Target != t.row.URL {
+			if err := flush(); err != nil {
+				return edges, err
+			}
+			t.reset(&e)
+		}
+		t.add(&e)
+	}
+	return edges, flush()
 }
 
 // hostName returns a host without its port.

@@ -20,6 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/inlinks"
 )
 
 // edge is a link between two pages of a test web. Each page is written as "host/page".
@@ -97,14 +98,49 @@ func put[T any](t *testing.T, b store.Bucket, name string, p int, rows []T) mani
 	return tabletest.Write(t, b, name, layout.Working("2026-11", 0, "merge", name, p), rows)
 }
 
-// run executes the tasks of all buckets on the edges, and returns the rows of both files.
+// sumEdges replaces merge's edges by the sums of the newest format.
+func sumEdges(t *testing.T, b store.Bucket, merged []*manifest.Result) {
+	t.Helper()
+	for p, r := range merged {
+		var sums []schema.TargetLinks
+		var anchors []inlinks.Anchors
+		sources, hosts := map[[2]string]bool{}, map[[2]string]bool{}
+		for _, e := range tabletest.Read[schema.Edge](t, b, r.FilesOf(stages.FileEdges)[0].Key) {
+			if len(sums) == 0 || sums[len(sums)-1].URL != e.Target {
+				sums, anchors = append(sums, schema.TargetLinks{Bucket: e.TargetBucket, Inlink: schema.Inlink{SURT: e.TargetSURT, URL: e.Target}}), append(anchors, inlinks.Anchors{})
+			}
+			sum := &sums[len(sums)-1]
+			sum.Spellings = schema.Spellings(sum.Spellings).Add(e.Spelling)
+			if !slices.Contains(schema.DefaultFollowed, e.Kind) {
+				continue
+			}
+			if source, host := [2]string{e.Target, e.Source}, [2]string{e.Target, e.SourceHost}; e.Source != e.Target && !sources[source] {
+				sum.Inlinks++
+				if !hosts[host] {
+					sum.InlinkHosts++
+				}
+				sources[source], hosts[host] = true, true
+			}
+			anchors[len(sums)-1].Add(e.Anchor, 1)
+			sum.LastMod, sum.FollowKind = max(sum.LastMod, e.LastMod), true
+			inlinks.Source(&sum.Inlink, !e.Nofollow, e.SourceDepth, e.Source)
+		}
+		for i := range sums {
+			sums[i].Anchors, sums[i].AnchorCounts = anchors[i].Kept()
+		}
+		r.Files[0] = put(t, b, stages.FileTargets, p, sums)
+	}
+}
+
+// run executes the tasks of all buckets on the edges, and on the sums of the edges, and returns the
+// rows of both files. Both give the same rows.
 func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var inlinks []schema.Inlink
+	var linked []schema.Inlink
 	var hosts []schema.Host
 	var results []*manifest.Result
 	for bucket := range buckets {
@@ -115,11 +151,22 @@ func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, 
 		}
 		i := tabletest.Read[schema.Inlink](t, b, r.FilesOf(stages.FileInlinks)[0].Key)
 		h := tabletest.Read[schema.Host](t, b, r.FilesOf(stages.FileHosts)[0].Key)
-		inlinks, hosts, results = append(inlinks, i...), append(hosts, h...), append(results, r)
+		linked, hosts, results = append(linked, i...), append(hosts, h...), append(results, r)
+		if slices.ContainsFunc(edges, func(e edge) bool { return e.kind == schema.KindImg }) {
+			continue // sums have no links of kinds that are not followed
+		}
+		sumEdges(t, b, in.Results[stages.Merge])
+		sums, err := Run(t.Context(), env, in, Config{Followed: schema.DefaultFollowed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := gocmp.Diff(i, tabletest.Read[schema.Inlink](t, b, sums.FilesOf(stages.FileInlinks)[0].Key)); d != "" {
+			t.Errorf("of edges and of sums: %s", d)
+		}
 	}
-	slices.SortFunc(inlinks, func(a, b schema.Inlink) int { return strings.Compare(a.URL, b.URL) })
+	slices.SortFunc(linked, func(a, b schema.Inlink) int { return strings.Compare(a.URL, b.URL) })
 	slices.SortFunc(hosts, func(a, b schema.Host) int { return strings.Compare(a.Host, b.Host) })
-	return inlinks, hosts, results
+	return linked, hosts, results
 }
 
 func TestInlinksCountDistinctPagesAndHosts(t *testing.T) {

@@ -1,0 +1,164 @@
+// Package inlinks adds up the links to each target: first the links of one partition's pages, then
+// the sums of all partitions.
+//
+// A sum has the same value however the pages are partitioned, because all pages of a host are in
+// one partition and each column of a sum is a count, a least or a greatest value, or a set with the
+// least elements. Anchor texts are such a set: a sum keeps the MaxAnchors texts with the least
+// hashes. Each text that survives the last sum has survived every earlier one, so its count is
+// exact. A site-wide link has many sources but one anchor text, so few targets have more texts.
+//
+// Package inlinks imports formats packages.
+package inlinks
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+const (
+	MaxAnchors   = 256 // number of distinct anchor texts of a target that are counted
+	shownAnchors = 5   // number of anchor texts in the final row
+)
+
+// Add adds the links of other pages to a sum. The two rows must have the same target, and no host
+// may have pages in both.
+func Add(sum, row *schema.TargetLinks) {
+	Source(&sum.Inlink, row.Followed, row.SourceDepth, row.FirstSource)
+	sum.Inlinks += row.Inlinks
+	sum.InlinkHosts += row.InlinkHosts
+	sum.FollowKind = sum.FollowKind || row.FollowKind
+	sum.LastMod = max(sum.LastMod, row.LastMod)
+	sum.Spellings = schema.Spellings(sum.Spellings).Union(row.Spellings)
+	var all Anchors
+	for _, r := range []*schema.TargetLinks{sum, row} {
+		for i, text := range r.Anchors {
+			all.Add(text, r.AnchorCounts[i])
+		}
+	}
+	sum.Anchors, sum.AnchorCounts = all.Kept()
+}
+
+// Source changes the row's first source if the given source ranks before it. Sources whose links
+// are followed rank first, then sources of less depth, then sources whose URL sorts first.
+func Source(row *schema.Inlink, followed bool, depth int32, source string) {
+	if source == "" || row.Followed && !followed {
+		return
+	}
+	if row.FirstSource == "" || followed && !row.Followed || depth < row.SourceDepth || depth == row.SourceDepth && source < row.FirstSource {
+		row.Followed, row.SourceDepth, row.FirstSource = followed, depth, source
+	}
+}
+
+// Finish returns the final row of a sum, with the most frequent anchor texts.
+func Finish(sum *schema.TargetLinks) schema.Inlink {
+	row := sum.Inlink
+	order := make([]int, len(sum.Anchors))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(sum.AnchorCounts[b], sum.AnchorCounts[a]), strings.Compare(sum.Anchors[a], sum.Anchors[b]))
+	})
+	row.Anchors = make([]string, min(shownAnchors, len(order)))
+	for i := range row.Anchors {
+		row.Anchors[i] = sum.Anchors[order[i]]
+	}
+	return row
+}
+
+// Anchors counts the anchor texts of one target. The zero value is empty.
+type Anchors struct {
+	texts []anchor
+	index map[string]int // index of each text in texts; nil while there are few texts
+	limit anchor         // once a text was dropped: the greatest text that is kept
+	full  bool           // whether a text was dropped
+}
+
+type anchor struct {
+	hash  uint64
+	text  string
+	count int32
+}
+
+func compareAnchors(a, b anchor) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), strings.Compare(a.text, b.text))
+}
+
+const fewAnchors = 8 // so many texts are found faster by comparison than by a map
+
+// Add adds n links with an anchor text. Links without text do not count. Add copies a new text, and
+// returns the number of bytes by which the memory of a grew.
+func (a *Anchors) Add(text string, n int32) (grown int) {
+	if text == "" {
+		return 0
+	}
+	if i := a.find(text); i >= 0 {
+		a.texts[i].count += n
+		return 0
+	}
+	added := anchor{urlkey.Hash(text), text, n}
+	if a.full && compareAnchors(added, a.limit) > 0 {
+		return 0
+	}
+	added.text = strings.Clone(text)
+	a.texts = append(a.texts, added)
+	if a.index != nil {
+		a.index[added.text] = len(a.texts) - 1
+	}
+	if len(a.texts) >= 2*MaxAnchors {
+		a.prune()
+		return 0
+	}
+	if a.index == nil && len(a.texts) > fewAnchors {
+		a.reindex()
+	}
+	return anchorBytes + len(text)
+}
+
+// anchorBytes is the estimated memory of an anchor text besides its letters, with its share of the
+// index, in bytes.
+const anchorBytes = 96
+
+func (a *Anchors) find(text string) int {
+	if a.index != nil {
+		if i, ok := a.index[text]; ok {
+			return i
+		}
+		return -1
+	}
+	return slices.IndexFunc(a.texts, func(b anchor) bool { return b.text == text })
+}
+
+func (a *Anchors) reindex() {
+	a.index = make(map[string]int, len(a.texts))
+	for i := range a.texts {
+		a.index[a.texts[i].text] = i
+	}
+}
+
+// prune drops all texts but the MaxAnchors least ones.
+func (a *Anchors) prune() {
+	slices.SortFunc(a.texts, compareAnchors)
+	if len(a.texts) > MaxAnchors {
+		clear(a.texts[MaxAnchors:])
+		a.texts = a.texts[:MaxAnchors]
+		a.full, a.limit = true, a.texts[MaxAnchors-1]
+	}
+	if a.index != nil {
+		a.reindex()
+	}
+}
+
+// Kept returns the MaxAnchors texts with the least hashes in the order of their hashes, and their
+// counts.
+func (a *Anchors) Kept() (texts []string, counts []int32) {
+	a.prune()
+	for i := range a.texts {
+		texts, counts = append(texts, a.texts[i].text), append(counts, a.texts[i].count)
+	}
+	return texts, counts
+}

@@ -1,0 +1,344 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/inlinks"
+)
+
+// targetMemory is the memory that the sums of targets use before they are written to disk, in bytes.
+const targetMemory = 64 << 20
+
+// clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
+const clockSkew = 24 * 60 * 60 * 1000
+
+// targetBuilder adds up the links of the partition's pages by target, and by pairs of hosts. Callers
+// add links grouped by source, with sources in the order of their SURT keys.
+//
+// Memory holds a sum for each target until the sums take targetMemory. Then the sums go to a sorter,
+// and new sums begin. A target may so get several sums, which finish adds up.
+type targetBuilder struct {
+	m      *merger
+	memory int64
+	held   int64 // estimated memory of all maps, in bytes
+	sums   *table.Sorter[targetSum]
+	pairs  *table.Sorter[schema.HostEdge]
+
+	targets map[string]*target
+	links   map[[2]int32]int64 // number of pairs of pages, for each pair of hosts
+	hosts   map[string]int32   // numbers of hosts in the variable names
+	names   []string
+
+	source  pageSource
+	group   string // SURT keys of the current source's host, up to ")"
+	number  int32  // number of the current group, from 1; 0 if no source has come yet
+	resumed int32  // number of the group in which the sums in memory began, if earlier sums have sources of this group too
+}
+
+// pageSource describes the page whose links are added.
+type pageSource struct {
+	url    string
+	number int32 // number of the source, from 1
+	host   int32
+	domain string
+	depth  int32
+	latest int64 // latest LastMod that counts, in milliseconds; the source cannot know a later date
+}
+
+// target is the sum of the links to one target.
+type target struct {
+	row     schema.Inlink // all columns but Anchors and InlinkHosts
+	bucket  int32
+	host    int32
+	domain  string // empty if the target has no key
+	anchors inlinks.Anchors
+
+	counted int32 // number of the last source that counts as an inlink
+	crossed int32 // number of the last source that counts as a pair of pages on two hosts
+
+	// The hosts of a group are next to each other in the order of sources, so a target only needs
+	// the hosts of the newest group to count each host once.
+	closed int64 // number of hosts in earlier groups
+	group  int32 // newest group with a source
+	recent []int32
+	listed []int32 // hosts of the group in which the sums in memory began
+}
+
+// targetSum is a sum in the sorter. Hosts lists those hosts that may also be in another sum of the
+// same target. InlinkHosts counts all other hosts.
+type targetSum struct {
+	schema.TargetLinks
+	Hosts []string
+}
+
+func newTargets(m *merger) (*targetBuilder, error) {
+	sums, err := table.NewSorter(m.env.Scratch, func(a, b *targetSum) int { return schema.CompareTargets(&a.TargetLinks, &b.TargetLinks) }, sortMemory)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := table.NewSorter(m.env.Scratch, compareHostEdges, sortMemory/4)
+	if err != nil {
+		return nil, errors.Join(err, sums.Close())
+	}
+	b := &targetBuilder{m: m, memory: targetMemory, sums: sums, pairs: pairs}
+	b.reset()
+	return b, nil
+}
+
+// reset empties the maps.
+func (b *targetBuilder) reset() {
+	b.held = 0
+	b.targets, b.links, b.hosts, b.names = map[string]*target{}, map[[2]int32]int64{}, map[string]int32{}, nil
+}
+
+// close removes the sorters' spilled files.
+func (b *targetBuilder) close() {
+	_ = b.sums.Close()
+	_ = b.pairs.Close()
+}
+
+// begin starts the links of the next source.
+func (b *targetBuilder) begin(surt, url string, of origin) error {
+	if b.held >= b.memory {
+		if err := b.spill(); err != nil {
+			return err
+		}
+	}
+	k, err := urlkey.KeyOf(url)
+	if err != nil {
+		return err
+	}
+	if group, _, _ := strings.Cut(surt, ")"); b.number == 0 || group != b.group {
+		b.group = strings.Clone(group)
+		b.number++
+	}
+	b.source = pageSource{strings.Clone(url), b.source.number + 1, b.hostNumber(k.Host), strings.Clone(k.Domain), of.depth, of.fetched + clockSkew}
+	return nil
+}
+
+// hostNumber returns the number of a host.
+func (b *targetBuilder) hostNumber(host string) int32 {
+	n, ok := b.hosts[host]
+	if !ok {
+		n = int32(len(b.names))
+		host = strings.Clone(host)
+		b.hosts[host] = n
+		b.names = append(b.names, host)
+		b.held += int64(len(host)) + 64
+	}
+	return n
+}
+
+// The estimated memory of a target and of a pair of hosts with their shares of the maps, in bytes.
+const (
+	targetBytes = 420
+	pairBytes   = 48
+)
+
+// target returns the sum of a target.
+func (b *targetBuilder) target(url string) *target {
+	t, ok := b.targets[url]
+	if ok {
+		return t
+	}
+	t = &target{}
+	url = strings.Clone(url)
+	b.targets[url] = t
+	b.held += targetBytes + int64(len(url))
+	k, err := urlkey.KeyOf(url)
+	if err != nil {
+		b.m.env.Log.Warn("a link's target has no key", "source", b.source.url, "target", url, "error", err)
+		return t
+	}
+	t.row.SURT, t.row.URL, t.domain = k.SURT, url, k.Domain
+	t.bucket, t.host = int32(urlkey.Bucket(k.Domain, b.m.plan.Buckets)), b.hostNumber(k.Host)
+	b.held += int64(len(k.SURT))
+	return t
+}
+
+// add adds a link of the source. If links of this kind are not followed, add keeps only the link's
+// spelling. Another link may lead to the same target. A target without a key cannot be planned or
+// joined, so add only counts the link. (Every canonical URL has a key.)
+func (b *targetBuilder) add(l *schema.Link, followed bool) error {
+	if !followed && l.Spelling == "" {
+		return nil
+	}
+	t := b.target(l.Target)
+	if t.domain == "" {
+		b.m.counts["links_without_key"]++
+		return nil
+	}
+	if l.Spelling != "" && t.domain == b.source.domain { // only links within the target's domain give spellings
+		t.row.Spellings = schema.Spellings(t.row.Spellings).Add(strings.Clone(l.Spelling))
+		b.held += int64(len(l.Spelling))
+	}
+	if followed {
+		b.count(t, l)
+	}
+	return nil
+}
+
+// count counts a link of a followed kind.
+func (b *targetBuilder) count(t *target, l *schema.Link) {
+	s := &b.source
+	if t.counted != s.number && t.row.URL != s.url {
+		t.counted = s.number
+		t.row.Inlinks++
+		b.countHost(t)
+	}
+	if t.host != s.host && t.crossed != s.number {
+		t.crossed = s.number
+		pair := [2]int32{s.host, t.host}
+		before := len(b.links)
+		b.links[pair]++
+		b.held += int64(len(b.links)-before) * pairBytes
+	}
+	b.held += int64(t.anchors.Add(l.Anchor, 1))
+	// A date is ignored if another host states it, or if the source cannot know it yet.
+	if t.host == s.host && l.LastMod <= s.latest {
+		t.row.LastMod = max(t.row.LastMod, l.LastMod)
+	}
+	t.row.FollowKind = true
+	inlinks.Source(&t.row, !l.Nofollow, s.depth, s.url)
+}
+
+// countHost counts the source's host as a host with an inlink of t.
+func (b *targetBuilder) countHost(t *target) {
+	if t.group != b.number {
+		b.endGroup(t)
+		t.group = b.number
+	}
+	if !slices.Contains(t.recent, b.source.host) {
+		t.recent = append(t.recent, b.source.host)
+	}
+}
+
+// endGroup counts the hosts of t's newest group.
+func (b *targetBuilder) endGroup(t *target) {
+	if t.group == b.resumed {
+		t.listed = append(t.listed, t.recent...)
+	} else {
+		t.closed += int64(len(t.recent))
+	}
+	t.recent = t.recent[:0]
+}
+
+// spill moves all sums to the sorters. The group of the current source may go on after that.
+func (b *targetBuilder) spill() error {
+	for _, t := range b.targets {
+		if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
+			continue
+		}
+		sum := targetSum{TargetLinks: schema.TargetLinks{Bucket: t.bucket, Inlink: t.row}}
+		if t.group == b.number {
+			t.listed = append(t.listed, t.recent...)
+		} else {
+			b.endGroup(t)
+		}
+		sum.InlinkHosts = t.closed
+		for _, h := range t.listed {
+			sum.Hosts = append(sum.Hosts, b.names[h])
+		}
+		sum.Anchors, sum.AnchorCounts = t.anchors.Kept()
+		if err := b.sums.Add(&sum); err != nil {
+			return err
+		}
+	}
+	for pair, n := range b.links {
+		if err := b.pairs.Add(&schema.HostEdge{Source: b.names[pair[0]], Target: b.names[pair[1]], Links: n}); err != nil {
+			return err
+		}
+	}
+	b.resumed = b.number
+	b.reset()
+	return nil
+}
+
+// finish writes the working files of targets and host edges.
+func (b *targetBuilder) finish(ctx context.Context) error {
+	if err := b.spill(); err != nil {
+		return err
+	}
+	if err := b.writeTargets(ctx); err != nil {
+		return err
+	}
+	return writeHostEdges(ctx, b.m, b.pairs)
+}
+
+// writeTargets writes a row for each target. writeTargets ends a row group after each bucket, so
+// that a reduce task need not read other buckets.
+func (b *targetBuilder) writeTargets(ctx context.Context) error {
+	order := []string{"target_bucket", "url_surtkey", "url"}
+	return keep(ctx, b.m, stages.FileTargets, order, func(w *table.Writer[schema.TargetLinks]) error {
+		var sum targetSum
+		bucket := int32(-1)
+		flush := func() error {
+			if sum.URL == "" {
+				return nil
+			}
+			slices.Sort(sum.Hosts)
+			sum.InlinkHosts += int64(len(slices.Compact(sum.Hosts)))
+			if sum.Bucket != bucket {
+				bucket = sum.Bucket
+				if err := w.EndRowGroup(); err != nil {
+					return err
+				}
+			}
+			return w.Append(&sum.TargetLinks)
+		}
+		for row, err := range b.sums.Sorted(ctx) {
+			if err != nil {
+				return err
+			}
+			if row.URL == sum.URL {
+				inlinks.Add(&sum.TargetLinks, &row.TargetLinks)
+				sum.Hosts = append(sum.Hosts, row.Hosts...)
+				continue
+			}
+			if err := flush(); err != nil {
+				return err
+			}
+			sum = row
+		}
+		return flush()
+	})
+}
+
+func compareHostEdges(a, b *schema.HostEdge) int {
+	return cmp.Or(strings.Compare(a.Source, b.Source), strings.Compare(a.Target, b.Target))
+}
+
+// writeHostEdges writes the working file of host edges, and adds up equal edges.
+func writeHostEdges(ctx context.Context, m *merger, edges *table.Sorter[schema.HostEdge]) error {
+	return keep(ctx, m, stages.FileHostEdges, []string{"source", "target"}, func(w *table.Writer[schema.HostEdge]) error {
+		var sum schema.HostEdge
+		flush := func() error {
+			if sum.Links == 0 {
+				return nil
+			}
+			return w.Append(&sum)
+		}
+		for row, err := range edges.Sorted(ctx) {
+			if err != nil {
+				return err
+			}
+			if compareHostEdges(&row, &sum) == 0 {
+				sum.Links += row.Links
+				continue
+			}
+			if err := flush(); err != nil {
+				return err
+			}
+			sum = row
+		}
+		return flush()
+	})
+}

@@ -1,0 +1,201 @@
+package merge
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/inlinks"
+)
+
+// randomLinks makes pages of 12 domains with three hosts each, two of which have SURT keys that
+// differ only in the path, and links between the pages.
+func randomLinks(seed uint64) []schema.Link {
+	r := rand.New(rand.NewPCG(seed, 1))
+	page := func(domains, pages int) string {
+		return fmt.Sprintf("http://%sd%d.test/%d", []string{"", "www.", "shop."}[r.IntN(3)], r.IntN(domains), r.IntN(pages))
+	}
+	var links []schema.Link
+	for range 4000 {
+		l := schema.Link{Source: page(12, 9), Target: page(14, 12), Kind: schema.KindA, Nofollow: r.IntN(6) == 0, LastMod: int64(r.IntN(3)) * 1000}
+		if r.IntN(3) > 0 {
+			l.Anchor = fmt.Sprint("text ", r.IntN(700)) // some targets get more than MaxAnchors texts
+		}
+		if r.IntN(5) == 0 {
+			l.Target = "http://d0.test/home"
+		}
+		if r.IntN(9) == 0 {
+			l.Kind = schema.KindImg // not followed
+		}
+		if r.IntN(4) == 0 {
+			l.Spelling = l.Target + fmt.Sprint("?s=", r.IntN(8))
+		}
+		links = append(links, l)
+	}
+	for i := range links {
+		k, _ := urlkey.KeyOf(links[i].Source)
+		links[i].SourceSURT = k.SURT
+	}
+	slices.SortStableFunc(links, func(a, b schema.Link) int { return schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source) })
+	return links
+}
+
+// sumOf adds links with the given memory, and returns the targets and the host edges.
+func sumOf(t *testing.T, links []schema.Link, memory int64) ([]schema.TargetLinks, []schema.HostEdge) {
+	t.Helper()
+	bucket, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &merger{
+		env:  &stages.Env{Bucket: bucket, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}},
+		task: stages.Task{Stage: stages.Merge, Crawl: "2026-11"}, plan: &manifest.Plan{Buckets: 5}, counts: map[string]int64{},
+	}
+	b, err := newTargets(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	b.memory = memory
+	for i := range links {
+		l := &links[i]
+		if i == 0 || l.Source != links[i-1].Source {
+			if err := b.begin(l.SourceSURT, l.Source, originOfTest(l.Source)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.add(l, l.Kind == schema.KindA); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return tabletest.Read[schema.TargetLinks](t, bucket, m.working(stages.FileTargets)), tabletest.Read[schema.HostEdge](t, bucket, m.working(stages.FileHostEdges))
+}
+
+func originOfTest(source string) origin { return origin{depth: int32(len(source) % 4)} }
+
+func hostOf(url string) string { return strings.Split(url, "/")[2] }
+
+// naiveSums computes the targets and the host edges of links from sets of all their sources.
+func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
+	byTarget := map[string][]schema.Link{}
+	pairs := map[[2]string]bool{}
+	for _, l := range links {
+		byTarget[l.Target] = append(byTarget[l.Target], l)
+		if l.Kind == schema.KindA && hostOf(l.Source) != hostOf(l.Target) {
+			pairs[[2]string{l.Source, l.Target}] = true
+		}
+	}
+	var sums []schema.TargetLinks
+	for url, all := range byTarget {
+		k, _ := urlkey.KeyOf(url)
+		sum := schema.TargetLinks{Bucket: int32(urlkey.Bucket(k.Domain, 5)), Inlink: schema.Inlink{SURT: k.SURT, URL: url}}
+		sources, hosts, anchors, spellings := map[string]bool{}, map[string]bool{}, map[string]int32{}, map[string]bool{}
+		for _, l := range all {
+			if of, _ := urlkey.KeyOf(l.Source); l.Spelling != "" && of.Domain == k.Domain {
+				spellings[l.Spelling] = true
+			}
+			if l.Kind != schema.KindA {
+				continue
+			}
+			sum.FollowKind = true
+			if l.Source != url {
+				sources[l.Source], hosts[hostOf(l.Source)] = true, true
+			}
+			if l.Anchor != "" {
+				anchors[l.Anchor]++
+			}
+			if hostOf(l.Source) == hostOf(url) {
+				sum.LastMod = max(sum.LastMod, l.LastMod)
+			}
+			depth := originOfTest(l.Source).depth
+			rank := func(followed bool, depth int32, source string) string {
+				return fmt.Sprint(map[bool]int{true: 0, false: 1}[followed], depth, source)
+			}
+			if sum.FirstSource == "" || rank(!l.Nofollow, depth, l.Source) < rank(sum.Followed, sum.SourceDepth, sum.FirstSource) {
+				sum.Followed, sum.SourceDepth, sum.FirstSource = !l.Nofollow, depth, l.Source
+			}
+		}
+		if !sum.FollowKind && len(spellings) == 0 {
+			continue
+		}
+		sum.Inlinks, sum.InlinkHosts = int64(len(sources)), int64(len(hosts))
+		texts := slices.SortedFunc(maps.Keys(anchors), func(a, b string) int { return cmp.Compare(urlkey.Hash(a), urlkey.Hash(b)) })
+		for _, text := range texts[:min(len(texts), inlinks.MaxAnchors)] {
+			sum.Anchors, sum.AnchorCounts = append(sum.Anchors, text), append(sum.AnchorCounts, anchors[text])
+		}
+		sum.Spellings = slices.Sorted(maps.Keys(spellings))
+		sum.Spellings = sum.Spellings[:min(len(sum.Spellings), schema.MaxSpellings+1)]
+		sums = append(sums, sum)
+	}
+	slices.SortFunc(sums, func(a, b schema.TargetLinks) int { return schema.CompareTargets(&a, &b) })
+	links2 := map[schema.HostEdge]int64{}
+	for p := range pairs {
+		links2[schema.HostEdge{Source: hostOf(p[0]), Target: hostOf(p[1])}]++
+	}
+	var edges []schema.HostEdge
+	for e, n := range links2 {
+		e.Links = n
+		edges = append(edges, e)
+	}
+	slices.SortFunc(edges, func(a, b schema.HostEdge) int { return compareHostEdges(&a, &b) })
+	return sums, edges
+}
+
+// TestSumsDoNotDependOnMemoryOrPartitions compares sums that were written to disk at any place, and
+// sums of several partitions, with sums from sets.
+func TestSumsDoNotDependOnMemoryOrPartitions(t *testing.T) {
+	links := randomLinks(3)
+	wantSums, wantEdges := naiveSums(links)
+	if len(wantSums) < 300 || !slices.ContainsFunc(wantSums, func(s schema.TargetLinks) bool { return len(s.Anchors) == inlinks.MaxAnchors }) {
+		t.Fatalf("%d targets, none of them with %d anchor texts", len(wantSums), inlinks.MaxAnchors)
+	}
+	for _, memory := range []int64{1, 40_000, targetMemory} {
+		sums, edges := sumOf(t, links, memory)
+		if d := gocmp.Diff(wantSums, sums, cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("memory %d: %s", memory, d)
+		}
+		if d := gocmp.Diff(wantEdges, edges); d != "" {
+			t.Errorf("memory %d: %s", memory, d)
+		}
+	}
+	total := map[string]*schema.TargetLinks{}
+	for part := range 3 {
+		own := slices.DeleteFunc(slices.Clone(links), func(l schema.Link) bool {
+			k, _ := urlkey.KeyOf(l.Source)
+			return urlkey.Bucket(k.Domain, 3) != part
+		})
+		sums, _ := sumOf(t, own, targetMemory)
+		for i := range sums {
+			if sum := total[sums[i].URL]; sum != nil {
+				inlinks.Add(sum, &sums[i])
+			} else {
+				total[sums[i].URL] = &sums[i]
+			}
+		}
+	}
+	for _, want := range wantSums {
+		if d := gocmp.Diff(&want, total[want.URL], cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("three partitions: %s", d)
+		}
+	}
+	if len(total) != len(wantSums) {
+		t.Errorf("three partitions: %d targets, want %d", len(total), len(wantSums))
+	}
+}
