@@ -6,13 +6,13 @@ import (
 	"net"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/inlinks"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
-	"crawlbatch.io/crawlbatch/stages/inlinks"
 )
 
 // Config holds the settings of rank. The results of rank depend only on its Config and inputs.

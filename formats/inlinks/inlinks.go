@@ -7,7 +7,7 @@
 // hashes. Each text that survives the last sum has survived every earlier one, so its count is
 // exact. A site-wide link has many sources but one anchor text, so few targets have more texts.
 //
-// Package inlinks imports formats packages.
+// Package inlinks imports packages schema and urlkey.
 package inlinks
 
 import (
