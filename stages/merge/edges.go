@@ -70,7 +70,7 @@ func (e *edgeBuilder) add(l *schema.Link, followed bool) error {
 	}
 	k, err := urlkey.KeyOf(l.Target)
 	if err != nil {
-		e.m.counts["links_without_key"]++
+		e.m.count("links_without_key", 1)
 		e.m.env.Log.Warn("a link's target has no key", "source", l.Source, "target", l.Target, "error", err)
 		return nil
 	}

@@ -47,7 +47,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 			if heads[f.URL] {
 				m.depths[f.URL] = f.Depth
 			}
-			m.counts["outcome."+string(f.Outcome)]++
+			m.count("outcome."+string(f.Outcome), 1)
 			m.hosts.countFetch(&f)
 			if err := w.Append(&f); err != nil {
 				return err

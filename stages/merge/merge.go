@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -14,7 +17,7 @@ import (
 )
 
 // sortMemory is the memory that each sorter uses before the sorter writes to disk, in bytes. At
-// most three sorters work at a time.
+// most three sorters work at a time, besides the sums of targets.
 const sortMemory = 48 << 20
 
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.
@@ -50,23 +53,37 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		return nil, fmt.Errorf("links: %w", err)
 	}
 	defer links.Close()
-	for _, step := range []struct {
-		name string
-		run  func(context.Context) error
-	}{
-		{"fetches", m.mergeFetches},
-		{"captures", m.mergeCaptures},
-		{"requests", m.mergeRequests},
-		{"pages", m.mergePages},
-		{"text", m.mergeText},
-		{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }},
-		{"hosts", m.writeHosts},
+	if err := runAll(ctx, step{"fetches", m.mergeFetches}, step{"pages", m.mergePages}); err != nil {
+		return nil, err
+	}
+	// Only captures and requests change the rows of hosts. The other steps read what is complete.
+	group, groupCtx := errgroup.WithContext(ctx)
+	for _, steps := range [][]step{
+		{{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }}},
+		{{"text", m.mergeText}, {"captures", m.mergeCaptures}, {"requests", m.mergeRequests}, {"hosts", m.writeHosts}},
 	} {
-		if err := step.run(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", step.name, err)
-		}
+		group.Go(func() error { return runAll(groupCtx, steps...) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return m.result(), nil
+}
+
+// step is a part of the work, named for errors.
+type step struct {
+	name string
+	run  func(context.Context) error
+}
+
+// runAll runs steps one after another.
+func runAll(ctx context.Context, steps ...step) error {
+	for _, s := range steps {
+		if err := s.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
 }
 
 // merger is one run of the stage.
@@ -77,6 +94,7 @@ type merger struct {
 	fetched  *manifest.Result
 	followed map[schema.LinkKind]bool
 
+	mu     sync.Mutex // guards files and counts
 	files  []manifest.File
 	counts map[string]int64
 
@@ -119,10 +137,19 @@ func (m *merger) note(f manifest.File, err error) error {
 	if err != nil {
 		return err
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.files = append(m.files, f)
 	m.counts[f.Dataset] += f.Rows
 	m.env.Progress.Add(stages.CountRows, f.Rows)
 	return nil
+}
+
+// count adds n to a count of the result.
+func (m *merger) count(name string, n int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[name] += n
 }
 
 // result returns the task's result, with files sorted by key and counts by name.

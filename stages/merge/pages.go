@@ -64,7 +64,7 @@ func (m *merger) mergePages(ctx context.Context) error {
 			}
 			if d.n > 1 {
 				m.twice[d.page.URL], m.linked[d.page.URL] = d.kept, d.links
-				m.counts["pages_dropped"] += int64(d.n - 1)
+				m.count("pages_dropped", int64(d.n-1))
 			}
 			return w.Append(&d.page)
 		}

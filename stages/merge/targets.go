@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -173,7 +175,7 @@ func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 	}
 	t := b.target(l.Target)
 	if t.domain == "" {
-		b.m.counts["links_without_key"]++
+		b.m.count("links_without_key", 1)
 		return nil
 	}
 	if l.Spelling != "" && t.domain == b.source.domain { // only links within the target's domain give spellings
@@ -231,51 +233,90 @@ func (b *targetBuilder) endGroup(t *target) {
 	t.recent = t.recent[:0]
 }
 
-// spill moves all sums to the sorters. The group of the current source may go on after that.
+// sum returns the sum of a target, unless no link counts. The group of the current source may go on
+// after that.
+func (b *targetBuilder) sum(t *target) (row targetSum, counts bool) {
+	if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
+		return targetSum{}, false
+	}
+	if t.group == b.number {
+		t.listed = append(t.listed, t.recent...)
+	} else {
+		b.endGroup(t)
+	}
+	row = targetSum{TargetLinks: schema.TargetLinks{Bucket: t.bucket, Inlink: t.row}}
+	row.InlinkHosts = t.closed
+	for _, h := range t.listed {
+		row.Hosts = append(row.Hosts, b.names[h])
+	}
+	row.Anchors, row.AnchorCounts = t.anchors.Kept()
+	return row, true
+}
+
+// spill moves all sums to the sorters.
 func (b *targetBuilder) spill() error {
 	for _, t := range b.targets {
-		if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
-			continue
-		}
-		sum := targetSum{TargetLinks: schema.TargetLinks{Bucket: t.bucket, Inlink: t.row}}
-		if t.group == b.number {
-			t.listed = append(t.listed, t.recent...)
-		} else {
-			b.endGroup(t)
-		}
-		sum.InlinkHosts = t.closed
-		for _, h := range t.listed {
-			sum.Hosts = append(sum.Hosts, b.names[h])
-		}
-		sum.Anchors, sum.AnchorCounts = t.anchors.Kept()
-		if err := b.sums.Add(&sum); err != nil {
-			return err
+		if row, counts := b.sum(t); counts {
+			if err := b.sums.Add(&row); err != nil {
+				return err
+			}
 		}
 	}
-	for pair, n := range b.links {
-		if err := b.pairs.Add(&schema.HostEdge{Source: b.names[pair[0]], Target: b.names[pair[1]], Links: n}); err != nil {
-			return err
-		}
+	if err := b.spillPairs(); err != nil {
+		return err
 	}
 	b.resumed = b.number
 	b.reset()
 	return nil
 }
 
+func (b *targetBuilder) spillPairs() error {
+	for pair, n := range b.links {
+		if err := b.pairs.Add(&schema.HostEdge{Source: b.names[pair[0]], Target: b.names[pair[1]], Links: n}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // finish writes the working files of targets and host edges.
 func (b *targetBuilder) finish(ctx context.Context) error {
-	if err := b.spill(); err != nil {
+	sums := b.inMemory()
+	if b.sums.Len() > 0 {
+		if err := b.spill(); err != nil {
+			return err
+		}
+		sums = b.sums.Sorted(ctx)
+	}
+	if err := b.writeTargets(ctx, sums); err != nil {
 		return err
 	}
-	if err := b.writeTargets(ctx); err != nil {
+	if err := b.spillPairs(); err != nil {
 		return err
 	}
 	return writeHostEdges(ctx, b.m, b.pairs)
 }
 
+// inMemory yields the sums in memory in order. Sorting pointers is faster than a sorter.
+func (b *targetBuilder) inMemory() iter.Seq2[targetSum, error] {
+	return func(yield func(targetSum, error) bool) {
+		order := slices.SortedFunc(maps.Values(b.targets), func(a, b *target) int {
+			if c := cmp.Compare(a.bucket, b.bucket); c != 0 {
+				return c
+			}
+			return schema.CompareURLs(a.row.SURT, a.row.URL, b.row.SURT, b.row.URL)
+		})
+		for _, t := range order {
+			if row, counts := b.sum(t); counts && !yield(row, nil) {
+				return
+			}
+		}
+	}
+}
+
 // writeTargets writes a row for each target. writeTargets ends a row group after each bucket, so
 // that a reduce task need not read other buckets.
-func (b *targetBuilder) writeTargets(ctx context.Context) error {
+func (b *targetBuilder) writeTargets(ctx context.Context, sums iter.Seq2[targetSum, error]) error {
 	order := []string{"target_bucket", "url_surtkey", "url"}
 	return keep(ctx, b.m, stages.FileTargets, order, func(w *table.Writer[schema.TargetLinks]) error {
 		var sum targetSum
@@ -294,7 +335,7 @@ func (b *targetBuilder) writeTargets(ctx context.Context) error {
 			}
 			return w.Append(&sum.TargetLinks)
 		}
-		for row, err := range b.sums.Sorted(ctx) {
+		for row, err := range sums {
 			if err != nil {
 				return err
 			}
