@@ -53,6 +53,8 @@ type RoundStatus struct {
 	Plan       string           `json:"plan"`
 	URLs       int64            `json:"urls"`
 	Partitions int              `json:"partitions"`
+	Hours      float64          `json:"predicted_hours"`     // predicted time of the longest partition
+	PodHours   float64          `json:"predicted_pod_hours"` // predicted times of all partitions
 	Stages     []StageStatus    `json:"stages"`
 	Counts     []manifest.Count `json:"counts,omitempty"` // counts of a sealed round; empty for other rounds
 	Advice     string           `json:"advice,omitempty"` // advice to follow before the round begins
@@ -172,7 +174,7 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	if err != nil {
 		return nil, err
 	}
-	rs := &RoundStatus{Round: round, State: "planned", Plan: p.ID, URLs: p.URLs, Partitions: len(p.Partitions)}
+	rs := &RoundStatus{Round: round, State: "planned", Plan: p.ID, URLs: p.URLs, Partitions: len(p.Partitions), Hours: p.EstimatedSeconds / 3600, PodHours: p.PodHours()}
 	switch {
 	case started:
 		rs.State = "running"

@@ -16,15 +16,19 @@ import (
 //
 //	fetch 248, 450 · merge 280, 407 · dedup 79, 89 · rank 83, 112 · frontier 99, 135 · publish 103, 149
 //
-// Most of the growth comes from buffers, which are bounded. A fetch task reached 410 MB on ordinary
-// pages, and 813 MB with a body of 5 MiB in each of 200 slots. The estimates assume bodies of 5 MiB
-// in all slots.
+// Most of the growth comes from buffers, which are bounded. A merge task reached 239 and 365 MB with
+// 25,000 and 150,000 documents of 2 kB. A fetch task reached 410 MB on ordinary pages, and 813 MB
+// with a body of 5 MiB in each of 200 slots. The estimates assume bodies of 5 MiB in all slots. With
+// documents of 2 kB, a fetch task reached 318 MiB with 100,000 URLs of 300 hosts, and 468 MiB with
+// 100,000 hosts and 100,000 or 500,000 URLs.
 const (
 	baseMemory     = 256 << 20 // bytes for the process and its buffers; a reduce task gets another baseMemory for sorting
 	slotMemory     = 2 << 20   // bytes for each fetch in flight
 	parseFactor    = 80        // multiple of fetch.max_body that parsing needs in memory
-	rowMemory      = 1 << 10   // bytes for each planned URL of a fetch task
-	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins; merge takes 3.5 kB
+	rowMemory      = 64        // bytes for each planned URL of a task
+	hostMemory     = 2 << 10   // bytes for each host of a task; fetch takes 1.5 kB
+	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins, up to joinMemory; merge takes 3.5 kB
+	joinMemory     = 512 << 20 // bytes for the buffers of merge or publish
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
 	graphMemory    = 64        // bytes for each URL of the round in rank, for the graph of all hosts
 	hashMemory     = 256       // bytes for each document that dedup compares; includes memory for representatives from earlier rounds
@@ -71,14 +75,14 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 
 // estimate returns the estimated needs of the largest of the tasks.
 func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
-	urls, rate := int64(0), 0.0 // URLs, and requests per second, of the largest partition
-	spelled := int64(0)         // largest number of known URLs with spellings in a partition
+	urls, rate := int64(0), 0.0          // URLs, and requests per second, of the largest partition
+	hosts, spelled := int64(0), int64(0) // largest numbers of hosts, and of known URLs with spellings, in a partition
 	for _, n := range b.Partitions {
 		if n >= len(p.Partitions) {
 			continue
 		}
 		part := p.Partitions[n]
-		urls = max(urls, part.URLs)
+		urls, hosts = max(urls, part.URLs), max(hosts, part.Hosts)
 		if part.Spellings != nil {
 			spelled = max(spelled, part.Spellings.Rows)
 		}
@@ -92,11 +96,12 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	buckets := int64(max(p.Buckets, 1))
 	milli := inProportion(reduceCPU, urls)
+	held := urls*rowMemory + hosts*hostMemory
 	var n needs
 	switch b.Stage {
 	case stages.Fetch:
 		milli = int64(rate * fetchCPU * 1000)
-		n.memory = baseMemory + int64(cfg.Fetch.Slots)*slotMemory + int64(cfg.Fetch.MaxBody)*parseFactor + urls*rowMemory
+		n.memory = baseMemory + int64(cfg.Fetch.Slots)*slotMemory + int64(cfg.Fetch.MaxBody)*parseFactor + held
 		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes) + spelled*spelledScratch
 	case stages.Dedup:
 		milli = inProportion(dedupCPU, p.URLs)
@@ -109,8 +114,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		}
 		n.scratch = leastScratch + p.EstimatedBytes/buckets
 	default:
-		n.memory = 2*baseMemory + urls*mergeRowMemory
-		n.scratch = leastScratch + 2*urls*share
+		n.memory = 2*baseMemory + min(urls*mergeRowMemory, joinMemory) + held
+		n.scratch = leastScratch + urls*share
 	}
 	n.cpu = *resource.NewMilliQuantity(min(max((milli+49)/50*50, leastCPU), mostCPU), resource.DecimalSI)
 	return n

@@ -2,29 +2,19 @@ package planner
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// partition is a set of groups of one bucket. A partition has large groups, and one run of adjacent
-// small groups. The planner reads the run in one piece.
+// partition is a set of groups of one bucket.
 type partition struct {
 	bucket  int
 	urls    int64
 	domains int64
 	hosts   int64
-	longest float64 // predicted time of the partition's slowest domain, in seconds
-	large   []int   // indices of the large groups, ascending
-	small   [2]int  // bounds of the run groups[small[0]:small[1]], whose small groups belong to the partition
-	isLarge func(*group) bool
-}
-
-// predictSeconds predicts the time of a partition, in seconds. The prediction is the time of the
-// slowest domain, or the time of all fetches on all slots if that is longer.
-func (r *rules) predictSeconds(urls int64, longest float64) float64 {
-	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
+	longest float64 // predicted time of the partition's slowest host, in seconds
+	groups  []int32 // indices of the groups, ascending
 }
 
 func (p *partition) add(g *group) {
@@ -32,6 +22,12 @@ func (p *partition) add(g *group) {
 	p.domains += int64(g.domains)
 	p.hosts += int64(g.hosts)
 	p.longest = max(p.longest, g.longest)
+}
+
+// predictSeconds predicts the time of a partition, in seconds. The prediction is the time of the
+// slowest host, or the time of all fetches on all slots if that is longer.
+func (r *rules) predictSeconds(urls int64, longest float64) float64 {
+	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
 
 // buckets returns the number of reduce buckets for a number of URLs.
@@ -48,101 +44,180 @@ func (r *rules) assign(groups []group, buckets int) []partition {
 		for end < len(groups) && urlkey.BucketOf(groups[end].hash, buckets) == bucket {
 			end++
 		}
-		out = append(out, r.assignBucket(groups, first, end, bucket)...)
+		p := r.packGroups(groups[first:end])
+		out = append(out, p.partitions(first, bucket)...)
 		first = end
 	}
 	return out
 }
 
-// assignBucket makes the partitions of one bucket. assignBucket first places the large groups, the
-// slowest first. Each large group goes to the partition that has room and the earliest predicted
-// end. With the slowest group first, the slowest partition takes at most a third more time than in
-// the best assignment. Small groups fill the remaining room in the order of the list.
-func (r *rules) assignBucket(groups []group, first, end, bucket int) []partition {
-	total := int64(0)
-	for _, g := range groups[first:end] {
-		total += g.urls
-	}
-	count := max(1, (total+int64(r.PartitionURLs)/2)/int64(r.PartitionURLs))
-	count = min(count, int64(end-first))
-	room := (total + count - 1) / count
-	isLarge := func(g *group) bool { return g.urls*64 > room }
+// partitionHosts is the largest number of hosts in a partition of several groups. A fetch task
+// keeps the state of each host in memory, and the state of each slow or failing host in its
+// checkpoint.
+const partitionHosts = 100_000
 
-	parts := make([]partition, count)
-	for i := range parts {
-		parts[i].bucket, parts[i].isLarge = bucket, isLarge
+// A group is small if it takes at most this fraction of a partition: 1 ÷ smallShare.
+const smallShare = 64
+
+// packing divides the groups of one bucket into partitions.
+type packing struct {
+	*rules
+	groups []group
+	limit  int64   // room of a partition, in URLs
+	partOf []int32 // for each group, its partition
+	count  int32   // number of partitions
+	rooms  rooms
+}
+
+// packGroups divides groups so that the sum of the predicted times of all partitions is small. A
+// partition lasts as long as its slowest host. Therefore, packGroups fills one partition after the
+// other and places the slowest groups first (first fit by decreasing time, a rule for batches whose
+// jobs run in parallel).
+//
+// A group is quick if it takes less than half the time for which a full partition of the remaining
+// groups keeps its slots busy. Quick groups come last. They prolong no full partition.
+func (r *rules) packGroups(groups []group) *packing {
+	p := &packing{rules: r, groups: groups, limit: int64(r.PartitionURLs), partOf: make([]int32, len(groups))}
+	order := make([]int32, len(groups))
+	urls, size := int64(0), int64(0) // sums over the groups that have no partition
+	for i := range order {
+		order[i] = int32(i)
+		urls, size = urls+groups[i].urls, size+p.size(int32(i))
 	}
-	var large []int
-	for i := first; i < end; i++ {
-		if isLarge(&groups[i]) {
-			large = append(large, i)
-		}
-	}
-	slices.SortFunc(large, func(a, b int) int {
-		return cmp.Or(cmp.Compare(groups[b].longest, groups[a].longest), cmp.Compare(groups[b].urls, groups[a].urls), cmp.Compare(a, b))
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(groups[b].longest, groups[a].longest), cmp.Compare(a, b))
 	})
-	for _, i := range large {
-		p := &parts[r.place(parts, &groups[i], room)]
-		p.add(&groups[i])
-		p.large = append(p.large, i)
+	p.rooms = newRooms(p.limit, int(min(2*size/p.limit+2, int64(len(groups)))))
+	busy := r.predictSeconds(p.limit-p.limit/smallShare, 0)
+	for n, i := range order {
+		if groups[i].longest < busy/2*float64(urls)/float64(size) {
+			p.placeQuick(order[n:])
+			break
+		}
+		urls, size = urls-groups[i].urls, size-p.size(i)
+		p.placeGroup(i)
 	}
-	at := 0
-	for i := first; i < end; i++ {
-		if isLarge(&groups[i]) {
-			continue
+	return p
+}
+
+// size returns the room that group i takes in a partition, in URLs.
+func (p *packing) size(i int32) int64 {
+	g := &p.groups[i]
+	return max(g.urls, int64(g.hosts)*p.limit/partitionHosts)
+}
+
+// placeGroup gives a group to the first partition that has room for it.
+func (p *packing) placeGroup(i int32) {
+	at := p.rooms.firstFit(p.size(i))
+	p.setPartition(i, at)
+	p.rooms.reserve(at, p.size(i))
+}
+
+func (p *packing) setPartition(i, at int32) {
+	p.partOf[i], p.count = at, max(p.count, at+1)
+}
+
+// placeQuick places the quick groups, which are in order of their times. The small groups come
+// last. If they need several partitions, placeQuick takes them in the order of their hashes and
+// gives each partition an equal share. If a later round has some more groups, few groups move.
+func (p *packing) placeQuick(quick []int32) {
+	var small []int32
+	rest := int64(0)
+	for _, i := range quick {
+		if size := p.size(i); size <= p.limit/smallShare {
+			small, rest = append(small, i), rest+size
+		} else {
+			p.placeGroup(i)
 		}
-		for at < len(parts)-1 && parts[at].urls+groups[i].urls/2 >= room {
-			at++
-			parts[at].small = [2]int{i, i}
-		}
-		if parts[at].small[1] == 0 {
-			parts[at].small[0] = i
-		}
-		parts[at].add(&groups[i])
-		parts[at].small[1] = i + 1
 	}
-	parts = slices.DeleteFunc(parts, func(p partition) bool { return p.urls == 0 })
-	for i := range parts {
-		slices.Sort(parts[i].large)
+	if rest -= p.rooms.totalRoom(p.count); rest <= p.limit {
+		for _, i := range small {
+			p.placeGroup(i)
+		}
+		return
+	}
+	slices.Sort(small)
+	var further []int32
+	rest = 0
+	for _, i := range small {
+		if at := p.rooms.firstFit(p.size(i)); at < p.count {
+			p.placeGroup(i)
+		} else {
+			further, rest = append(further, i), rest+p.size(i)
+		}
+	}
+	share := p.limit - p.limit/smallShare // leaves room for one small group
+	n := (rest + share - 1) / share
+	placed, open := int64(0), p.count
+	for _, i := range further {
+		p.setPartition(i, open+int32(placed*n/rest))
+		placed += p.size(i)
+	}
+}
+
+// partitions returns the partitions of a bucket. The argument first is the index of the packing's
+// first group.
+func (p *packing) partitions(first, bucket int) []partition {
+	parts := make([]partition, p.count)
+	counts := make([]int, p.count)
+	for _, at := range p.partOf {
+		counts[at]++
+	}
+	members := make([]int32, len(p.groups))
+	for i, n := range counts {
+		parts[i].bucket, parts[i].groups, members = bucket, members[:0:n], members[n:]
+	}
+	for i := range p.groups {
+		part := &parts[p.partOf[i]]
+		part.add(&p.groups[i])
+		part.groups = append(part.groups, int32(first+i))
 	}
 	return parts
 }
 
-// place returns the index of the partition that gets a large group.
-func (r *rules) place(parts []partition, g *group, room int64) int {
-	best, bestSeconds := 0, 0.0
-	for i := range parts {
-		urls, seconds := parts[i].urls+g.urls, math.Inf(1) // the predicted end of a partition without room is infinite
-		if urls <= room || parts[i].urls == 0 {
-			seconds = r.predictSeconds(urls, max(parts[i].longest, g.longest))
-		}
-		if i == 0 || seconds < bestSeconds || seconds == bestSeconds && parts[i].urls < parts[best].urls {
-			best, bestSeconds = i, seconds
-		}
-	}
-	return best
+// rooms holds the room that is left in each partition, as a tree. Each node has the largest room
+// below it. The root is at 1, the children of node n are at 2n and 2n+1, the leaves come last.
+type rooms struct {
+	tree  []int64
+	limit int64
 }
 
-// eachRun calls visit with each run of adjacent groups of a partition.
-func (p *partition) eachRun(groups []group, visit func([]group) error) error {
-	for _, i := range p.large {
-		if err := visit(groups[i : i+1]); err != nil {
-			return err
+// newRooms returns the rooms of at least n empty partitions. First fit leaves at most one partition
+// that is half empty, so it opens at most 2 × (sum of sizes) ÷ limit + 1 partitions.
+func newRooms(limit int64, n int) rooms {
+	leaves := 1
+	for leaves < n {
+		leaves *= 2
+	}
+	return rooms{slices.Repeat([]int64{limit}, 2*leaves), limit}
+}
+
+// firstFit returns the first partition with room for size. A group that is larger than a partition
+// needs an empty one.
+func (r *rooms) firstFit(size int64) int32 {
+	leaves := len(r.tree) / 2
+	n := 1
+	for n < leaves {
+		if n *= 2; r.tree[n] < min(size, r.limit) {
+			n++
 		}
 	}
-	for i := p.small[0]; i < p.small[1]; {
-		if p.isLarge(&groups[i]) {
-			i++
-			continue
-		}
-		end := i + 1
-		for end < p.small[1] && !p.isLarge(&groups[end]) {
-			end++
-		}
-		if err := visit(groups[i:end]); err != nil {
-			return err
-		}
-		i = end
+	return int32(n - leaves)
+}
+
+// reserve reduces the room of a partition.
+func (r *rooms) reserve(at int32, size int64) {
+	n := len(r.tree)/2 + int(at)
+	r.tree[n] = max(r.tree[n]-size, 0)
+	for n /= 2; n > 0; n /= 2 {
+		r.tree[n] = max(r.tree[2*n], r.tree[2*n+1])
 	}
-	return nil
+}
+
+// totalRoom returns the sum of the rooms of the first n partitions.
+func (r *rooms) totalRoom(n int32) (sum int64) {
+	for _, room := range r.tree[len(r.tree)/2:][:n] {
+		sum += room
+	}
+	return sum
 }

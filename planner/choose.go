@@ -232,7 +232,7 @@ func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int6
 		limit -= c.priorities[threshold]
 		threshold--
 	}
-	return from.read(ctx, from.groups, func(u *record) error {
+	return from.read(ctx, from.allIndices(), func(u *record) error {
 		switch p := int(u.Priority); {
 		case u.Spent || p > threshold:
 		case p == threshold && limit > 0:

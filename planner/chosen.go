@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -124,19 +125,34 @@ func (w *chosenWriter) close() error {
 	return nil
 }
 
-// read calls visit with the records of adjacent groups. A record is valid until visit returns.
-func (l *chosenList) read(ctx context.Context, groups []group, visit func(*record) error) error {
-	if len(groups) == 0 {
-		return nil
+// allIndices returns the indices of all groups.
+func (l *chosenList) allIndices() iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for i := range l.groups {
+			if !yield(int32(i)) {
+				return
+			}
+		}
 	}
-	size := 256 << 10
-	if groups[len(groups)-1].off-groups[0].off < int64(size)/4 {
-		size = 16 << 10
-	}
-	in := recordCodec.Reader(bufio.NewReaderSize(io.NewSectionReader(l.file, groups[0].off, 1<<62), size))
+}
+
+// readAhead is the size of the buffer in which read skips groups.
+const readAhead = 32 << 10
+
+// read calls visit with the records of groups. The indices of these groups ascend. A record is valid
+// until visit returns.
+func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit func(*record) error) error {
+	file := io.NewSectionReader(l.file, 0, 1<<62)
+	buf := bufio.NewReaderSize(file, readAhead)
+	in := recordCodec.Reader(buf)
 	var u record
-	for i := range groups {
-		for n := range groups[i].urls {
+	next := int32(0) // group at which the buffer stands
+	for i := range indices {
+		if err := l.skipTo(file, buf, next, i); err != nil {
+			return err
+		}
+		next = i + 1
+		for n := range l.groups[i].urls {
 			if n%1024 == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
@@ -151,27 +167,31 @@ func (l *chosenList) read(ctx context.Context, groups []group, visit func(*recor
 	return nil
 }
 
-// eachMatching finds the groups of the list whose hashes occur in the argument groups. The method
-// calls visit with each run of adjacent groups found. Both lists of groups are sorted by hash.
-func (l *chosenList) eachMatching(groups []group, visit func([]group) error) error {
-	first, end := 0, 0
-	for i := range groups {
-		at, found := slices.BinarySearchFunc(l.groups[end:], groups[i].hash, func(g group, hash uint64) int { return cmp.Compare(g.hash, hash) })
-		if !found {
-			continue
-		}
-		if at += end; at > end && end > first {
-			if err := visit(l.groups[first:end]); err != nil {
-				return err
-			}
-		}
-		if at > end {
-			first = at
-		}
-		end = at + 1
-	}
-	if end == first {
+// skipTo moves a buffer of the list's file from the group with index from to the group with index to.
+func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to int32) (err error) {
+	if from == to {
 		return nil
 	}
-	return visit(l.groups[first:end])
+	off := l.groups[to].off
+	if n := off - l.groups[from].off; n <= int64(buf.Buffered()) {
+		_, err = buf.Discard(int(n))
+	} else if _, err = file.Seek(off, io.SeekStart); err == nil {
+		buf.Reset(file)
+	}
+	return err
+}
+
+// matchingIndices yields the indices of the list's groups whose hashes the given groups of another list
+// have. Both lists are sorted by hash, and the given indices ascend.
+func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		end := 0
+		for _, i := range indices {
+			at, found := slices.BinarySearchFunc(l.groups[end:], other.groups[i].hash, func(g group, hash uint64) int { return cmp.Compare(g.hash, hash) })
+			end += at
+			if found && !yield(int32(end)) {
+				return
+			}
+		}
+	}
 }

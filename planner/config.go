@@ -18,7 +18,7 @@ var (
 
 // Config says which URLs may be planned, and holds the figures for the prediction of time.
 type Config struct {
-	PartitionURLs int      // approximate number of URLs per partition; a domain is never split
+	PartitionURLs int      // largest number of URLs per partition; a larger domain has its own
 	MaxDepth      int      // largest accepted number of links from a listed URL
 	StripParams   []string // patterns of query parameters to strip, as urlkey.New takes them
 	Include       []string // patterns of URLs in scope, as NewScope takes them
@@ -45,7 +45,7 @@ type Config struct {
 // means of the public web.
 func Default() Config {
 	return Config{
-		PartitionURLs: 50_000, MaxDepth: 15, Budget: 10_000,
+		PartitionURLs: 500_000, MaxDepth: 15, Budget: 10_000,
 		Delay: 2 * time.Second, Service: 1500 * time.Millisecond, Slots: 200, PageBytes: 100_000,
 		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2,
 	}

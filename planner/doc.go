@@ -8,7 +8,7 @@
 //
 //	source ─► canonical form, scope, depth, stops ─► sorted by domain and URL, on disk
 //	       ─► one record a URL, with all its spellings ─► the domain's budget, the round's ─► a bucket by the
-//	       domain's hash ─► a partition of that bucket by predicted time ─► Parquet
+//	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
 // Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl
 // whose responses it reads.

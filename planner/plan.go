@@ -59,6 +59,9 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	}
 	picked, err := pick(ctx, r, req, records, refused)
 	defer func() { err = errors.Join(err, picked.close()) }()
+	if err == nil {
+		err = records.close() // makes room for sorting partitions
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +256,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	g.SetLimit(r.Workers)
 	for i := range partitions {
 		g.Go(func() error {
-			w := partitionWriter{req.Scratch, r.Memory / int64(2*r.Workers), from, &partitions[i]}
+			w := partitionWriter{req.Scratch, r.Memory / int64(r.Workers), from, &partitions[i]}
 			urls, spellings, err := w.writeFiles(gctx, i)
 			if err != nil {
 				return fmt.Errorf("partition %d: %w", i, err)
@@ -289,22 +292,20 @@ type partitionWriter struct {
 // has the known but unplanned URLs of the same domains that have spellings. If no known URL
 // needs a row, the result spellings has no path.
 func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
-	groups := w.from.chosen.groups
+	chosen := w.from.chosen
 	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*record) error) error {
-		return w.part.eachRun(groups, func(run []group) error { return w.from.chosen.read(ctx, run, visit) })
+		return chosen.read(ctx, slices.Values(w.part.groups), visit)
 	})
 	if err != nil {
 		return urls, spellings, err
 	}
 	left := func(visit func(*record) error) error {
-		return w.part.eachRun(groups, func(run []group) error {
-			for _, l := range w.from.left {
-				if err := l.eachMatching(run, func(known []group) error { return l.read(ctx, known, visit) }); err != nil {
-					return err
-				}
+		for _, l := range w.from.left {
+			if err := l.read(ctx, l.matchingIndices(chosen, w.part.groups), visit); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	}
 	some := errors.New("there are some")
 	if err := left(func(*record) error { return some }); !errors.Is(err, some) {

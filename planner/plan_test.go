@@ -336,7 +336,7 @@ func TestDryRunPredictsTheSameAndWritesNothing(t *testing.T) {
 	}
 	wet := plan(t, Default(), urls).Manifest()
 	m := dry.Manifest()
-	if m.ID != "" || m.URLs != wet.URLs || m.EstimatedSeconds != wet.EstimatedSeconds || m.EstimatedBytes != wet.EstimatedBytes || len(m.Partitions) != len(wet.Partitions) {
+	if m.ID != "" || m.URLs != wet.URLs || m.EstimatedSeconds != wet.EstimatedSeconds || m.PodHours() != wet.PodHours() || m.PodHours() == 0 || m.EstimatedBytes != wet.EstimatedBytes || len(m.Partitions) != len(wet.Partitions) {
 		t.Errorf("dry run %+v\nplan    %+v", m, wet)
 	}
 	if err := dry.Commit(context.Background(), bucket(t)); err == nil {

@@ -32,8 +32,8 @@ func newPlan(c *common) *cobra.Command {
 		Use:   "plan --month YYYY-MM --source FILE",
 		Short: "Shard the month's URL set into partitions",
 		Long: `Plan reads URLs, makes them canonical, drops duplicates and URLs that are out of scope
-or over budget, and shards the others by domain into partitions of about equal predicted
-time. It counts lines that are not URLs, and lists each with its line number.
+or over budget, and shards the others by domain into partitions that need few pod-hours. It
+counts lines that are not URLs, and lists each with its line number.
 
 A source is a text file (one URL per line, gzip too), a Parquet file with a column url, a
 directory or pattern of such files, - for stdin, or the word frontier for the URLs that the

@@ -34,6 +34,7 @@ func BenchmarkMapMemory(b *testing.B) {
 		{"600 URLs of 5 MiB", 600, 300, "large"},
 		{"10k URLs", 10_000, 300, "small"},
 		{"100k URLs", 100_000, 300, "small"},
+		{"100k URLs of 100k hosts", 100_000, 100_000, "small"},
 	} {
 		b.Run(x.name, func(b *testing.B) {
 			addr := benchProcess(b, benchMemory)

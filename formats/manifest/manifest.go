@@ -183,6 +183,15 @@ func (*Plan) kind() string { return "plan" }
 // list spellings.
 func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
 
+// PodHours returns the sum of the predicted times of all partitions, in hours. The sum is the time
+// for which fetch pods run.
+func (p *Plan) PodHours() (hours float64) {
+	for i := range p.Partitions {
+		hours += p.Partitions[i].EstimatedSeconds / 3600
+	}
+	return hours
+}
+
 // PlanPartition describes one partition of a plan.
 type PlanPartition struct {
 	Partition        int     `json:"partition"`

@@ -74,7 +74,7 @@ func (c *Config) table() []field {
 		key(&c.Parse.MaxLinks, 10_000, minMax(0, 1_000_000), frozen, "most rows in `links` per page; embedded resources are left out first; links left out are only counted; 0: the default"),
 		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "extractor of the main content; trafilatura takes 20 times as long; fast handles the pages that are too large for trafilatura or in which it finds nothing"),
 
-		key(&c.Plan.PartitionURLs, 50_000, minMax(1, 10_000_000), frozen, "approximate number of URLs in a partition"),
+		key(&c.Plan.PartitionURLs, 500_000, minMax(1, 10_000_000), frozen, "most URLs in a partition; a domain with more has a partition of its own"),
 		key(&c.Plan.Budgets.Default, 10_000, minMax(0, 1<<31-1), frozen, "URLs planned per domain and crawl; 0: no limit"),
 		key(&c.Plan.Budgets.PerDay, 0, minMax(0, 1<<31-1), frozen, "URLs planned per day of a round's `fetch.window`; 0: no limit"),
 		key(&c.Plan.Budgets.Total, 0, minMax(0, 1<<40), frozen, "URLs planned per crawl; 0: no limit"),

@@ -23,7 +23,7 @@ func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) 
 	if p.EstimatedBytes < 1000 {
 		bytes += " bytes"
 	}
-	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %s\n", longest.Hours(), bytes)
+	fmt.Fprintf(&text, "predicted: %.2f hours if all partitions run at once, %.2f pod-hours, %s\n", longest.Hours(), p.PodHours(), bytes)
 	if partitions {
 		fmt.Fprintf(&text, "%-10s %8s %6s %7s %5s\n", "partition", "URLs", "hosts", "domains", "hours")
 		for _, part := range p.Partitions {

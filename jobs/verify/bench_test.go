@@ -15,7 +15,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs"
-	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner/source"
 	"crawlbatch.io/crawlbatch/stages"
@@ -128,7 +127,7 @@ func crawlForBench(b *testing.B) (dir string) {
 	}
 	cfg := testConfig(ln.Addr().String())
 	cfg.Politeness.Delay, cfg.Politeness.InFlightPerHost, cfg.Fetch.Retries.Robots = 0, 4, 0
-	cfg.Plan.PartitionURLs = config.Default().Plan.PartitionURLs / 4
+	cfg.Plan.PartitionURLs = 12_500
 	if _, _, err := jobs.Plan(b.Context(), jobs.PlanRequest{
 		Bucket: bucket, Crawl: testCrawl, Sources: []source.Source{from}, Config: cfg, Clock: stages.SystemClock{}, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
 	}); err != nil {

@@ -250,3 +250,20 @@ type endless struct{}
 func (endless) Len() int           { return 1 }
 func (endless) Pop() (int64, bool) { return 0, true }
 func (endless) Band() Band         { return Medium }
+
+// The planner packs slow domains together and predicts that a partition takes as long as its longest
+// host, or as long as all of its fetches take on all slots. The prediction must hold.
+func TestMakespanOfPackedPartitions(t *testing.T) {
+	for name, sizes := range map[string][]int{
+		"few long hosts":                  slices.Repeat([]int{500}, 50),
+		"long hosts for every slot":       slices.Repeat([]int{150}, 266),
+		"long hosts beside many short":    append(slices.Repeat([]int{300}, 30), slices.Repeat([]int{5}, 2000)...),
+		"hosts of one page and two pages": append(slices.Repeat([]int{1}, 10_000), slices.Repeat([]int{2}, 5000)...),
+	} {
+		took, bound := makespan(t, load{sizes: sizes, slots: 200, delay: 2 * time.Second, service: 1.5})
+		t.Logf("%s: %.3f", name, took/bound)
+		if ratio := took / bound; ratio > 1.03 {
+			t.Errorf("%s: took %.0fs, lower bound %.0fs: %.3f, want at most 1.03", name, took, bound, ratio)
+		}
+	}
+}
