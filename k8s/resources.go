@@ -30,7 +30,7 @@ const (
 	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins, up to joinMemory; merge takes 3.5 kB
 	joinMemory     = 512 << 20 // bytes for the buffers of merge or publish
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
-	graphMemory    = 64        // bytes for each URL of the round in rank, for the graph of all hosts
+	graphMemory    = 64        // bytes for each URL of the round in rank, for the names and the graph of all hosts
 	hashMemory     = 256       // bytes for each document that dedup compares; includes memory for representatives from earlier rounds
 
 	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
@@ -42,6 +42,7 @@ const (
 	memoryStep     = 64 << 20
 	leastScratch   = 1 << 30
 	spelledScratch = 1 << 10 // bytes for each URL that is known, has spellings, and is not planned
+	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
 	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
@@ -109,10 +110,11 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n.scratch = leastScratch + p.URLs*hashMemory
 	case stages.Rank, stages.Frontier:
 		n.memory = 2*baseMemory + p.URLs/buckets*edgeRowMemory
+		n.scratch = leastScratch + p.EstimatedBytes/buckets
 		if b.Stage == stages.Rank {
 			n.memory += p.URLs * graphMemory
+			n.scratch += p.URLs * graphScratch
 		}
-		n.scratch = leastScratch + p.EstimatedBytes/buckets
 	default:
 		n.memory = 2*baseMemory + min(urls*mergeRowMemory, joinMemory) + held
 		n.scratch = leastScratch + urls*share

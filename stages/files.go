@@ -16,7 +16,8 @@ package stages
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)
 //	          representatives                              working, one a bucket, read by later rounds
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
-//	          hosts                                        published, one part a bucket (of the host's domain)
+//	          hosts                                        published, one part a bucket (of the host's domain);
+//	                                                       since format 4, the task of bucket 0 writes all parts
 //	frontier  urls skips                                   published, one part a bucket
 //	          known                                        working (layout.URLFilter), one a bucket: the Bloom file of
 //	                                                       the URLs in its urls and skips, read for as long as they are

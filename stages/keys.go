@@ -77,7 +77,7 @@ func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[
 	}
 	for _, r := range in.Results[Rank] {
 		if r == nil {
-			continue // publish reads only its own bucket
+			continue // publish reads only two results
 		}
 		for _, f := range r.FilesOf(FileHosts) {
 			hosts += f.Rows

@@ -30,7 +30,8 @@ import (
 //	3: Each crawl has a ledger. Each checkpoint, each result, crawls.json and active.json carry a
 //	   proof. Files over 1 MiB have digests of their blocks. Tables are as in version 2.
 //	4: The reduces exchange smaller working files, and other tasks share their work. Targets and
-//	   anchors of links have dictionaries.
+//	   anchors of links have dictionaries. Hosts counts at most 256 hosts of a domain as sources of
+//	   a host of another domain.
 //
 // A round keeps the FormatVersion in which it began, for example for reading robots.txt. A stage
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.

@@ -217,7 +217,7 @@ type Host struct {
 	Address        string  `parquet:"address,optional" vol:"1" doc:"IP address seen last"`
 	FirstRequest   int64   `parquet:"first_request,optional,timestamp(millisecond)" vol:"1" doc:"when the first request to the host was written"`
 	LastRequest    int64   `parquet:"last_request,optional,timestamp(millisecond)" vol:"1" doc:"when the last request to the host was written"`
-	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"distinct other hosts that link to it"`
+	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"distinct other hosts that link to it; since format 4, at most 256 hosts of each other domain count"`
 	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"distinct other hosts that it links to"`
 	Rank           float64 `parquet:"rank" doc:"PageRank by host; the hosts of a round sum to 1"`
 }

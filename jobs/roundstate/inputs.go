@@ -27,14 +27,15 @@ func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]
 
 // readsResult reports whether the task t reads a result. The result belongs to partition n of the
 // stage from. A merge task reads the results of its own partition. A publish task reads the merge
-// result of its own partition, and the rank result of its own bucket. All other tasks read every
-// result of a stage. For example, frontier counts the hosts of all buckets of rank.
+// result of its own partition, and the rank results of its own bucket and of bucket 0, whose task
+// writes the hosts of all buckets since format 4. All other tasks read every result of a stage. For
+// example, frontier counts the hosts of all buckets of rank.
 func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
 		return n == t.Partition
 	case t.Stage == stages.Publish && from == stages.Rank:
-		return n == p.Partitions[t.Partition].Bucket
+		return n == 0 || n == p.Partitions[t.Partition].Bucket
 	}
 	return true
 }

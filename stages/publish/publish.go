@@ -22,7 +22,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input) (*manifest.Resu
 	}
 	duplicates := table.Pull(table.Concat[schema.Duplicate](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Dedup], stages.FileDuplicates, bucket)))
 	defer duplicates.Close()
-	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.Keys(in.Results[stages.Rank], stages.FileInlinks)))
+	inlinks := table.Pull(table.Concat[schema.Inlink](ctx, env.Bucket, stages.PartKeys(in.Results[stages.Rank], stages.FileInlinks, bucket)))
 	defer inlinks.Close()
 
 	var indexable, copies int64

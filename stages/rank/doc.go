@@ -1,16 +1,19 @@
 // Package rank counts the links among the round's pages: the inlinks of every target,
 // and a PageRank of hosts.
 //
-// A task reads merge's working files targets (only the bucket's row groups), hostedges and hosts. The
-// task writes the bucket's part of the published hosts, and the bucket's working file inlinks, with
-// a row for each target of the bucket. The stages frontier and publish join their own rows with the
-// inlinks.
+// A task reads merge's working file targets (only the bucket's row groups), and writes the bucket's
+// working file inlinks, with a row for each target of the bucket. The stages frontier and publish join
+// their own rows with the inlinks. The task of bucket 0 also reads hostedges and hosts, computes the
+// host graph (package webgraph) and writes every bucket's part of the published hosts. In rounds of a
+// format before 4, each task computes the whole graph in memory and writes only its own hosts.
 //
-// Targets are streamed in order, so memory holds the sources of one target (bounded) and the host
-// graph. The graph takes 12 bytes per edge, and 16 bytes plus the name per host. Every task
-// computes the PageRank of the whole host graph and writes only its own hosts, so no task waits for
-// another. The host graph is much smaller than the link graph. Ranks are summed in the order of
-// hosts, whatever the parallelism, so that the same inputs give the same bytes.
+// All links from one host to another are one edge. At most 256 hosts of a domain count as sources of
+// a host of another domain, so that a spammer gains little by naming many hosts. The hosts with the
+// least reversed names count. A host's outlink_hosts has no such limit.
+//
+// Targets are streamed in order. The host graph is on local disk. Its memory is 20 bytes for each host
+// with outlinks, nothing for other hosts and for edges, and about 350 MiB of buffers. Ranks are summed in
+// the order of hosts, whatever the parallelism, so that the same inputs give the same bytes.
 //
 // Package rank imports stages and formats packages.
 package rank

@@ -14,6 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
+// This file computes the ranks of rounds of a format before 4. Package webgraph computes newer ones.
+
 // The parameters of PageRank over hosts (Page, Brin, Motwani, Winograd: The PageRank Citation
 // Ranking, 1999). All links from one host to another count as one edge.
 const (
@@ -69,6 +71,37 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	}
 	g.sortNames(from, to)
 	g.index(from, to)
+	return g, nil
+}
+
+// loadSources returns a graph without edges that holds the hosts that may link.
+func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
+	g := &graph{ids: map[string]int32{}}
+	seen := func(name string) {
+		if _, ok := g.ids[name]; !ok {
+			name = strings.Clone(name)
+			g.ids[name] = int32(len(g.names))
+			g.names = append(g.names, name)
+		}
+	}
+	type host struct {
+		Host string `parquet:"host"`
+	}
+	for h, err := range table.Concat[host](ctx, b, stages.Keys(merged, stages.FileHosts)) {
+		if err != nil {
+			return nil, fmt.Errorf("read hosts: %w", err)
+		}
+		seen(h.Host)
+	}
+	type source struct {
+		Source string `parquet:"source"`
+	}
+	for e, err := range table.Concat[source](ctx, b, stages.Keys(merged, stages.FileHostEdges)) {
+		if err != nil {
+			return nil, fmt.Errorf("read host edges: %w", err)
+		}
+		seen(e.Source)
+	}
 	return g, nil
 }
 

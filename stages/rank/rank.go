@@ -20,29 +20,49 @@ type Config struct {
 	Followed []schema.LinkKind // kinds of links whose targets may be planned
 }
 
-// Run makes the inlinks and the hosts of one reduce bucket.
+// Run makes the inlinks of one reduce bucket. The task of bucket 0 also makes the hosts of all buckets.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
-	merged := in.Results[stages.Merge]
-	g, err := loadGraph(ctx, env.Bucket, merged)
+	var g *graph
+	var files []manifest.File
+	var err error
+	switch {
+	case env.Format > 0 && env.Format < 4:
+		var hosts manifest.File
+		g, hosts, err = rankBucket(ctx, env, in)
+		files = append(files, hosts)
+	case in.Task.Partition == 0:
+		files, err = rankHosts(ctx, env, in)
+	}
 	if err != nil {
 		return nil, err
 	}
-	ranks, err := g.pageRank(ctx)
-	if err != nil {
-		return nil, err
+	var hosts int64
+	for _, f := range files {
+		hosts += f.Rows
 	}
-	hosts, err := writeHosts(ctx, env, in, g, ranks)
-	if err != nil {
-		return nil, err
-	}
-	inlinks, edges, err := writeInlinks(ctx, env, in, g, cfg)
+	linked, links, err := writeInlinks(ctx, env, in, g, cfg)
 	if err != nil {
 		return nil, err
 	}
 	return &manifest.Result{
-		Counts: []manifest.Count{{Name: "edges", N: edges}, {Name: "hosts", N: hosts.Rows}, {Name: "inlinks", N: inlinks.Rows}},
-		Files:  []manifest.File{hosts, inlinks},
+		Counts: []manifest.Count{{Name: "edges", N: links}, {Name: "hosts", N: hosts}, {Name: "inlinks", N: linked.Rows}},
+		Files:  append(files, linked),
 	}, nil
+}
+
+// rankBucket computes the host graph and writes the hosts of the task's bucket, as tasks of formats
+// before 4 do.
+func rankBucket(ctx context.Context, env *stages.Env, in *stages.Input) (*graph, manifest.File, error) {
+	g, err := loadGraph(ctx, env.Bucket, in.Results[stages.Merge])
+	if err != nil {
+		return nil, manifest.File{}, err
+	}
+	ranks, err := g.pageRank(ctx)
+	if err != nil {
+		return nil, manifest.File{}, err
+	}
+	hosts, err := writeHosts(ctx, env, in, g, ranks)
+	return g, hosts, err
 }
 
 // writeHosts writes the bucket's hosts: the hosts of the partitions and the hosts that are only
@@ -100,6 +120,11 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 		if len(targets) > 0 {
 			links, err = addTargets(ctx, env, targets, in.Task.Partition, w)
 		} else {
+			if g == nil { // a merge stage of format 3 wrote edges
+				if g, err = loadSources(ctx, env.Bucket, in.Results[stages.Merge]); err != nil {
+					return err
+				}
+			}
 			links, err = countEdges(ctx, env, in, newTarget(g, cfg), w)
 		}
 		return err

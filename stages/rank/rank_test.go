@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"crawlbatch.io/crawlbatch/formats/inlinks"
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -135,6 +136,11 @@ func sumEdges(t *testing.T, b store.Bucket, merged []*manifest.Result) {
 // run executes the tasks of all buckets on the edges, and on the sums of the edges, and returns the
 // rows of both files. Both give the same rows.
 func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
+	return runAs(t, schema.FormatVersion, edges, partitions, buckets)
+}
+
+// runAs is run in a format.
+func runAs(t *testing.T, format int, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -145,14 +151,23 @@ func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, 
 	var results []*manifest.Result
 	for bucket := range buckets {
 		env, in := world(t, b, edges, partitions, buckets, bucket)
+		env.Format = format
 		r, err := Run(t.Context(), env, in, Config{Followed: schema.DefaultFollowed})
 		if err != nil {
 			t.Fatal(err)
 		}
 		i := tabletest.Read[schema.Inlink](t, b, r.FilesOf(stages.FileInlinks)[0].Key)
-		h := tabletest.Read[schema.Host](t, b, r.FilesOf(stages.FileHosts)[0].Key)
-		linked, hosts, results = append(linked, i...), append(hosts, h...), append(results, r)
-		if slices.ContainsFunc(edges, func(e edge) bool { return e.kind == schema.KindImg }) {
+		for n, f := range r.FilesOf(stages.FileHosts) {
+			rows := tabletest.Read[schema.Host](t, b, f.Key)
+			for _, h := range rows {
+				if own := urlkey.Bucket(h.Domain, buckets); own != n && format >= 4 || own != bucket && format < 4 {
+					t.Errorf("format %d: %q lists %s of bucket %d", format, f.Key, h.Host, own)
+				}
+			}
+			hosts = append(hosts, rows...)
+		}
+		linked, results = append(linked, i...), append(results, r)
+		if format < 4 || slices.ContainsFunc(edges, func(e edge) bool { return e.kind == schema.KindImg }) {
 			continue // sums have no links of kinds that are not followed
 		}
 		sumEdges(t, b, in.Results[stages.Merge])
@@ -273,5 +288,46 @@ func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	_, _, second := run(t, edges, 3, 2)
 	if d := gocmp.Diff(first, second); d != "" {
 		t.Error(d)
+	}
+}
+
+func TestOlderFormatsHaveTheSameRowsInOtherTasks(t *testing.T) {
+	edges := randomEdges(9)
+	inlinks, hosts, results := run(t, edges, 3, 4)
+	oldInlinks, oldHosts, oldResults := runAs(t, 3, edges, 3, 4)
+	if d := gocmp.Diff(oldInlinks, inlinks); d != "" {
+		t.Error(d)
+	}
+	if d := gocmp.Diff(oldHosts, hosts, cmpopts.EquateApprox(0, 1e-6)); d != "" {
+		t.Error(d)
+	}
+	for bucket := range 4 {
+		want := 0
+		if bucket == 0 {
+			want = 4
+		}
+		if n, old := len(results[bucket].FilesOf(stages.FileHosts)), len(oldResults[bucket].FilesOf(stages.FileHosts)); n != want || old != 1 {
+			t.Errorf("bucket %d lists %d parts of hosts, in format 3 %d", bucket, n, old)
+		}
+	}
+}
+
+// TestHostsOfADomainCountUpToALimit links from many hosts of one domain, and from some of others.
+func TestHostsOfADomainCountUpToALimit(t *testing.T) {
+	var edges []edge
+	for n := range sourceHosts + 50 {
+		edges = append(edges, edge{from: fmt.Sprintf("h%03d.spam/1", n), to: "target/1"}, edge{from: fmt.Sprintf("h%03d.spam/1", n), to: "hub.spam/1"})
+	}
+	edges = append(edges, edge{from: "x/1", to: "target/1"}, edge{from: "y/1", to: "target/1"})
+	for _, shape := range [][2]int{{1, 1}, {3, 2}} {
+		_, hosts, _ := run(t, edges, shape[0], shape[1])
+		for _, h := range hosts {
+			switch {
+			case h.Host == "target.test" && h.InlinkHosts != sourceHosts+2, h.Host == "hub.spam.test" && h.InlinkHosts != sourceHosts+50:
+				t.Errorf("%v: %d hosts link to %s", shape, h.InlinkHosts, h.Host)
+			case strings.HasPrefix(h.Host, "h") && h.Host != "hub.spam.test" && h.OutlinkHosts != 2:
+				t.Errorf("%v: %s links to %d hosts", shape, h.Host, h.OutlinkHosts)
+			}
+		}
 	}
 }

@@ -215,7 +215,8 @@ func (l *lister) ofTable(r *Round, key string) string {
 	if dataset == stages.FileCaptures && err == nil && len(parts) == 6 {
 		own = key == layout.Captures(r.Crawl, strings.TrimPrefix(parts[3], "subset="), r.Number, n)
 	}
-	if own && r.unfinished(stage, n) {
+	// Since format 4, the task of bucket 0 writes the hosts of all buckets.
+	if own && (r.unfinished(stage, n) || dataset == stages.FileHosts && r.unfinished(stage, 0)) {
 		return ""
 	}
 	return "no result or seal lists it"

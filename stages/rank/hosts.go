@@ -1,0 +1,191 @@
+package rank
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/rank/webgraph"
+)
+
+// sourceHosts is the largest number of hosts of one domain that count as sources of a host of another
+// domain. A spammer can name any number of hosts in a domain, but has to pay for each domain.
+const sourceHosts = 256
+
+// hostRow is a host of merge's results, with its bucket.
+type hostRow struct {
+	Bucket int32
+	schema.Host
+}
+
+// hostRank is what the graph says about a host.
+type hostRank struct {
+	Bucket       int32
+	Host, Domain string
+	In, Out      int64
+	Rank         float64
+}
+
+// roundHosts makes the hosts of all buckets.
+type roundHosts struct {
+	env   *stages.Env
+	in    *stages.Input
+	graph *webgraph.Builder
+	rows  *table.Sorter[hostRow]
+	ranks *table.Sorter[hostRank]
+}
+
+// rankHosts computes the round's host graph, and writes every bucket's part of the dataset hosts.
+func rankHosts(ctx context.Context, env *stages.Env, in *stages.Input) (_ []manifest.File, err error) {
+	r := &roundHosts{env: env, in: in}
+	if r.graph, err = webgraph.NewBuilder(env.Scratch); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.graph.Close()) }()
+	r.graph.SourceCap, r.graph.DomainOf = sourceHosts, domainOf
+	r.rows, err = table.NewSorter(env.Scratch, func(a, b *hostRow) int {
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Host.Host, b.Host.Host))
+	}, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.rows.Close()) }()
+	r.ranks, err = table.NewSorter(env.Scratch, func(a, b *hostRank) int {
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Host, b.Host))
+	}, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.ranks.Close()) }()
+	if err := r.read(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.rank(ctx); err != nil {
+		return nil, err
+	}
+	return r.write(ctx)
+}
+
+// bucketOf returns the bucket of a domain.
+func (r *roundHosts) bucketOf(domain string) int32 {
+	return int32(urlkey.Bucket(domain, r.in.Plan.Buckets))
+}
+
+// read adds the hosts and host edges of all partitions to the graph. Only one object is open at a
+// time.
+func (r *roundHosts) read(ctx context.Context) error {
+	merged := r.in.Results[stages.Merge]
+	for h, err := range table.Concat[schema.Host](ctx, r.env.Bucket, stages.Keys(merged, stages.FileHosts)) {
+		if err == nil {
+			err = r.graph.AddVertex(h.Host, h.Domain)
+		}
+		if err == nil {
+			err = r.rows.Add(&hostRow{r.bucketOf(h.Domain), h})
+		}
+		if err != nil {
+			return fmt.Errorf("read hosts: %w", err)
+		}
+	}
+	last, source := "", int32(-1)
+	for e, err := range table.Concat[schema.HostEdge](ctx, r.env.Bucket, stages.Keys(merged, stages.FileHostEdges)) {
+		if err == nil && e.Source == e.Target {
+			continue
+		}
+		if err == nil && (source < 0 || e.Source != last) {
+			last = strings.Clone(e.Source)
+			source, err = r.graph.AddSource(last, domainOf(last))
+		}
+		if err == nil {
+			err = r.graph.AddEdge(source, e.Target)
+		}
+		if err != nil {
+			return fmt.Errorf("read host edges: %w", err)
+		}
+	}
+	return nil
+}
+
+// rank computes the graph and passes the rank of each host to the sorter.
+func (r *roundHosts) rank(ctx context.Context) error {
+	g, err := r.graph.Finish(ctx, "hosts")
+	if err != nil {
+		return err
+	}
+	if err := g.PageRank(ctx); err != nil {
+		return err
+	}
+	for v, err := range g.All(ctx) {
+		if err == nil {
+			err = r.ranks.Add(&hostRank{r.bucketOf(v.Domain), v.Name, v.Domain, v.In, v.Out, v.Rank})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes the parts of all buckets: the hosts of the partitions and the hosts that are only
+// link targets.
+func (r *roundHosts) write(ctx context.Context) (files []manifest.File, err error) {
+	ranks := table.Pull(r.ranks.Sorted(ctx))
+	defer ranks.Close()
+	rows := table.Pull(r.rows.Sorted(ctx))
+	defer rows.Close()
+	for bucket := range r.in.Plan.Buckets {
+		key := layout.Table(stages.FileHosts, r.in.Task.Crawl, r.in.Task.Round, bucket)
+		f, err := stages.Write(ctx, r.env, stages.FileHosts, key, []string{"host"}, func(w *table.Writer[schema.Host]) error {
+			return writeBucket(w, int32(bucket), ranks, rows)
+		})
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// writeBucket writes the hosts of a bucket. Every host of rows is also in ranks.
+func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor[hostRank], rows *table.Cursor[hostRow]) error {
+	for {
+		rank, err := ranks.Peek()
+		if err != nil || rank == nil || rank.Bucket != bucket {
+			return err
+		}
+		row, err := rows.Peek()
+		if err != nil {
+			return err
+		}
+		h := schema.Host{Host: rank.Host, Domain: rank.Domain}
+		if row != nil && row.Bucket == bucket && row.Host.Host == rank.Host {
+			h = row.Host
+			if _, err := rows.Next(); err != nil {
+				return err
+			}
+		}
+		if row, err = rows.Peek(); err == nil && row != nil && row.Host.Host == rank.Host {
+			err = fmt.Errorf("host %q has rows in two partitions, but a plan puts a host in one: %w", rank.Host, stages.ErrPermanent)
+		}
+		if err != nil {
+			return err
+		}
+		h.InlinkHosts, h.OutlinkHosts, h.Rank = rank.In, rank.Out, rank.Rank
+		if err := w.Append(&h); err != nil {
+			return err
+		}
+		if _, err := ranks.Next(); err != nil {
+			return err
+		}
+	}
+}
+
+// domainOf returns the domain of a host.
+func domainOf(host string) string { return urlkey.Domain(hostName(host)) }

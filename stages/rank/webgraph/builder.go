@@ -1,0 +1,335 @@
+package webgraph
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// Reverse returns a host with the labels of its name in reverse order: com.example.www:8080 for
+// www.example.com:8080. IP addresses stay as they are. Reverse is its own inverse.
+func Reverse(host string) string {
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		name, port = host[:i], host[i:]
+	}
+	if name == "" || name[0] == '[' {
+		return host
+	}
+	if last := name[len(name)-1]; last >= '0' && last <= '9' {
+		if _, err := netip.ParseAddr(name); err == nil {
+			return host
+		}
+	}
+	labels := strings.Split(name, ".")
+	slices.Reverse(labels)
+	return strings.Join(labels, ".") + port
+}
+
+// Builder collects the vertices and edges of a graph. Only one goroutine may use a Builder. The
+// caller must close the Builder.
+type Builder struct {
+	// SourceCap is the largest number of vertices of one domain that count as sources of a vertex of
+	// another domain. The vertices with the least reversed names count. Zero means no limit.
+	SourceCap int
+	// DomainOf returns the domain of a vertex that is only a target, by its name.
+	DomainOf func(name string) string
+
+	dir     string
+	known   *table.Sorter[knownVertex]
+	inbound *table.Sorter[inboundEdges]
+	sources int32 // number of vertices with outlinks
+
+	// Pending edges, as pairs of a target's number in names and a source.
+	ids     map[string]int32
+	names   []string
+	targets []int32
+	from    []int32
+	text    int // bytes of names
+	pending int // number of pending edges after which they pass to the sorter
+}
+
+// knownVertex is a vertex whose domain the caller has told. A vertex may have several rows.
+type knownVertex struct {
+	Key, Domain string
+	Source      int32 // number of the source in the order of AddSource; -1 if the row is of AddVertex
+}
+
+// inboundEdges holds sources that link to a target. A target may have several rows.
+type inboundEdges struct {
+	Key     string
+	Sources []int32
+}
+
+// The sizes after which a Builder passes its pending edges to the sorter.
+const (
+	pendingEdges = 2 << 20
+	pendingText  = 32 << 20
+)
+
+// NewBuilder returns a Builder that uses the scratch directory dir.
+func NewBuilder(dir string) (*Builder, error) {
+	known, err := table.NewSorter(dir, func(a, b *knownVertex) int { return strings.Compare(a.Key, b.Key) }, 0)
+	if err != nil {
+		return nil, err
+	}
+	inbound, err := table.NewSorter(dir, func(a, b *inboundEdges) int { return strings.Compare(a.Key, b.Key) }, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Builder{dir: dir, known: known, inbound: inbound, ids: map[string]int32{}, pending: pendingEdges}, nil
+}
+
+// Close removes the Builder's scratch files. A graph that Finish returned stays valid.
+func (b *Builder) Close() error { return errors.Join(b.known.Close(), b.inbound.Close()) }
+
+// AddVertex adds a vertex of a domain. The vertex may have been added before.
+func (b *Builder) AddVertex(name, domain string) error {
+	return b.known.Add(&knownVertex{Key: Reverse(name), Domain: strings.Clone(domain), Source: -1})
+}
+
+// AddSource adds a vertex with outlinks, and returns a number of the vertex for AddEdge. A vertex may
+// be added several times.
+func (b *Builder) AddSource(name, domain string) (source int32, err error) {
+	if b.sources == math.MaxInt32 {
+		return 0, fmt.Errorf("the graph has more than %d vertices with outlinks", math.MaxInt32)
+	}
+	source = b.sources
+	b.sources++
+	return source, b.known.Add(&knownVertex{Key: Reverse(name), Domain: strings.Clone(domain), Source: source})
+}
+
+// AddEdge adds an edge from a source to another vertex. Repeated edges count once.
+func (b *Builder) AddEdge(source int32, target string) error {
+	id, ok := b.ids[target]
+	if !ok {
+		id, target = int32(len(b.names)), strings.Clone(target)
+		b.ids[target] = id
+		b.names = append(b.names, target)
+		b.text += len(target)
+	}
+	b.targets, b.from = append(b.targets, id), append(b.from, source)
+	if len(b.from) < b.pending && b.text < pendingText {
+		return nil
+	}
+	return b.flush()
+}
+
+// flush groups the pending edges by target and passes them to the sorter. A counting sort needs one
+// comparison of names for each target, not one for each edge.
+func (b *Builder) flush() error {
+	ends := make([]int32, len(b.names)+1)
+	for _, t := range b.targets {
+		ends[t+1]++
+	}
+	for i := range b.names {
+		ends[i+1] += ends[i]
+	}
+	grouped, next := make([]int32, len(b.from)), slices.Clone(ends)
+	for i, t := range b.targets {
+		grouped[next[t]] = b.from[i]
+		next[t]++
+	}
+	for i, name := range b.names {
+		if err := b.inbound.Add(&inboundEdges{Key: Reverse(name), Sources: grouped[ends[i]:ends[i+1]]}); err != nil {
+			return err
+		}
+	}
+	clear(b.ids)
+	b.names, b.targets, b.from, b.text = nil, b.targets[:0], b.from[:0], 0
+	return nil
+}
+
+// Graph is a finished graph. Its files are in the Builder's scratch directory.
+type Graph struct {
+	Vertices int64
+	Edges    int64 // number of distinct edges that count
+
+	outlinks []int32 // distinct targets of each source
+	out      []int32 // targets of each source at which the source counts
+
+	vertices, linked, dangling string // paths of the files of vertices and of edges
+
+	ranks
+}
+
+// vertexRow is a row of the file of vertices.
+type vertexRow struct {
+	Key, Domain string
+	Source      int32 // number of the source in the order of names; -1 without outlinks
+	In          int64
+}
+
+// numbering maps the sources of a Builder to their numbers in the order of names.
+type numbering struct {
+	number  []int32  // by number in the order of AddSource
+	domains []uint64 // hash of the domain, by number in the order of names
+}
+
+// Finish numbers the vertices by name and writes the graph. The name is the first part of the names
+// of the graph's files.
+func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
+	if err := b.flush(); err != nil {
+		return nil, err
+	}
+	b.targets, b.from = nil, nil
+	num := &numbering{number: make([]int32, b.sources), domains: make([]uint64, 0, b.sources)}
+	last := ""
+	for v, err := range b.known.Sorted(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if v.Source < 0 {
+			continue
+		}
+		if len(num.domains) == 0 || v.Key != last {
+			last, num.domains = v.Key, append(num.domains, urlkey.Hash(v.Domain))
+		}
+		num.number[v.Source] = int32(len(num.domains) - 1)
+	}
+	sources := len(num.domains)
+	path := func(part string) string { return filepath.Join(b.dir, name+"-"+part) }
+	w := &graphWriter{b: b, num: num, Graph: &Graph{
+		outlinks: make([]int32, sources), out: make([]int32, sources),
+		vertices: path("vertices"), linked: path("linked.arrow"), dangling: path("dangling.arrow"),
+	}}
+	if err := w.write(ctx); err != nil {
+		return nil, err
+	}
+	return w.Graph, nil
+}
+
+// graphWriter writes the files of a graph.
+type graphWriter struct {
+	*Graph
+	b    *Builder
+	num  *numbering
+	rows *table.RowWriter[vertexRow]
+
+	toLinked, toDangling *edgeWriter
+
+	sources []int32        // sources of the current vertex
+	counted map[uint64]int // counted sources of the current vertex, by domain
+}
+
+func (w *graphWriter) write(ctx context.Context) (err error) {
+	f, err := os.Create(w.vertices)
+	if err != nil {
+		return fmt.Errorf("create scratch file: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if w.toLinked, err = newEdgeWriter(w.linked); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.toLinked.close()) }()
+	if w.toDangling, err = newEdgeWriter(w.dangling); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.toDangling.close()) }()
+	buf := bufio.NewWriterSize(f, 256<<10)
+	w.rows, w.counted = table.MustCodec[vertexRow]().Writer(buf), map[uint64]int{}
+	known := table.Pull(w.b.known.Sorted(ctx))
+	defer known.Close()
+	inbound := table.Pull(w.b.inbound.Sorted(ctx))
+	defer inbound.Close()
+	for {
+		v, err := w.next(known, inbound)
+		if err == io.EOF {
+			return buf.Flush()
+		}
+		if err == nil {
+			err = w.add(v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// next gathers the rows of the next vertex. next collects the vertex's sources in w.sources, in the
+// order of their numbers. At the end, next returns io.EOF.
+func (w *graphWriter) next(known *table.Cursor[knownVertex], inbound *table.Cursor[inboundEdges]) (*vertexRow, error) {
+	k, err := known.Peek()
+	if err != nil {
+		return nil, err
+	}
+	in, err := inbound.Peek()
+	if err != nil {
+		return nil, err
+	}
+	v := &vertexRow{Source: -1}
+	switch {
+	case k == nil && in == nil:
+		return nil, io.EOF
+	case k == nil || in != nil && in.Key < k.Key:
+		v.Key, v.Domain = in.Key, w.b.DomainOf(Reverse(in.Key))
+	default:
+		v.Key, v.Domain = k.Key, k.Domain
+	}
+	for ; err == nil && k != nil && k.Key == v.Key; k, err = advance(known) {
+		if k.Source >= 0 {
+			v.Source = w.num.number[k.Source]
+		}
+	}
+	w.sources = w.sources[:0]
+	for ; err == nil && in != nil && in.Key == v.Key; in, err = advance(inbound) {
+		for _, s := range in.Sources {
+			w.sources = append(w.sources, w.num.number[s])
+		}
+	}
+	slices.Sort(w.sources)
+	w.sources = slices.Compact(w.sources)
+	return v, err
+}
+
+// advance moves a cursor forward and returns its next row.
+func advance[T any](c *table.Cursor[T]) (*T, error) {
+	if _, err := c.Next(); err != nil {
+		return nil, err
+	}
+	return c.Peek()
+}
+
+// add writes a vertex and the edges that lead to it.
+func (w *graphWriter) add(v *vertexRow) error {
+	for _, s := range w.sources {
+		w.outlinks[s]++
+	}
+	if limit := w.b.SourceCap; limit > 0 && len(w.sources) > limit {
+		w.capSources(urlkey.Hash(v.Domain), limit)
+	}
+	for _, s := range w.sources {
+		w.out[s]++
+	}
+	v.In = int64(len(w.sources))
+	w.Vertices++
+	w.Edges += v.In
+	if _, err := w.rows.Write(v); err != nil || v.In == 0 {
+		return err
+	}
+	if v.Source >= 0 {
+		return w.toLinked.add(v.Source, w.sources)
+	}
+	return w.toDangling.add(-1, w.sources)
+}
+
+// capSources removes the sources beyond the limit of each domain except the vertex's own domain.
+func (w *graphWriter) capSources(own uint64, limit int) {
+	clear(w.counted)
+	w.sources = slices.DeleteFunc(w.sources, func(s int32) bool {
+		d := w.num.domains[s]
+		w.counted[d]++
+		return d != own && w.counted[d] > limit
+	})
+}
