@@ -44,26 +44,29 @@ func page(t *testing.T, url string, indexable bool) schema.Page {
 	return schema.Page{PageColumns: schema.PageColumns{URLColumns: schema.URLColumns{SURT: key(t, url).SURT, URL: url}, Title: url, Indexable: indexable}}
 }
 
-// input makes a round of three pages. Page a represents only itself, and page b represents its copy
-// c.
+// input makes a round of three pages in bucket 1. Page a represents only itself, and page b represents
+// its copy c. The rank result of bucket 0 lists the hosts of both buckets.
 func input(t *testing.T, b store.Bucket) *stages.Input {
 	t.Helper()
 	ua, ub, uc := "http://h.test/a", "http://h.test/b", "http://h.test/c"
-	rank := put(t, b, stages.FileInlinks, layout.Working("2026-11", 0, "rank", stages.FileInlinks, 0),
+	rank := put(t, b, stages.FileInlinks, layout.Working("2026-11", 0, "rank", stages.FileInlinks, 1),
 		schema.Inlink{SURT: key(t, "http://h.test/0").SURT, URL: "http://h.test/0", Inlinks: 99},
 		schema.Inlink{SURT: key(t, ub).SURT, URL: ub, Inlinks: 7},
 		schema.Inlink{SURT: key(t, "http://h.test/z").SURT, URL: "http://h.test/z", Inlinks: 98})
-	rank.Files = append(rank.Files, put(t, b, stages.FileHosts, layout.Table(stages.FileHosts, "2026-11", 0, 0), schema.Host{Host: "h.test", Domain: "h.test", Rank: 0.5}).Files...)
+	first := put(t, b, stages.FileInlinks, layout.Working("2026-11", 0, "rank", stages.FileInlinks, 0), schema.Inlink{SURT: key(t, ub).SURT, URL: ub, Inlinks: 97})
+	for n, rank := range []float64{0.25, 0.5} {
+		first.Files = append(first.Files, put(t, b, stages.FileHosts, layout.Table(stages.FileHosts, "2026-11", 0, n), schema.Host{Host: "h.test", Domain: "h.test", Rank: rank}).Files...)
+	}
 	return &stages.Input{
 		Task: stages.Task{Stage: stages.Publish, Crawl: "2026-11"},
-		Plan: &manifest.Plan{ID: "p", Crawl: "2026-11", URLs: 3, Buckets: 1, Partitions: make([]manifest.PlanPartition, 1)},
+		Plan: &manifest.Plan{ID: "p", Crawl: "2026-11", URLs: 3, Buckets: 2, Partitions: []manifest.PlanPartition{{Bucket: 1}}},
 		Results: map[stages.Stage][]*manifest.Result{
 			stages.Merge: {put(t, b, stages.FilePages, layout.Working("2026-11", 0, "merge", stages.FilePages, 0),
 				working(t, ua, true), working(t, ub, false), working(t, uc, true))},
-			stages.Dedup: {put(t, b, stages.FileDuplicates, layout.Table(stages.FileDuplicates, "2026-11", 0, 0),
+			stages.Dedup: {put(t, b, stages.FileDuplicates, layout.Table(stages.FileDuplicates, "2026-11", 0, 1),
 				schema.Duplicate{SURT: key(t, ub).SURT, URL: ub, Representative: ub, Kind: schema.DupRepresentative, ClusterSize: 2},
 				schema.Duplicate{SURT: key(t, uc).SURT, URL: uc, Representative: ub, Kind: schema.DupNear, ClusterSize: 2})},
-			stages.Rank: {rank},
+			stages.Rank: {first, rank},
 		},
 	}
 }
