@@ -9,8 +9,9 @@ package stages
 //	          a reparse lists the files of the fetch task that it reads, except captures of subset
 //	          warc, pages, text and links, of which it writes one file each, as epoch 0
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
-//	          pages targets hostedges hosts                working (layout.Working), inputs of the reduces; rounds
-//	                                                       of format 3 and older have edges in place of targets;
+//	          pages targets redirects hostedges hosts      working (layout.Working), inputs of the reduces; rounds
+//	                                                       of format 3 and older have edges in place of targets,
+//	                                                       and no redirects;
 //	                                                       pages are rows of schema.WorkingPage, with the counts of
 //	                                                       their 50 most frequent terms, which publish drops
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)
@@ -38,6 +39,7 @@ const (
 	FileCDXJ            = "cdxj"
 	FileEdges           = "edges"
 	FileTargets         = "targets"
+	FileRedirects       = "redirects"
 	FileHostEdges       = "hostedges"
 	FileHosts           = "hosts"
 	FileDuplicates      = "duplicates"

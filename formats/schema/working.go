@@ -179,6 +179,25 @@ func CompareTargets(a, b *TargetLinks) int {
 	return CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
+// Redirect is a row of a merge task's working file of redirects: a redirect that was not followed,
+// because it leads to another domain. Rows are sorted by CompareRedirects.
+type Redirect struct {
+	Bucket int32  `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
+	SURT   string `parquet:"url_surtkey,delta" doc:"SURT key of the target"`
+	URL    string `parquet:"url,delta" doc:"canonical URL of the target"`
+	Source string `parquet:"source" doc:"canonical URL that redirects"`
+	Depth  int32  `parquet:"depth" doc:"depth of the source"`
+}
+
+// CompareRedirects compares two redirects by bucket, then by target, then by the source's depth and
+// URL.
+func CompareRedirects(a, b *Redirect) int {
+	if c := cmp.Or(cmp.Compare(a.Bucket, b.Bucket), CompareURLs(a.SURT, a.URL, b.SURT, b.URL)); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
+}
+
 // Representative is a row of a dedup task's working file, sorted by SURT key, then URL. A
 // representative is a page whose text duplicates no page of this round or of an earlier round.
 // Later rounds read the file too.

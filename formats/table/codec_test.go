@@ -27,6 +27,7 @@ var rowTypes = map[string]func(*testing.T){
 	"URLRecord": keepsEveryColumn[schema.URLRecord], "Skip": keepsEveryColumn[schema.Skip], "PlannedURL": keepsEveryColumn[schema.PlannedURL],
 	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile], "Edge": keepsEveryColumn[schema.Edge],
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
+	"Redirect":    keepsEveryColumn[schema.Redirect],
 	"TargetLinks": keepsEveryColumn[schema.TargetLinks],
 }
 

@@ -3,6 +3,7 @@ package table_test
 import (
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -87,7 +88,7 @@ func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
 	write(t, s, "1.parquet", []wide{{Key: 1}, {Key: 4}})
 	write(t, s, "2.parquet", []wide{{Key: 2}, {Key: 3}, {Key: 5}})
-	rows, err := tabletest.Collect(table.MergeFiles(t.Context(), s, []string{"1.parquet", "2.parquet"}, byKey))
+	rows, err := tabletest.Collect(table.MergeFiles(t.Context(), s, t.TempDir(), []string{"1.parquet", "2.parquet"}, byKey))
 	if err != nil || len(rows) != 5 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
@@ -96,10 +97,47 @@ func TestMergeFilesMergesObjectsAndNamesTheOneThatIsAbsent(t *testing.T) {
 			t.Errorf("row %d has key %d", i, row.Key)
 		}
 	}
-	for range table.MergeFiles(t.Context(), s, []string{"1.parquet", "2.parquet"}, byKey) {
+	for range table.MergeFiles(t.Context(), s, t.TempDir(), []string{"1.parquet", "2.parquet"}, byKey) {
 		break // a caller may stop the sequence early
 	}
-	if _, err := tabletest.Collect(table.MergeFiles(t.Context(), s, []string{"1.parquet", "absent.parquet"}, byKey)); err == nil {
+	if _, err := tabletest.Collect(table.MergeFiles(t.Context(), s, t.TempDir(), []string{"1.parquet", "absent.parquet"}, byKey)); err == nil {
 		t.Error("an absent object gave no error")
+	}
+}
+
+// TestMergeFilesMergesManyObjectsInPasses merges more objects than may be open, and more groups of
+// objects than a sorter merges at a time. Equal rows keep the order of their objects.
+func TestMergeFilesMergesManyObjectsInPasses(t *testing.T) {
+	s := newStore(t)
+	byKey := func(a, b *wide) int { return int(a.Key - b.Key) }
+	write(t, s, "first.parquet", []wide{{Key: 7, Name: "first"}})
+	write(t, s, "middle.parquet", []wide{{Key: 1, Name: "middle"}, {Key: 7, Name: "middle"}, {Key: 8, Name: "middle"}})
+	write(t, s, "last.parquet", []wide{{Key: 7, Name: "last"}})
+	for _, n := range []int{70, 9000} {
+		keys := slices.Concat([]string{"first.parquet"}, slices.Repeat([]string{"middle.parquet"}, n), []string{"last.parquet"})
+		var at int
+		for row, err := range table.MergeFiles(t.Context(), s, t.TempDir(), keys, byKey) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := wide{Key: 7, Name: "middle"}
+			switch {
+			case at < n:
+				want.Key = 1
+			case at == n:
+				want.Name = "first"
+			case at == 2*n+1:
+				want.Name = "last"
+			case at > 2*n+1:
+				want.Key = 8
+			}
+			if row.Key != want.Key || row.Name != want.Name {
+				t.Fatalf("%d objects: row %d is %+v, want %+v", n, at, row, want)
+			}
+			at++
+		}
+		if at != 3*n+2 {
+			t.Errorf("%d objects: %d rows, want %d", n, at, 3*n+2)
+		}
 	}
 }

@@ -128,22 +128,29 @@ func (s *Sorter[T]) sorted() []int32 {
 
 // spill writes the rows in memory to a scratch file as a run.
 func (s *Sorter[T]) spill() error {
-	if len(s.runs) == maxRuns {
-		if err := s.compact(); err != nil {
-			return err
-		}
-	}
-	f, err := s.write(All(context.Background(), &memoryRun[T]{rows: s.rows, order: s.sorted()}))
-	if err != nil {
+	if err := s.addRun(All(context.Background(), &memoryRun[T]{rows: s.rows, order: s.sorted()})); err != nil {
 		return err
 	}
-	s.runs = append(s.runs, f)
 	for i, chunk := range s.rows {
 		clear(chunk)
 		s.rows[i] = chunk[:0]
 	}
 	s.n, s.held = 0, 0
 	return nil
+}
+
+// addRun writes rows, which are in order, to a new run.
+func (s *Sorter[T]) addRun(rows iter.Seq2[T, error]) error {
+	if len(s.runs) == maxRuns {
+		if err := s.compact(); err != nil {
+			return err
+		}
+	}
+	f, err := s.write(rows)
+	if err == nil {
+		s.runs = append(s.runs, f)
+	}
+	return err
 }
 
 // compact merges all runs into one.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
@@ -77,9 +78,40 @@ func streamObject[T any](ctx context.Context, b store.Bucket, key string, opts [
 	return true
 }
 
+// maxOpen is the number of objects that MergeFiles merges at a time, which bounds open objects and
+// their buffers.
+const maxOpen = 64
+
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
-// each object must be sorted by compare. All objects are open at the same time.
-func MergeFiles[T any](ctx context.Context, b store.Bucket, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
+// each object must be sorted by compare. MergeFiles merges more than 64 objects in passes, by way of
+// runs in the directory scratch.
+func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
+	if len(keys) <= maxOpen {
+		return mergeOpen(ctx, b, keys, compare, opts)
+	}
+	return func(yield func(T, error) bool) {
+		fail := func(err error) {
+			var zero T
+			yield(zero, err)
+		}
+		s, err := NewSorter(scratch, compare, 0)
+		if err != nil {
+			fail(err)
+			return
+		}
+		defer s.Close() //nolint:errcheck // the runs hold only temporary data
+		for some := range slices.Chunk(keys, maxOpen) {
+			if err := s.addRun(mergeOpen(ctx, b, some, compare, opts)); err != nil {
+				fail(err)
+				return
+			}
+		}
+		s.Sorted(ctx)(yield)
+	}
+}
+
+// mergeOpen is like MergeFiles, with all objects open at the same time.
+func mergeOpen[T any](ctx context.Context, b store.Bucket, keys []string, compare func(a, b *T) int, opts []ReaderOption) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		stopped := false
 		merge := func() (err error) {

@@ -77,7 +77,7 @@ type group struct {
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if the URL responded in place of a planned URL that redirected to it
 	hop       *hop              // set if the URL responded as a hop of a redirect chain; most such responses are redirects
-	redirect  *redirect         // set if a planned URL redirects to the URL
+	redirect  *schema.Redirect  // set if a planned URL redirects to the URL
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
 	spellings schema.Spellings // spellings from all inputs, including the plan
@@ -99,7 +99,7 @@ func (g *group) addItem(i *item) {
 		if g.hop == nil || row.Status/100 == 3 && g.hop.Status/100 != 3 {
 			g.hop = row
 		}
-	case *redirect:
+	case *schema.Redirect:
 		g.redirect = cmp.Or(g.redirect, row)
 	case *schema.Inlink:
 		g.spellings = g.spellings.Union(row.Spellings)

@@ -33,6 +33,8 @@ type world struct {
 	refused  []schema.Refused
 	pages    []schema.Page
 	plan     []schema.PlannedURL
+
+	mergedByOlder bool // whether merge wrote no file of redirects, as in rounds of format 3
 }
 
 const at = 1_000_000 // time of all fetches, in milliseconds
@@ -135,6 +137,17 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 		merge.Files = append(merge.Files, put(t, b, stages.FileFetches, layout.Table(stages.FileFetches, "2026-11", 1, n),
 			filter(w.fetches, func(f schema.Fetch) bool { return owns(f.URL) }),
 			bySURT(func(f schema.Fetch) (string, string) { return f.SURT, f.URL })))
+		if !w.mergedByOlder {
+			var redirects []schema.Redirect
+			for _, f := range w.fetches {
+				if f.RedirectTarget != "" && owns(f.URL) {
+					k := key(t, f.RedirectTarget)
+					redirects = append(redirects, schema.Redirect{Bucket: int32(urlkey.Bucket(k.Domain, w.buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth})
+				}
+			}
+			merge.Files = append(merge.Files, put(t, b, stages.FileRedirects, layout.Working("2026-11", 1, "merge", "redirects", n), redirects,
+				func(a, b schema.Redirect) int { return schema.CompareRedirects(&a, &b) }))
+		}
 		captures := put(t, b, stages.FileCaptures, layout.Captures("2026-11", schema.SubsetDiagnostics, 1, n),
 			filter(w.captures, func(c schema.Capture) bool { return owns(c.URL) }),
 			bySURT(func(c schema.Capture) (string, string) { return c.SURT, c.URL }))
@@ -273,7 +286,7 @@ func TestRedirects(t *testing.T) {
 	}
 	cfg := Default()
 	cfg.Follow = FollowDomain
-	urls, skips, _ := run(t, bucket(t), cfg, world{
+	w := world{
 		buckets: 3,
 		fetches: []schema.Fetch{
 			fetch(t, "http://a.example/1", schema.OK, answeredBy("http://a.example/3")),
@@ -288,7 +301,13 @@ func TestRedirects(t *testing.T) {
 			capture("http://a.example/5", 404, ""),
 		},
 		inlinks: []schema.Inlink{link(t, "http://a.example/2", nil), link(t, "http://a.example/3", nil)},
-	})
+	}
+	urls, skips, _ := run(t, bucket(t), cfg, w)
+	w.mergedByOlder = true
+	sameURLs, sameSkips, _ := run(t, bucket(t), cfg, w)
+	if d := gocmp.Diff(urls, sameURLs) + gocmp.Diff(skips, sameSkips); d != "" {
+		t.Errorf("after a merge of format 3: %s", d)
+	}
 	check(t, "urls", []string{
 		"a.example/1 redirected 2", "a.example/2 redirected 2", "a.example/3 fetched 2 a.example/1", "a.example/4 gone 2", "a.example/5 gone 2 a.example/4",
 		"a.example/away redirected 2", "a.example/known redirected 2", "a.example/out redirected 2",

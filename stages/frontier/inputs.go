@@ -43,13 +43,6 @@ type hop struct {
 	FetchTime int64  `parquet:"fetch_time,timestamp(millisecond)"`
 }
 
-// redirect is a redirect that was not followed. The redirect's target may be in any bucket.
-type redirect struct {
-	SURT, URL string // keys of the redirect's target
-	Source    string
-	Depth     int32 // depth of the page that redirects
-}
-
 // target holds the columns of fetches that are read to find redirects.
 type target struct {
 	URL            string `parquet:"url"`
@@ -215,9 +208,20 @@ func moved(o *outcome) bool {
 }
 
 // addRedirects adds the targets of redirects that were not followed. addRedirects reads all
-// partitions, because a redirect may lead into any bucket.
+// partitions, because a redirect may lead into any bucket. Partitions that an older crawlbatch
+// merged have no file of redirects, so addRedirects reads all of their fetches.
 func (i *inputs) addRedirects(ctx context.Context) error {
-	return addSorted(ctx, i, stages.Keys(i.in.Results[stages.Merge], stages.FileFetches), func(t *target) (*redirect, error) {
+	merged := i.in.Results[stages.Merge]
+	if keys := stages.Keys(merged, stages.FileRedirects); len(keys) > 0 {
+		bucket := int64(i.bucket)
+		rows := table.Pull(table.MergeFiles(ctx, i.env.Bucket, i.env.Scratch, keys, schema.CompareRedirects, table.IntRange("target_bucket", bucket, bucket)))
+		i.closers = append(i.closers, rows)
+		i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) {
+			return item{r.SURT, r.URL, r}, int64(r.Bucket) == bucket
+		}))
+		return nil
+	}
+	return addSorted(ctx, i, stages.Keys(merged, stages.FileFetches), func(t *target) (*schema.Redirect, error) {
 		if t.RedirectTarget == "" {
 			return nil, nil
 		}
@@ -228,11 +232,8 @@ func (i *inputs) addRedirects(ctx context.Context) error {
 		if !i.owns(k.Domain) {
 			return nil, nil
 		}
-		return &redirect{SURT: k.SURT, URL: k.URL, Source: t.URL, Depth: t.Depth}, nil
-	}, func(r *redirect) (surt, url string) { return r.SURT, r.URL },
-		func(a, b *redirect) int {
-			return cmp.Or(cmp.Compare(a.Depth, b.Depth), strings.Compare(a.Source, b.Source))
-		})
+		return &schema.Redirect{SURT: k.SURT, URL: k.URL, Source: t.URL, Depth: t.Depth}, nil
+	}, func(r *schema.Redirect) (surt, url string) { return r.SURT, r.URL }, schema.CompareRedirects)
 }
 
 // addRefused adds the entries that the plan refused. Texts that are not URLs belong to

@@ -127,26 +127,10 @@ func (e *edgeBuilder) finish(ctx context.Context) error {
 	return writeHostEdges(ctx, e.m, e.hosts)
 }
 
-// writeEdges writes the edges. writeEdges ends a row group after each bucket, so that a reduce task
-// need not read other buckets.
+// writeEdges writes the edges.
 func (e *edgeBuilder) writeEdges(ctx context.Context) error {
 	order := []string{"target_bucket", "target_surtkey", "target", "source", "kind", "ordinal"}
 	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {
-		bucket := int32(-1)
-		for row, err := range e.edges.Sorted(ctx) {
-			if err != nil {
-				return err
-			}
-			if row.TargetBucket != bucket {
-				if err := w.EndRowGroup(); err != nil {
-					return err
-				}
-				bucket = row.TargetBucket
-			}
-			if err := w.Append(&row); err != nil {
-				return err
-			}
-		}
-		return nil
+		return appendBuckets(w, e.edges.Sorted(ctx), func(row *schema.Edge) int32 { return row.TargetBucket })
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -39,7 +40,12 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 	for _, head := range m.hops {
 		heads[head] = true
 	}
-	return publish(ctx, m, stages.FileFetches, stages.ByURL, func(w *table.Writer[schema.Fetch]) error {
+	redirects, err := table.NewSorter(m.env.Scratch, schema.CompareRedirects, sortMemory/4)
+	if err != nil {
+		return err
+	}
+	defer redirects.Close()
+	if err := publish(ctx, m, stages.FileFetches, stages.ByURL, func(w *table.Writer[schema.Fetch]) error {
 		for f, err := range oneEach(planned.Sorted(ctx), rows.Sorted(ctx)) {
 			if err != nil {
 				return err
@@ -52,9 +58,51 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 			if err := w.Append(&f); err != nil {
 				return err
 			}
+			if f.RedirectTarget == "" {
+				continue
+			}
+			k, err := urlkey.KeyOf(f.RedirectTarget)
+			if err != nil {
+				return fmt.Errorf("redirect target of %q: %w", f.URL, err)
+			}
+			if err := redirects.Add(&schema.Redirect{
+				Bucket: int32(urlkey.Bucket(k.Domain, m.plan.Buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth,
+			}); err != nil {
+				return err
+			}
 		}
 		return nil
+	}); err != nil {
+		return err
+	}
+	if !m.env.Has(4) {
+		return nil
+	}
+	order := []string{"target_bucket", "url_surtkey", "url", "depth", "source"}
+	return keep(ctx, m, stages.FileRedirects, order, func(w *table.Writer[schema.Redirect]) error {
+		return appendBuckets(w, redirects.Sorted(ctx), func(r *schema.Redirect) int32 { return r.Bucket })
 	})
+}
+
+// appendBuckets appends rows that are sorted by bucket, and ends a row group after each bucket, so
+// that a reduce task need not read other buckets.
+func appendBuckets[T any](w *table.Writer[T], rows iter.Seq2[T, error], bucketOf func(*T) int32) error {
+	bucket := int32(-1)
+	for row, err := range rows {
+		if err != nil {
+			return err
+		}
+		if b := bucketOf(&row); b != bucket {
+			bucket = b
+			if err := w.EndRowGroup(); err != nil {
+				return err
+			}
+		}
+		if err := w.Append(&row); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // oneEach yields the rows of fetches. If a planned URL does not have exactly one row, the sequence

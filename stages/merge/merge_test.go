@@ -203,14 +203,14 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 	if d := cmp.Diff(a+" a "+b+" 0\n"+b+" a "+c+" 0\n"+b+" img "+x+" 1\n", brief(rows[schema.Link](w, r, stages.FileLinks, ""))); d != "" {
 		t.Error(d)
 	}
-	for name, n := range map[string]int64{"fetches": 3, "captures": 3, "pages": 2, "links": 3, "targets": 2, "hostedges": 2, "hosts": 3,
+	for name, n := range map[string]int64{"fetches": 3, "captures": 3, "pages": 2, "links": 3, "targets": 2, "redirects": 0, "hostedges": 2, "hosts": 3,
 		"outcome.ok": 2, "outcome.http_4xx": 1, "pages_dropped": 0} {
 		if r.Count(name) != n {
 			t.Errorf("count %s is %d, want %d", name, r.Count(name), n)
 		}
 	}
-	if n := len(r.Files); n != 11 {
-		t.Errorf("%d files, want 11", n)
+	if n := len(r.Files); n != 12 {
+		t.Errorf("%d files, want 12", n)
 	}
 }
 
@@ -261,8 +261,8 @@ func TestSameSegmentsGiveTheSameBytes(t *testing.T) {
 
 func TestPartitionThatFetchedNothingStillHasEveryFile(t *testing.T) {
 	w := newWorld(t, nil)
-	if r := w.mustMerge(); len(r.Files) != 11 {
-		t.Errorf("%d files, want 11", len(r.Files))
+	if r := w.mustMerge(); len(r.Files) != 12 {
+		t.Errorf("%d files, want 12", len(r.Files))
 	}
 }
 
@@ -348,6 +348,7 @@ func TestURLFetchedTwiceKeepsOneDocumentWithItsTextAndLinks(t *testing.T) {
 func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 	const hop, hop2, doc = "https://a.example.org/hop", "https://a.example.org/hop2", "https://a.example.org/doc"
 	fa, fb := fetch(t, a, schema.OK, 3), fetch(t, b, schema.Redirected, 7)
+	fb.RedirectTarget = x
 	p := page(t, doc, a, "doc", 4)
 	p.Depth = 3
 	s := segment{
@@ -381,6 +382,11 @@ func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 	}
 	if d := cmp.Diff(hostEdges, rows[schema.HostEdge](w, sums, stages.FileHostEdges, "")); d != "" {
 		t.Error(d)
+	}
+	to := keyOf(t, x)
+	redirects := []schema.Redirect{{Bucket: int32(urlkey.Bucket(to.Domain, buckets)), SURT: to.SURT, URL: x, Source: b, Depth: 7}}
+	if d := cmp.Diff(redirects, rows[schema.Redirect](w, sums, stages.FileRedirects, "")); d != "" {
+		t.Errorf("redirects (-want +got):\n%s", d)
 	}
 
 	w = newWorld(t, []string{a, b}, s)

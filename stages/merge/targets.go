@@ -314,43 +314,43 @@ func (b *targetBuilder) inMemory() iter.Seq2[targetSum, error] {
 	}
 }
 
-// writeTargets writes a row for each target. writeTargets ends a row group after each bucket, so
-// that a reduce task need not read other buckets.
+// writeTargets writes a row for each target.
 func (b *targetBuilder) writeTargets(ctx context.Context, sums iter.Seq2[targetSum, error]) error {
 	order := []string{"target_bucket", "url_surtkey", "url"}
 	return keep(ctx, b.m, stages.FileTargets, order, func(w *table.Writer[schema.TargetLinks]) error {
+		return appendBuckets(w, united(sums), func(row *schema.TargetLinks) int32 { return row.Bucket })
+	})
+}
+
+// united adds up the sums of each target.
+func united(sums iter.Seq2[targetSum, error]) iter.Seq2[schema.TargetLinks, error] {
+	return func(yield func(schema.TargetLinks, error) bool) {
 		var sum targetSum
-		bucket := int32(-1)
-		flush := func() error {
+		flush := func() bool {
 			if sum.URL == "" {
-				return nil
+				return true
 			}
 			slices.Sort(sum.Hosts)
 			sum.InlinkHosts += int64(len(slices.Compact(sum.Hosts)))
-			if sum.Bucket != bucket {
-				bucket = sum.Bucket
-				if err := w.EndRowGroup(); err != nil {
-					return err
-				}
-			}
-			return w.Append(&sum.TargetLinks)
+			return yield(sum.TargetLinks, nil)
 		}
 		for row, err := range sums {
 			if err != nil {
-				return err
+				yield(row.TargetLinks, err)
+				return
 			}
 			if row.URL == sum.URL {
 				inlinks.Add(&sum.TargetLinks, &row.TargetLinks)
 				sum.Hosts = append(sum.Hosts, row.Hosts...)
 				continue
 			}
-			if err := flush(); err != nil {
-				return err
+			if !flush() {
+				return
 			}
 			sum = row
 		}
-		return flush()
-	})
+		flush()
+	}
 }
 
 func compareHostEdges(a, b *schema.HostEdge) int {

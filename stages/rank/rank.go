@@ -91,7 +91,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 			return nil
 		}
 		compare := func(a, b *schema.Host) int { return strings.Compare(a.Host, b.Host) }
-		for h, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileHosts), compare) {
+		for h, err := range table.MergeFiles(ctx, env.Bucket, env.Scratch, stages.Keys(in.Results[stages.Merge], stages.FileHosts), compare) {
 			if err != nil {
 				return fmt.Errorf("read hosts: %w", err)
 			}
@@ -142,7 +142,7 @@ func addTargets(ctx context.Context, env *stages.Env, keys []string, bucket int,
 		row := inlinks.Finish(&sum)
 		return w.Append(&row)
 	}
-	for t, err := range table.MergeFiles(ctx, env.Bucket, keys, schema.CompareTargets, table.IntRange("target_bucket", int64(bucket), int64(bucket))) {
+	for t, err := range table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, schema.CompareTargets, table.IntRange("target_bucket", int64(bucket), int64(bucket))) {
 		if err != nil {
 			return sums, fmt.Errorf("read targets: %w", err)
 		}
@@ -172,7 +172,7 @@ func countEdges(ctx context.Context, env *stages.Env, in *stages.Input, t *targe
 		row := t.finish()
 		return w.Append(&row)
 	}
-	for e, err := range table.MergeFiles(ctx, env.Bucket, stages.Keys(in.Results[stages.Merge], stages.FileEdges),
+	for e, err := range table.MergeFiles(ctx, env.Bucket, env.Scratch, stages.Keys(in.Results[stages.Merge], stages.FileEdges),
 		schema.CompareEdges, table.IntRange("target_bucket", bucket, bucket)) {
 		if err != nil {
 			return edges, fmt.Errorf("read edges: %w", err)
