@@ -19,7 +19,7 @@
 //     first, then the document recorded first. Every response keeps its row of captures;
 //   - rows are sorted as formats/catalog says, then by the rest of the row, then by the order of
 //     recording, so the same segments give the same bytes;
-//   - memory is bounded, because rows are sorted on disk, and sums beyond 64 MiB wait on disk to be
+//   - memory is bounded, because rows are sorted on disk, and sums beyond 96 MiB wait on disk to be
 //     added up. Memory holds one row per host, the URLs that were fetched twice, and the URLs through
 //     which chains of redirects went.
 //

@@ -90,13 +90,17 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) erro
 		links = links[:0]
 		return s.Add(&set)
 	}
-	last := schema.Link{Ordinal: -1}
+	var last struct {
+		source, target string
+		redirect       bool
+		ordinal        int32
+	}
 	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
 		if err != nil {
 			return err
 		}
-		redirect, redirected := l.Kind == schema.KindRedirect, last.Kind == schema.KindRedirect
-		if redirect || redirected || l.Source != last.Source || l.Ordinal <= last.Ordinal {
+		redirect := l.Kind == schema.KindRedirect
+		if redirect || last.redirect || l.Source != last.source || l.Ordinal <= last.ordinal {
 			if err := end(); err != nil {
 				return err
 			}
@@ -107,11 +111,11 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) erro
 				documents++
 				set.Number = documents
 			}
-			if redirect && redirected && last.Target == l.Source {
-				m.hop(last.Source, l.Source)
+			if redirect && last.redirect && last.target == l.Source {
+				m.hop(last.source, l.Source)
 			}
 		}
-		last = l
+		last.source, last.target, last.redirect, last.ordinal = l.Source, l.Target, redirect, l.Ordinal
 		l.SourceSURT, l.Source = "", ""
 		one = linkCodec.Append(one[:0], &l)
 		links = append(binary.AppendUvarint(links, uint64(len(one))), one...)

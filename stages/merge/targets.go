@@ -17,7 +17,7 @@ import (
 )
 
 // targetMemory is the memory that the sums of targets use before they are written to disk, in bytes.
-const targetMemory = 64 << 20
+const targetMemory = 96 << 20
 
 // clockSkew bounds the error of a host's clock or of a date without a time zone, in milliseconds.
 const clockSkew = 24 * 60 * 60 * 1000
