@@ -220,6 +220,7 @@ type Host struct {
 	InlinkHosts    int64   `parquet:"inlink_hosts" doc:"distinct other hosts that link to it; since format 4, at most 256 hosts of each other domain count"`
 	OutlinkHosts   int64   `parquet:"outlink_hosts" doc:"distinct other hosts that it links to"`
 	Rank           float64 `parquet:"rank" doc:"PageRank by host; the hosts of a round sum to 1"`
+	Harmonic       float64 `parquet:"harmonic" since:"4" doc:"harmonic centrality of its domain: the sum of 1 / distance over all domains from which links lead to it, estimated with a standard error of 6.5 %"`
 }
 
 // URLRecord is a row of the dataset urls: a URL whose state changed in the round.

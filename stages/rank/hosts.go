@@ -34,13 +34,21 @@ type hostRank struct {
 	Rank         float64
 }
 
+// domainRank is what the graph of domains says about a domain.
+type domainRank struct {
+	Bucket   int32
+	Domain   string
+	Harmonic float64
+}
+
 // roundHosts makes the hosts of all buckets.
 type roundHosts struct {
-	env   *stages.Env
-	in    *stages.Input
-	graph *webgraph.Builder
-	rows  *table.Sorter[hostRow]
-	ranks *table.Sorter[hostRank]
+	env     *stages.Env
+	in      *stages.Input
+	graph   *webgraph.Builder
+	rows    *table.Sorter[hostRow]
+	ranks   *table.Sorter[hostRank]
+	domains *table.Sorter[domainRank]
 }
 
 // rankHosts computes the round's host graph, and writes every bucket's part of the dataset hosts.
@@ -65,6 +73,11 @@ func rankHosts(ctx context.Context, env *stages.Env, in *stages.Input) (_ []mani
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.ranks.Close()) }()
+	r.domains, err = table.NewSorter(env.Scratch, func(a, b *domainRank) int { return cmp.Compare(a.Bucket, b.Bucket) }, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.domains.Close()) }()
 	if err := r.read(ctx); err != nil {
 		return nil, err
 	}
@@ -113,7 +126,8 @@ func (r *roundHosts) read(ctx context.Context) error {
 	return nil
 }
 
-// rank computes the graph and passes the rank of each host to the sorter.
+// rank computes the graphs of hosts and of domains, and passes the figures of each host and domain to
+// the sorters.
 func (r *roundHosts) rank(ctx context.Context) error {
 	g, err := r.graph.Finish(ctx, "hosts")
 	if err != nil {
@@ -130,6 +144,34 @@ func (r *roundHosts) rank(ctx context.Context) error {
 			return err
 		}
 	}
+	return r.rankDomains(ctx, g)
+}
+
+// rankDomains computes the graph of the domains of a graph of hosts.
+func (r *roundHosts) rankDomains(ctx context.Context, hosts *webgraph.Graph) (err error) {
+	b, err := hosts.Domains(ctx, r.env.Scratch)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	g, err := b.Finish(ctx, "domains")
+	if err != nil {
+		return err
+	}
+	if err := g.PageRank(ctx); err != nil {
+		return err
+	}
+	if err := g.Harmonic(ctx); err != nil {
+		return err
+	}
+	for v, err := range g.All(ctx) {
+		if err == nil {
+			err = r.domains.Add(&domainRank{r.bucketOf(v.Domain), v.Domain, v.Harmonic})
+		}
+		if err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -140,10 +182,16 @@ func (r *roundHosts) write(ctx context.Context) (files []manifest.File, err erro
 	defer ranks.Close()
 	rows := table.Pull(r.rows.Sorted(ctx))
 	defer rows.Close()
+	domains := table.Pull(r.domains.Sorted(ctx))
+	defer domains.Close()
 	for bucket := range r.in.Plan.Buckets {
+		harmonic, err := harmonicOf(int32(bucket), domains)
+		if err != nil {
+			return nil, err
+		}
 		key := layout.Table(stages.FileHosts, r.in.Task.Crawl, r.in.Task.Round, bucket)
 		f, err := stages.Write(ctx, r.env, stages.FileHosts, key, []string{"host"}, func(w *table.Writer[schema.Host]) error {
-			return writeBucket(w, int32(bucket), ranks, rows)
+			return writeBucket(w, int32(bucket), ranks, rows, harmonic)
 		})
 		if err != nil {
 			return nil, err
@@ -153,8 +201,23 @@ func (r *roundHosts) write(ctx context.Context) (files []manifest.File, err erro
 	return files, nil
 }
 
+// harmonicOf returns the harmonic centrality of the domains of a bucket.
+func harmonicOf(bucket int32, domains *table.Cursor[domainRank]) (map[string]float64, error) {
+	harmonic := map[string]float64{}
+	for {
+		d, err := domains.Peek()
+		if err != nil || d == nil || d.Bucket != bucket {
+			return harmonic, err
+		}
+		harmonic[d.Domain] = d.Harmonic
+		if _, err := domains.Next(); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // writeBucket writes the hosts of a bucket. Every host of rows is also in ranks.
-func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor[hostRank], rows *table.Cursor[hostRow]) error {
+func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor[hostRank], rows *table.Cursor[hostRow], harmonic map[string]float64) error {
 	for {
 		rank, err := ranks.Peek()
 		if err != nil || rank == nil || rank.Bucket != bucket {
@@ -177,7 +240,7 @@ func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor
 		if err != nil {
 			return err
 		}
-		h.InlinkHosts, h.OutlinkHosts, h.Rank = rank.In, rank.Out, rank.Rank
+		h.InlinkHosts, h.OutlinkHosts, h.Rank, h.Harmonic = rank.In, rank.Out, rank.Rank, harmonic[rank.Domain]
 		if err := w.Append(&h); err != nil {
 			return err
 		}

@@ -298,6 +298,12 @@ func TestOlderFormatsHaveTheSameRowsInOtherTasks(t *testing.T) {
 	if d := gocmp.Diff(oldInlinks, inlinks); d != "" {
 		t.Error(d)
 	}
+	for i := range hosts {
+		if hosts[i].InlinkHosts > 0 && hosts[i].Harmonic < 1 || hosts[i].Harmonic > 150 {
+			t.Errorf("%s has the harmonic centrality %v", hosts[i].Host, hosts[i].Harmonic)
+		}
+		hosts[i].Harmonic = 0 // older formats lack the column
+	}
 	if d := gocmp.Diff(oldHosts, hosts, cmpopts.EquateApprox(0, 1e-6)); d != "" {
 		t.Error(d)
 	}

@@ -160,15 +160,17 @@ type Graph struct {
 	out      []int32 // targets of each source at which the source counts
 
 	vertices, linked, dangling string // paths of the files of vertices and of edges
+	danglingRows               int    // number of vertices that have inlinks and no outlinks
 
 	ranks
+	centrality balls // nil slices if Harmonic was not called
 }
 
 // vertexRow is a row of the file of vertices.
 type vertexRow struct {
 	Key, Domain string
 	Source      int32 // number of the source in the order of names; -1 without outlinks
-	In          int64
+	In, Added   int64
 }
 
 // numbering maps the sources of a Builder to their numbers in the order of names.
@@ -280,6 +282,8 @@ func (w *graphWriter) next(known *table.Cursor[knownVertex], inbound *table.Curs
 	for ; err == nil && k != nil && k.Key == v.Key; k, err = advance(known) {
 		if k.Source >= 0 {
 			v.Source = w.num.number[k.Source]
+		} else {
+			v.Added++
 		}
 	}
 	w.sources = w.sources[:0]
@@ -321,6 +325,7 @@ func (w *graphWriter) add(v *vertexRow) error {
 	if v.Source >= 0 {
 		return w.toLinked.add(v.Source, w.sources)
 	}
+	w.danglingRows++
 	return w.toDangling.add(-1, w.sources)
 }
 

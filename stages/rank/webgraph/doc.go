@@ -1,19 +1,23 @@
 // Package webgraph builds the graph of links between hosts, or between domains, on local disk, and
-// computes its PageRank.
+// computes its centralities: PageRank and harmonic centrality.
 //
 // The input is names of vertices and edges, in any order and with repetitions. The output is the
-// vertices in the order of their reversed names (com.example.www), each with its degrees and rank.
+// vertices in the order of their reversed names (com.example.www), each with its degrees, its PageRank
+// and its harmonic centrality.
 //
-//   - Builder takes vertices and edges. Graph is the finished graph.
+//   - Builder takes vertices and edges. Graph is the finished graph. Domains folds a graph of hosts
+//     into the graph of their domains.
 //   - A Graph keeps its edges in two files of Arrow record batches, grouped by target. One file holds
 //     the targets that have outlinks, the other one the targets without outlinks (dangling).
-//   - PageRank reads the first file once an iteration. The rank of a dangling vertex has no influence on
-//     other ranks except through the sum of all ranks, so the second file is read once.
+//   - PageRank reads the first file once an iteration. The rank of a dangling vertex has no influence
+//     on other ranks except through the sum of all ranks, so the second file is read once.
+//   - Harmonic reads both files once for each distance (HyperBall).
 //
-// Memory is 20 bytes for each vertex with outlinks while the graph is built and 16 bytes while ranks
-// are computed, the edges of one target, and fixed buffers (about 200 MiB). Dangling vertices and
-// edges take no memory. Vertices are numbered by name and every sum has the order of the numbers.
-// The same edges therefore give the same bytes, whatever their order.
+// Memory is 20 bytes for each vertex with outlinks while the graph is built and 16 bytes while
+// PageRank runs, the edges of one target, and fixed buffers (about 200 MiB). Dangling vertices and edges
+// take no memory. Only Harmonic takes more: 546 bytes for each vertex with outlinks, 16 bytes for each
+// dangling vertex. Vertices are numbered by name and every sum has the order of the numbers. The
+// same edges therefore give the same bytes, whatever their order.
 //
 // Package webgraph imports formats packages.
 package webgraph

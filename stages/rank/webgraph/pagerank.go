@@ -1,15 +1,8 @@
 package webgraph
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
-	"iter"
 	"math"
-	"os"
-
-	"crawlbatch.io/crawlbatch/formats/table"
 )
 
 // The parameters of PageRank (Page, Brin, Motwani, Winograd: The PageRank Citation Ranking, 1999).
@@ -85,80 +78,4 @@ func (g *Graph) received(sources []int32) float64 {
 		sum += g.share[s]
 	}
 	return 1 - damping + damping*sum
-}
-
-// Vertex is a vertex of a finished graph.
-type Vertex struct {
-	Name   string
-	Domain string
-	In     int64 // distinct vertices that link to it and count
-	Out    int64 // distinct vertices that it links to
-	Rank   float64
-}
-
-// All yields the vertices in the order of their reversed names. PageRank must have succeeded.
-func (g *Graph) All(ctx context.Context) iter.Seq2[Vertex, error] {
-	return func(yield func(Vertex, error) bool) {
-		f, err := os.Open(g.vertices)
-		if err != nil {
-			yield(Vertex{}, fmt.Errorf("open scratch file: %w", err))
-			return
-		}
-		defer f.Close()
-		rows := table.MustCodec[vertexRow]().Reader(bufio.NewReaderSize(f, 256<<10))
-		dangling := newRowCursor(ctx, g.dangling)
-		defer dangling.stop()
-		for {
-			var row vertexRow
-			err := rows.Next(&row)
-			if err == io.EOF {
-				return
-			}
-			v := Vertex{Name: Reverse(row.Key), Domain: row.Domain, In: row.In}
-			switch {
-			case err != nil:
-			case row.Source >= 0:
-				v.Out, v.Rank = int64(g.outlinks[row.Source]), g.share[row.Source]*g.divisor(row.Source)
-			case row.In > 0:
-				var sources []int32
-				sources, err = dangling.next()
-				v.Rank = g.received(sources)
-			default:
-				v.Rank = 1 - damping
-			}
-			v.Rank /= g.total
-			if !yield(v, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// rowCursor reads the rows of a file of edges one by one.
-type rowCursor struct {
-	batches func() (edgeBatch, error, bool)
-	stop    func()
-	batch   edgeBatch
-	row     int
-}
-
-func newRowCursor(ctx context.Context, path string) *rowCursor {
-	next, stop := iter.Pull2(readEdges(ctx, path))
-	return &rowCursor{batches: next, stop: stop}
-}
-
-// next returns the sources of the next row.
-func (c *rowCursor) next() ([]int32, error) {
-	for c.row == len(c.batch.targets) {
-		b, err, ok := c.batches()
-		if err == nil && !ok {
-			err = fmt.Errorf("read scratch file: %w", io.ErrUnexpectedEOF)
-		}
-		if err != nil {
-			return nil, err
-		}
-		c.batch, c.row = b, 0
-	}
-	c.row++
-	return c.batch.sourcesOf(c.row - 1), nil
 }

@@ -1,0 +1,174 @@
+package webgraph
+
+import (
+	"context"
+	"math"
+	"math/bits"
+)
+
+const (
+	registers    = 256 // registers of a counter; the standard error of a count is 1.04 / sqrt(registers), 6.5 %
+	counterWords = registers / 8
+	maxDistance  = 200 // greater distances do not count, which bounds the time that a long chain takes
+)
+
+// counter is a HyperLogLog counter: registers of one byte, below 128, eight in a word.
+type counter [counterWords]uint64
+
+// element returns the counter of a set that holds only the element with the given number.
+func element(number uint64) (c counter) {
+	// The finalizer of SplitMix64 makes a hash of the number.
+	h := number + 0x9e3779b97f4a7c15
+	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
+	h = (h ^ h>>27) * 0x94d049bb133111eb
+	h ^= h >> 31
+	register, zeros := h%registers, bits.LeadingZeros64(h|registers)
+	c[register/8] = uint64(zeros+1) << (register % 8 * 8)
+	return c
+}
+
+// unite adds the elements of another set, by the maximum of each register.
+func (c *counter) unite(other *counter) {
+	const high = 0x8080808080808080
+	for i, y := range other {
+		x := c[i]
+		greater := ((x | high) - y) & high >> 7 * 0xff // 0xff in each byte in which x is not below y
+		c[i] = x&greater | y&^greater
+	}
+}
+
+// inverse holds the powers of 1/2.
+var inverse = func() (powers [128]float64) {
+	for i := range powers {
+		powers[i] = math.Ldexp(1, -i)
+	}
+	return powers
+}()
+
+// size estimates the number of elements (Flajolet, Fusy, Gandouet, Meunier: HyperLogLog, 2007).
+func (c *counter) size() float64 {
+	var sum float64
+	empty := 0
+	for _, word := range c {
+		for range 8 {
+			if word&0xff == 0 {
+				empty++
+			}
+			sum += inverse[word&0x7f]
+			word >>= 8
+		}
+	}
+	const alpha = 0.7213 / (1 + 1.079/registers)
+	estimate := alpha * registers * registers / sum
+	if estimate <= 2.5*registers && empty > 0 {
+		return registers * math.Log(registers/float64(empty))
+	}
+	return estimate
+}
+
+// ball is a vertex's centrality so far.
+type ball struct {
+	harmonic float64
+	size     float64 // number of vertices within the current distance
+}
+
+// grow notes the size of the ball at a distance. Estimates never shrink.
+func (b *ball) grow(size float64, distance int) {
+	if size > b.size {
+		b.harmonic += (size - b.size) / float64(distance)
+		b.size = size
+	}
+}
+
+// balls is the state of HyperBall: for each vertex, the set of vertices from which a path of a
+// bounded length leads to it.
+type balls struct {
+	linked, dangling []ball
+	now, next        []counter // by source
+	grew, grows      []bool    // sources whose set grew at the last distance, and at the current one
+}
+
+// Harmonic estimates the harmonic centrality of all vertices: the sum, over all other vertices from which a
+// path leads to the vertex, of 1 / length of the shortest path. The method is HyperBall (Boldi and Vigna:
+// In-Core Computation of Geometric Centralities with HyperBall, 2013). While Harmonic runs, it takes 530
+// bytes for each vertex with outlinks. It also takes 16 bytes for each vertex that has inlinks.
+func (g *Graph) Harmonic(ctx context.Context) error {
+	n := len(g.out)
+	s := &balls{linked: make([]ball, n), dangling: make([]ball, g.danglingRows), now: make([]counter, n), next: make([]counter, n), grew: make([]bool, n), grows: make([]bool, n)}
+	one := element(0)
+	for i := range s.now {
+		s.now[i], s.grew[i] = element(uint64(i)*2), true
+		s.linked[i].size = one.size()
+	}
+	for i := range s.dangling {
+		s.dangling[i].size = one.size()
+	}
+	for distance := 1; distance <= maxDistance; distance++ {
+		more, err := s.expand(ctx, g, distance)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	g.centrality = balls{linked: s.linked, dangling: s.dangling}
+	return nil
+}
+
+// expand makes all balls one step larger, and reports whether a ball of a source grew.
+func (s *balls) expand(ctx context.Context, g *Graph, distance int) (more bool, err error) {
+	for b, err := range readEdges(ctx, g.linked) {
+		if err != nil {
+			return false, err
+		}
+		for i, t := range b.targets {
+			c := s.now[t]
+			// The sets that did not grow are in the ball already.
+			for _, from := range b.sourcesOf(i) {
+				if s.grew[from] {
+					c.unite(&s.now[from])
+				}
+			}
+			if c != s.now[t] {
+				s.linked[t].grow(c.size(), distance)
+				s.next[t], s.grows[t], more = c, true, true
+			}
+		}
+	}
+	row := 0
+	for b, err := range readEdges(ctx, g.dangling) {
+		if err != nil {
+			return false, err
+		}
+		for i := range b.targets {
+			s.expandDangling(row, b.sourcesOf(i), distance)
+			row++
+		}
+	}
+	for t, grown := range s.grows {
+		if grown {
+			s.now[t] = s.next[t]
+		}
+	}
+	s.grew, s.grows = s.grows, s.grew
+	clear(s.grows)
+	return more, nil
+}
+
+// expandDangling makes the ball of a vertex without outlinks larger. Such a vertex keeps no set, so
+// its set is made of all its sources.
+func (s *balls) expandDangling(row int, sources []int32, distance int) {
+	grew := false
+	for _, from := range sources {
+		grew = grew || s.grew[from]
+	}
+	if !grew {
+		return
+	}
+	c := element(uint64(row)*2 + 1)
+	for _, from := range sources {
+		c.unite(&s.now[from])
+	}
+	s.dangling[row].grow(c.size(), distance)
+}
