@@ -31,7 +31,10 @@ const (
 	joinMemory     = 512 << 20 // bytes for the buffers of merge or publish
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
 	graphMemory    = 64        // bytes for each URL of the round in rank, for the names and the graph of all hosts
-	hashMemory     = 256       // bytes for each document that dedup compares; includes memory for representatives from earlier rounds
+	hashMemory     = 256       // bytes for each document that an audit compares, or that dedup sorts in memory; includes representatives from earlier rounds
+	dedupMemory    = 384 << 20 // most bytes by which dedup's sorting exceeds the buffers
+	likeMemory     = 4         // bytes for each URL of the round in dedup, for marks and for documents that are near others
+	dedupScratch   = 512       // bytes for each URL of the round in dedup's sorted files; includes representatives from earlier rounds
 
 	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
 	leastCPU       = 250   // smallest CPU of a fetch task, in millicores
@@ -71,6 +74,7 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n := estimate(p, cfg, every)
 		all.memory, all.scratch = max(all.memory, n.memory+baseMemory), max(all.scratch, n.scratch)
 	}
+	all.memory = max(all.memory, 3*baseMemory+p.URLs*hashMemory)
 	return all.configured(cfg, b.Stage)
 }
 
@@ -106,8 +110,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes) + spelled*spelledScratch
 	case stages.Dedup:
 		milli = inProportion(dedupCPU, p.URLs)
-		n.memory = 2*baseMemory + p.URLs*hashMemory
-		n.scratch = leastScratch + p.URLs*hashMemory
+		n.memory = 2*baseMemory + min(p.URLs*hashMemory, dedupMemory) + p.URLs*likeMemory
+		n.scratch = leastScratch + p.URLs*dedupScratch
 	case stages.Rank, stages.Frontier:
 		n.memory = 2*baseMemory + p.URLs/buckets*edgeRowMemory
 		n.scratch = leastScratch + p.EstimatedBytes/buckets

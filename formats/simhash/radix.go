@@ -6,34 +6,46 @@ import (
 	"slices"
 )
 
-// digitBits is the number of bits by which one pass of the sort orders its input. The counters of
-// such a pass fit into the first-level cache.
-const digitBits = 10
+const (
+	// digitBits is the number of bits by which one pass of the sort orders its input. The counters of
+	// such a pass fit into the first-level cache.
+	digitBits = 10
+	// cachedItems is the number of items that fit into the second-level cache together with the
+	// buffer of the sort.
+	cachedItems = 16 << 10
+	// fewItems is the number of items below which a comparison sort is faster.
+	fewItems = 64
+)
 
 // radixSort sorts a by the bits of mask. The sort is stable. The buffer spare must be as long as a.
-func radixSort(a, spare []uint64, mask uint64) {
-	if len(a) < 2*smallGroup { // for short inputs a comparison sort is faster
-		slices.SortStableFunc(a, func(x, y uint64) int { return cmp.Compare(x&mask, y&mask) })
+func radixSort(a, spare []item, mask uint64) {
+	if len(a) <= cachedItems || bits.OnesCount64(mask) <= digitBits {
+		sortCached(a, spare, mask)
+		return
+	}
+	// The first pass sorts by the highest digit. The items of each value then fit into the cache.
+	// Sorting all items by the lowest digit first would miss the cache in every pass.
+	high := highest(mask, digitBits)
+	counts := scatter(a, spare, high)
+	copy(a, spare)
+	begin := uint32(0)
+	for _, end := range counts { // scatter leaves the end of each value's items
+		sortCached(a[begin:end], spare[begin:end], mask&^high)
+		begin = end
+	}
+}
+
+// sortCached is radixSort with passes over all of a, the lowest digit first.
+func sortCached(a, spare []item, mask uint64) {
+	if len(a) < fewItems {
+		slices.SortStableFunc(a, func(x, y item) int { return cmp.Compare(x.fingerprint&mask, y.fingerprint&mask) })
 		return
 	}
 	from, to := a, spare
 	for mask != 0 {
-		digit, rest := takeDigit(mask)
-		mask = rest
-		var counts [1 << digitBits]int
-		for _, x := range from {
-			counts[digit.valueIn(x)]++
-		}
-		sum := 0
-		for i, n := range counts {
-			counts[i] = sum
-			sum += n
-		}
-		for _, x := range from {
-			d := digit.valueIn(x)
-			to[counts[d]] = x
-			counts[d]++
-		}
+		low := mask &^ highest(mask, max(bits.OnesCount64(mask)-digitBits, 0))
+		mask &^= low
+		scatter(from, to, low)
 		from, to = to, from
 	}
 	if &from[0] != &a[0] {
@@ -41,42 +53,73 @@ func radixSort(a, spare []uint64, mask uint64) {
 	}
 }
 
-// digit describes which bits of a word form a digit. A mask consists of few blocks, so the lowest
-// digitBits bits of a mask form at most four runs.
-type digit struct {
-	parts [digitBits]part
-	n     int
+// scatter moves the items of from to to, in the order of the digit that the bits of mask form. The
+// result holds the end of the items of each value of the digit.
+func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
+	d := digitOf(mask)
+	var ends [1 << digitBits]uint32
+	for i := range from {
+		ends[d.valueIn(from[i].fingerprint)]++
+	}
+	sum := uint32(0)
+	for i, n := range ends {
+		ends[i] = sum
+		sum += n
+	}
+	for i := range from {
+		v := d.valueIn(from[i].fingerprint)
+		to[ends[v]] = from[i]
+		ends[v]++
+	}
+	return &ends
 }
 
-// part describes a run of bits of a word x. The value of the run is x>>shift & mask.
-type part struct {
+// highest returns the n highest bits of mask.
+func highest(mask uint64, n int) uint64 {
+	rest := mask
+	for range bits.OnesCount64(mask) - n {
+		rest &= rest - 1 // clears the lowest bit
+	}
+	return rest
+}
+
+// digit gathers up to digitBits bits of a fingerprint into a number. The bits form runs. Most digits
+// have at most three runs, because a mask consists of few blocks.
+type digit struct {
+	first [3]run
+	more  []run
+}
+
+// run describes a run of bits of a fingerprint x. The value of the run is x>>shift & mask.
+type run struct {
 	shift uint8
 	mask  uint64
 }
 
-// valueIn returns the value of the digit d in the word x.
+// valueIn returns the value of the digit d in the fingerprint x.
 func (d *digit) valueIn(x uint64) uint64 {
-	v := x >> d.parts[0].shift & d.parts[0].mask
-	for _, p := range d.parts[1:d.n] {
-		v |= x >> p.shift & p.mask
+	v := x>>(d.first[0].shift&63)&d.first[0].mask | x>>(d.first[1].shift&63)&d.first[1].mask | x>>(d.first[2].shift&63)&d.first[2].mask
+	for _, r := range d.more {
+		v |= x >> r.shift & r.mask
 	}
-	return v
+	return v & (1<<digitBits - 1)
 }
 
-// takeDigit makes a digit from the lowest bits of mask, and returns the digit and the remaining
-// bits.
-func takeDigit(mask uint64) (digit, uint64) {
-	var d digit
+// digitOf returns the digit that the bits of mask form. The mask has at most digitBits bits.
+func digitOf(mask uint64) *digit {
+	d := &digit{}
 	taken := 0
-	for taken < digitBits && mask != 0 {
+	for n := 0; mask != 0; n++ {
 		low := bits.TrailingZeros64(mask)
-		run := min(bits.TrailingZeros64(^(mask >> low)), digitBits-taken)
-		runMask := uint64(1)<<run - 1
-		// The shift moves the run from its place in the word to its place in the digit.
-		d.parts[d.n] = part{shift: uint8(low - taken), mask: runMask << taken}
-		d.n++
-		taken += run
-		mask &^= runMask << low
+		width := bits.TrailingZeros64(^(mask >> low))
+		r := run{shift: uint8(low - taken), mask: (1<<width - 1) << taken}
+		if n < len(d.first) {
+			d.first[n] = r
+		} else {
+			d.more = append(d.more, r)
+		}
+		taken += width
+		mask &^= (1<<width - 1) << low
 	}
-	return d, mask
+	return d
 }

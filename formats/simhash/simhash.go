@@ -1,10 +1,9 @@
-// Package simhash makes 64-bit fingerprints of texts and finds all pairs of near fingerprints
-// (Charikar, STOC 2002; Manku, Jain and Das Sarma, WWW 2007). Texts that share most words have near
-// fingerprints.
+// Package simhash makes 64-bit fingerprints of texts and finds near fingerprints (Charikar, STOC
+// 2002; Manku, Jain and Das Sarma, WWW 2007). Texts that share most words have near fingerprints.
 //
-// For a text, the output is the fingerprint. For a sorted list of fingerprints, the output is
-// exactly the pairs within a given Hamming distance. The package imports no other package of this
-// project.
+// For a text, the output is the fingerprint. For a sorted list of fingerprints, the output is a
+// spanning forest of exactly the pairs within a given Hamming distance. The search sorts in bounded
+// memory and in scratch files. The package imports no other package of this project.
 //
 // # The fingerprint, version 1
 //

@@ -29,43 +29,65 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	if cfg.MaxDistance < 0 || cfg.MaxDistance > simhash.MaxDistance {
 		return nil, fmt.Errorf("distance %d is not one of 0 to %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
 	}
-	p, err := load(ctx, env.Bucket, sourcesOf(in), cfg)
-	if err != nil {
-		return nil, err
-	}
-	env.Progress.Add(stages.CountRows, int64(p.count()))
-	c, err := findClusters(ctx, p, cfg.MaxDistance)
-	if err != nil {
-		return nil, err
-	}
-	ch, err := choose(ctx, env.Bucket, env.Scratch, p, c, cfg)
+	sources := sourcesOf(in)
+	ch, err := newChoice(env.Scratch, sources, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer ch.close()
-
-	n := counts{seen: make([]bool, len(c.root))}
+	pages, sealed, err := ch.decide(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	verdicts := table.Pull(ch.verdicts.Sorted(ctx))
+	defer verdicts.Close()
 	var files []manifest.File
 	for bucket := range in.Plan.Buckets {
-		f, err := writeBucket(ctx, env, in.Task, bucket, ch, &n)
+		f, err := ch.writeBucket(ctx, env, in.Task, bucket, verdicts)
 		if err != nil {
 			return nil, err
 		}
 		files = append(files, f...)
 	}
+	if v, err := verdicts.Peek(); err != nil {
+		return nil, err
+	} else if v != nil {
+		return nil, fmt.Errorf("the pages of a partition of bucket %d are not sorted by SURT and URL, %q is out of order: %w", v.Bucket, v.URL, stages.ErrPermanent)
+	}
 	return &manifest.Result{
 		Counts: []manifest.Count{
-			{Name: "clusters", N: n.clusters}, {Name: "exact", N: n.exact}, {Name: "near", N: n.near},
-			{Name: "pages", N: int64(p.count() - p.sealed)}, {Name: "representatives", N: n.representatives}, {Name: "sealed", N: int64(p.sealed)},
+			{Name: "clusters", N: ch.clusters}, {Name: "exact", N: ch.exact}, {Name: "near", N: ch.near},
+			{Name: "pages", N: int64(pages - sealed)}, {Name: "representatives", N: ch.representatives}, {Name: "sealed", N: int64(sealed)},
 		},
 		Files: files,
 	}, nil
 }
 
-// counts holds the numbers of written rows.
-type counts struct {
-	clusters, exact, near, representatives int64
-	seen                                   []bool // for each component, whether its cluster is already counted
+// decide reads the sources and gives a verdict on each page of this round that is in a cluster.
+// decide returns the number of pages with text, and how many of them are sealed representatives.
+func (ch *choice) decide(ctx context.Context, env *stages.Env) (pages, sealed uint64, err error) {
+	c, err := newClasses(env.Scratch, ch.cfg)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer c.close()
+	edges, err := table.NewSorter(env.Scratch, compareEdges, sortMemory)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer closeSorter(&edges)
+	if err := c.load(ctx, env.Bucket, ch.sources, ch.cfg); err != nil {
+		return 0, 0, err
+	}
+	env.Progress.Add(stages.CountRows, int64(c.pages))
+	if err := c.findMembers(ctx, edges); err != nil {
+		return 0, 0, err
+	}
+	if err := ch.collect(ctx, env.Bucket, c.members); err != nil {
+		return 0, 0, err
+	}
+	c.close()
+	return c.pages, c.sealed, ch.choose(ctx, edges)
 }
 
 // sourcesOf lists the files to read: first the files of sealed rounds, the oldest round first, then
@@ -90,13 +112,14 @@ func sourcesOf(in *stages.Input) []source {
 
 // numbered is the row of a page with the page's number.
 type numbered struct {
-	page uint32
+	page uint64
 	row
 }
 
 // writeBucket writes the bucket's parts of duplicates and representatives. The first part has a row
-// for each clustered page of the bucket. The second part has the bucket's new representatives.
-func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, ch *choice, n *counts) ([]manifest.File, error) {
+// for each clustered page of the bucket. The second part has the bucket's new representatives: pages
+// that are in no cluster, and the representatives of clusters without a sealed one.
+func (ch *choice) writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int, verdicts *table.Cursor[verdict]) ([]manifest.File, error) {
 	duplicatesKey := layout.Table(stages.FileDuplicates, t.Crawl, t.Round, bucket)
 	duplicates, err := stages.NewWriter[schema.Duplicate](ctx, env, stages.FileDuplicates, duplicatesKey, stages.ByURL)
 	if err != nil {
@@ -109,28 +132,30 @@ func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int
 		return nil, err
 	}
 	defer representatives.Abort()
-	for page, err := range bucketPages(ctx, env.Bucket, bucket, ch.p) {
+	for page, err := range bucketPages(ctx, env.Bucket, bucket, ch.sources) {
 		if err != nil {
 			return nil, err
 		}
-		if ch.represents(page.page) {
-			n.representatives++
+		v, err := verdicts.Peek()
+		if err != nil {
+			return nil, err
+		}
+		clustered := v != nil && v.Page == page.page
+		if !clustered || v.Represents {
+			ch.representatives++
 			if err := representatives.Append(&page.row); err != nil {
 				return nil, err
 			}
 		}
-		if !ch.clustered(page.page) {
+		if !clustered {
 			continue
 		}
-		d, err := ch.row(page)
-		if err != nil {
-			return nil, err
+		if v.Row {
+			if err := duplicates.Append(&v.Duplicate); err != nil {
+				return nil, err
+			}
 		}
-		if d == nil {
-			continue
-		}
-		n.count(d, ch.c.root[ch.c.class[page.page]])
-		if err := duplicates.Append(d); err != nil {
+		if _, err := verdicts.Next(); err != nil {
 			return nil, err
 		}
 	}
@@ -146,11 +171,11 @@ func writeBucket(ctx context.Context, env *stages.Env, t stages.Task, bucket int
 }
 
 // bucketPages yields the bucket's pages by SURT and URL.
-func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter.Seq2[numbered, error] {
+func bucketPages(ctx context.Context, b store.Bucket, bucket int, sources []source) iter.Seq2[numbered, error] {
 	return func(yield func(numbered, error) bool) {
 		var streams []table.Stream[numbered]
-		for i := range p.sources {
-			s := &p.sources[i]
+		for i := range sources {
+			s := &sources[i]
 			if s.sealed || s.bucket != bucket {
 				continue
 			}
@@ -169,51 +194,5 @@ func bucketPages(ctx context.Context, b store.Bucket, bucket int, p *pages) iter
 				return
 			}
 		}
-	}
-}
-
-// row returns the row of duplicates for a page in a cluster. If the cluster has only the page and
-// the page's earlier version, row returns nil.
-func (ch *choice) row(m numbered) (*schema.Duplicate, error) {
-	root := ch.c.root[ch.c.class[m.page]]
-	representative := ch.stands[root]
-	source := ch.p.source(representative)
-	url, err := ch.names.url(representative)
-	if err != nil {
-		return nil, err
-	}
-	d := &schema.Duplicate{
-		SURT: m.SURT, URL: m.URL, Representative: string(url), Kind: schema.DupNear,
-		Distance:            int32(ch.distance(m.page, representative)),
-		RepresentativeCrawl: source.crawl, RepresentativeRound: int32(source.round),
-		ClusterSize: int32(ch.size[root]),
-	}
-	if d.Representative == d.URL {
-		d.Kind = schema.DupRepresentative
-		if ch.size[root] == 1 && source.sealed {
-			return nil, nil
-		}
-		return d, nil
-	}
-	if ch.p.digest[m.page] == ch.p.digest[representative] {
-		d.Kind = schema.DupExact
-	}
-	if url, err = ch.names.url(ch.via(m.page, representative)); err != nil {
-		return nil, err
-	}
-	d.Via = string(url)
-	return d, nil
-}
-
-func (n *counts) count(d *schema.Duplicate, component uint32) {
-	switch d.Kind {
-	case schema.DupExact:
-		n.exact++
-	case schema.DupNear:
-		n.near++
-	}
-	if !n.seen[component] {
-		n.seen[component] = true
-		n.clusters++
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -542,35 +543,56 @@ func TestBadInputIsPermanent(t *testing.T) {
 		t.Errorf("distance 8: %v", err)
 	}
 	for _, digest := range []string{"x", strings.Repeat("A", 31), strings.Repeat("A", 40), strings.Repeat("1", 32), strings.Repeat("A", 31) + "="} {
-		var p pages
-		if err := p.add(&row{URL: "http://a.test/", TextDigest: digest}, defaults); !errors.Is(err, stages.ErrPermanent) {
+		if _, err := digestOf(&row{URL: "http://a.test/", TextDigest: digest}); !errors.Is(err, stages.ErrPermanent) {
 			t.Errorf("digest %q: %v", digest, err)
 		}
 	}
 }
 
-// BenchmarkFindClusters measures clustering without reading and writing pages. A third of the pages
-// are copies of other pages, and a third resemble other pages.
-func BenchmarkFindClusters(b *testing.B) {
-	const n = 1_000_000
-	r := rand.New(rand.NewPCG(1, 2))
-	p := &pages{sealed: n / 4}
-	for i := range n {
-		f, d := r.Uint64(), digest{byte(i), byte(i >> 8), byte(i >> 16)}
-		if from := r.IntN(i + 1); i > 0 && i%3 > 0 {
-			from %= i
-			f, d = p.fingerprint[from], p.digest[from]
-			if i%3 == 2 {
-				f, d = f^1<<r.IntN(64), digest{byte(i), byte(i >> 8), byte(i >> 16)}
+// crowdedWorld has thousands of pages in chains and balls of near fingerprints, some of them sealed.
+func crowdedWorld(seed uint64) world {
+	r := rand.New(rand.NewPCG(seed, 2))
+	w := world{narrow: true, buckets: 2, sealed: make([][]page, 2), partitions: make([][]page, 3)}
+	f := uint64(0)
+	for i := range 6000 {
+		switch {
+		case i%40 == 0:
+			f = r.Uint64()
+		case seed%2 == 0: // one ball
+			f = 0x0123456789abcdef
+			for range r.IntN(6) {
+				f ^= 1 << r.IntN(64)
+			}
+		default: // a chain
+			for range r.IntN(4) {
+				f ^= 1 << r.IntN(64)
 			}
 		}
-		p.fingerprint, p.digest = append(p.fingerprint, f), append(p.digest, d)
-		p.flags, p.urlLength = append(p.flags, long), append(p.urlLength, 40)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := findClusters(b.Context(), p, 3); err != nil {
-			b.Fatal(err)
+		p := page{url: fmt.Sprintf("http://h%d.test/%d", r.IntN(50), i), text: fmt.Sprint(f, " ", r.IntN(2)), fingerprint: f, words: 45 + int32(f%16)}
+		if at := r.IntN(8); at < 2 {
+			w.sealed[at] = append(w.sealed[at], p)
+		} else {
+			w.partitions[at%3] = append(w.partitions[at%3], p)
 		}
+	}
+	return w
+}
+
+// TestRowsStay compares all rows and counts with those of format 3, in which dedup held all pages in
+// memory. Older rounds are computed again with this code and compared with their tables.
+func TestRowsStay(t *testing.T) {
+	defer func(memory int64) { sortMemory = memory }(sortMemory)
+	h := fnv.New64a()
+	for seed := range uint64(12) {
+		w := randomWorld(seed, 3, 2)
+		if seed >= 8 {
+			w = crowdedWorld(seed)
+			sortMemory = 64 << 10 // all sorters spill
+		}
+		rows, representatives, result := w.run(t, Config{MaxDistance: 1 + int(seed)%4, MinWords: 50})
+		fmt.Fprint(h, rows, representatives, result.Counts)
+	}
+	if got, want := h.Sum64(), uint64(0xda8c83f223384009); got != want {
+		t.Errorf("the rows have the digest %#x, want %#x", got, want)
 	}
 }

@@ -38,8 +38,17 @@
 // representative if the row's page is alike to the representative. Kind is exact if the texts of
 // the page and the representative are equal, else near.
 //
-// The search for pairs is exact (package simhash). The result depends only on the inputs. Memory is
-// about 80 bytes per page and sealed representative. Memory holds no URLs: dedup reads the input
-// files a second time for the URLs of clustered pages. Package dedup imports only stages and
-// formats packages.
+// # Memory
+//
+// The search for pairs is exact (package simhash). The result depends only on the inputs. Pages are
+// sorted in scratch files: by digest, then by fingerprint into classes (the pages of a class are
+// alike to the same other pages), then by number to find the URLs of the members of clusters, then
+// by cluster. The search reports a spanning forest for each shard of its keys. One union-find joins
+// the forests.
+//
+// Memory is about 600 MiB at most for sorting, plus 9 bits for each distinct fingerprint, plus 8
+// bytes for each fingerprint that is near another. The cluster with the most fingerprints takes
+// about 200 bytes for each of them. The number of pages is not limited. Scratch space is about 150
+// bytes for each page and sealed representative. Dedup reads the pages of this round three times.
+// Package dedup imports only stages and formats packages.
 package dedup

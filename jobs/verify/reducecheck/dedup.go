@@ -112,7 +112,7 @@ func (d *dedupCheck) run(ctx context.Context) error {
 	if err := d.numberPages(ctx); err != nil {
 		return err
 	}
-	if err := d.connect(d.maxDistance); err != nil {
+	if err := d.connect(ctx, d.a.Scratch, d.maxDistance); err != nil {
 		return err
 	}
 	var err error

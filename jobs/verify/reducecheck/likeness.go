@@ -3,6 +3,7 @@ package reducecheck
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha1"
 	"encoding/base32"
 	"math/bits"
@@ -61,7 +62,7 @@ func (l *likeness) union(a, b int32) {
 // round. Two representatives of earlier rounds are not joined because of such a distance. Joining
 // two equal representatives changes no cluster, because a page that resembles one of the
 // representatives also resembles the other.
-func (l *likeness) connect(k int) error {
+func (l *likeness) connect(ctx context.Context, scratch string, k int) error {
 	order := make([]int32, l.count())
 	for i := range order {
 		order[i] = int32(i)
@@ -86,26 +87,27 @@ func (l *likeness) connect(k int) error {
 		}
 		distinct = append(distinct, i)
 	}
-	fingerprints := make([]uint64, len(distinct))
-	for n, i := range distinct {
-		fingerprints[n] = l.fingerprint[i]
-	}
-	sealed := int32(l.sealed)
-	err := simhash.Pairs(fingerprints, k, func(p simhash.Pair) bool {
-		a, b := distinct[p.A], distinct[p.B]
-		if a >= sealed || b >= sealed {
-			l.union(a, b)
-		}
-		return true
-	})
+	search, err := simhash.NewSearch(scratch, k)
 	if err != nil {
+		return err
+	}
+	defer search.Close()
+	for _, i := range distinct {
+		if err := search.Add(l.fingerprint[i], uint64(i), int(i) < l.sealed); err != nil {
+			return err
+		}
+	}
+	if err := search.Forest(ctx, func(a, b uint64) error {
+		l.union(int32(a), int32(b))
+		return nil
+	}); err != nil {
 		return err
 	}
 	l.total, l.current = make([]int32, l.count()), make([]int32, l.count())
 	for i := range int32(l.count()) {
 		root := l.find(i)
 		l.total[root]++
-		if i >= sealed {
+		if int(i) >= l.sealed {
 			l.current[root]++
 		}
 	}

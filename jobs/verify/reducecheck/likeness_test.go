@@ -53,7 +53,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 				}
 			}
 		}
-		if err := l.connect(k); err != nil {
+		if err := l.connect(t.Context(), t.TempDir(), k); err != nil {
 			t.Fatal(err)
 		}
 		size := map[int]int{}

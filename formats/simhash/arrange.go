@@ -1,0 +1,115 @@
+package simhash
+
+// visitor gets the items of a list in the order of the bits of a mask.
+type visitor struct {
+	// sorted gets a part of the items that is in memory. Items that agree in the mask are in the same
+	// part. The function may reorder items that agree in the mask.
+	sorted func(part []item, mask uint64) error
+	// large gets items that agree in the mask and are too many for the memory. The function may
+	// reorder them, and returns them.
+	large func(run list, mask uint64) (list, error)
+}
+
+// arrange sorts a list stably by each mask in turn, shows the sorted items to the visitor, and
+// returns the list in its last order. The caller must not use the old list. A list in memory is
+// sorted in place. Other lists are divided into shards. The items of a sorted shard go directly to
+// the shards of the next mask.
+func (s *Search) arrange(l list, masks []uint64, v visitor) (list, error) {
+	if l.spool == nil {
+		for _, mask := range masks {
+			radixSort(l.items, s.spare[:len(l.items)], mask)
+			if err := v.sorted(l.items, mask); err != nil {
+				return l, err
+			}
+		}
+		return l, nil
+	}
+	n := l.len()
+	d, err := s.newShards(masks[0], n)
+	if err != nil {
+		return l, err
+	}
+	if err := l.each(d.add); err != nil {
+		return l, err
+	}
+	if err := s.remove(l.spool); err != nil {
+		return l, err
+	}
+	for _, mask := range masks[1:] {
+		next, err := s.newShards(mask, n)
+		if err != nil {
+			return l, err
+		}
+		if err := s.drain(d, masks[0], v, next.add); err != nil {
+			return l, err
+		}
+		d, masks = next, masks[1:]
+	}
+	if l.spool, err = s.newSpool(); err != nil {
+		return l, err
+	}
+	return l, s.drain(d, masks[0], v, func(items []item) error { return l.spool.append(items...) })
+}
+
+// drain sorts the items of each shard by the mask, shows them to the visitor, passes them to the
+// function out, and removes the shards.
+func (s *Search) drain(d *shards, mask uint64, v visitor, out func([]item) error) error {
+	for _, p := range d.spools {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		l, err := list{spool: p}, error(nil)
+		switch {
+		case p.n <= s.memory:
+			l, err = s.sortShard(p, d.rest, mask, v)
+		case d.rest != 0: // skewed keys: this range is divided further
+			if err := s.divide(p, d.rest, mask, v, out); err != nil {
+				return err
+			}
+			continue
+		default:
+			l, err = v.large(l, mask)
+		}
+		if err != nil {
+			return err
+		}
+		if err := l.each(out); err != nil {
+			return err
+		}
+		if l.spool != nil {
+			if err := s.remove(l.spool); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sortShard loads and sorts a shard, and shows it to the visitor. The items are valid until the next
+// shard is loaded.
+func (s *Search) sortShard(p *spool, rest, mask uint64, v visitor) (list, error) {
+	items, err := p.load(s.buffer[:0])
+	if err != nil {
+		return list{}, err
+	}
+	if err := s.remove(p); err != nil {
+		return list{}, err
+	}
+	radixSort(items, s.spare[:len(items)], rest)
+	return list{items: items}, v.sorted(items, mask)
+}
+
+// divide divides a shard further, by the highest bits of rest.
+func (s *Search) divide(p *spool, rest, mask uint64, v visitor, out func([]item) error) error {
+	d, err := s.newShards(rest, p.n)
+	if err != nil {
+		return err
+	}
+	if err := p.each(d.add); err != nil {
+		return err
+	}
+	if err := s.remove(p); err != nil {
+		return err
+	}
+	return s.drain(d, mask, v, out)
+}

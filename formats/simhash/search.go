@@ -1,0 +1,397 @@
+package simhash
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// MaxDistance is the largest distance that a Search accepts. For larger distances, a Search would
+// cost nearly as much as comparing all pairs.
+const MaxDistance = 7
+
+// memoryItems is the number of items that a Search sorts in memory. A Search takes twice 16 bytes for
+// each of these items, which is 384 MiB.
+const memoryItems = 12 << 20
+
+// Search finds pairs of near fingerprints. A Search reports a spanning forest of the pairs, and not
+// all pairs: whoever joins the reported pairs gets the same connected components as whoever joins
+// all pairs.
+//
+// A Search cuts the 64 bits into more than k blocks. Two fingerprints with a distance of at most k
+// agree in at least (blocks - k) blocks. For every choice of (blocks - k) blocks, the Search sorts
+// the fingerprints by the chosen blocks and compares fingerprints that agree in them. The number of
+// blocks minimizes the cost. If many fingerprints agree in the chosen blocks (from templates or
+// mirrors), the Search also cuts their other bits into blocks. A large group is slow only if it has
+// many pairs.
+//
+// If the fingerprints are too many for the memory, each sort divides them into shards, each with a
+// range of the keys, in scratch files. The order in which pairs are reported depends only on the
+// fingerprints, and not on the memory.
+//
+// Only one goroutine may use a Search. The caller must close the Search.
+type Search struct {
+	ctx    context.Context // of Forest
+	dir    string
+	k      int
+	memory int // number of items that are sorted in memory
+
+	added  list // fingerprints in the order of Add
+	last   uint64
+	spools map[*spool]bool
+	buffer []item // shard in memory
+	spare  []item // buffer for sorting
+	trees  trees
+	every  bool // all pairs are reported; for tests
+	report func(a, b uint64) error
+}
+
+// NewSearch returns a Search for pairs whose distance is at most k. The Search puts scratch files
+// into the directory dir.
+func NewSearch(dir string, k int) (*Search, error) {
+	if k < 0 || k > MaxDistance {
+		return nil, fmt.Errorf("simhash: distance %d is not one of 0 to %d", k, MaxDistance)
+	}
+	return &Search{dir: dir, k: k, memory: memoryItems, spools: map[*spool]bool{}}, nil
+}
+
+// Add adds a fingerprint with a number below 1<<63. Fingerprints must come in ascending order, and
+// each only once. Two old fingerprints are never reported as a pair.
+func (s *Search) Add(fingerprint, number uint64, old bool) error {
+	n := s.added.len()
+	if n > 0 && fingerprint <= s.last {
+		return fmt.Errorf("simhash: fingerprints are not sorted and distinct at %d", n)
+	}
+	s.last = fingerprint
+	i := item{fingerprint, number << 1}
+	if old {
+		i.label |= 1
+	}
+	if s.added.spool == nil && n < s.memory {
+		s.added.items = append(s.added.items, i)
+		return nil
+	}
+	if s.added.spool == nil {
+		p, err := s.newSpool()
+		if err != nil {
+			return err
+		}
+		if err := p.append(s.added.items...); err != nil {
+			return err
+		}
+		s.added, s.buffer = list{spool: p}, s.added.items
+	}
+	return s.added.spool.append(i)
+}
+
+// Forest calls report with the numbers of both fingerprints of each pair of a spanning forest. The
+// number of the lower fingerprint comes first. An error of report ends the search.
+func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) error {
+	n := s.added.len()
+	if s.k == 0 || n < 2 {
+		return nil
+	}
+	s.ctx, s.report = ctx, report
+	s.spare = make([]item, min(n, s.memory))
+	l := s.added
+	s.added = list{}
+	_, err := s.split(l, ^uint64(0), chooseBlocks(n, 64, s.k), nil)
+	return err
+}
+
+// Close removes the scratch files.
+func (s *Search) Close() error {
+	var err error
+	for p := range s.spools {
+		if failed := s.remove(p); err == nil {
+			err = failed
+		}
+	}
+	s.added, s.buffer, s.spare = list{}, nil, nil
+	return err
+}
+
+// smallGroup is the size of the largest group that is compared pair by pair. Comparing all pairs of
+// a small group costs about as much as sorting the group once.
+const smallGroup = 256
+
+// level describes one cut of a group's bits into blocks, and the chosen blocks in which the group's
+// members agree.
+type level struct {
+	blocks []uint64 // masks of the blocks
+	keep   int      // number of blocks in which a pair must agree
+	chosen uint64   // union of the chosen blocks
+}
+
+// firstAgreement reports whether a pair agrees in the chosen blocks and in no earlier choice of
+// blocks. The argument diff holds the bits in which the pair differs. A Search considers a pair in
+// this first choice and in no later choice.
+func (l *level) firstAgreement(diff uint64) bool {
+	keep, union := l.keep, uint64(0)
+	for _, b := range l.blocks {
+		if diff&b == 0 {
+			union |= b
+			if keep--; keep == 0 {
+				break
+			}
+		}
+	}
+	return union == l.chosen
+}
+
+// choices returns the bits of every choice of l.keep blocks, in lexicographic order.
+func (l *level) choices() []uint64 {
+	var masks []uint64
+	// choose adds blocks to mask. The argument left is the number of blocks to add, and at is the
+	// number of the first candidate.
+	var choose func(at, left int, mask uint64)
+	choose = func(at, left int, mask uint64) {
+		if left == 0 {
+			masks = append(masks, mask)
+			return
+		}
+		for ; at <= len(l.blocks)-left; at++ {
+			choose(at+1, left-1, mask|l.blocks[at])
+		}
+	}
+	choose(0, l.keep, 0)
+	return masks
+}
+
+// split finds the pairs of a group whose members differ only in the bits of the mask free. The
+// function cuts these bits into n blocks and reorders the group.
+func (s *Search) split(group list, free uint64, n int, above []*level) (list, error) {
+	l := &level{blocks: cut(free, n), keep: n - s.k}
+	levels := append(slices.Clip(above), l)
+	return s.arrange(group, l.choices(), visitor{
+		sorted: func(part []item, mask uint64) error {
+			l.chosen = mask
+			for begin := 0; begin < len(part); {
+				end := endOfRun(part, begin, mask)
+				if end-begin > 1 {
+					if _, err := s.search(list{items: part[begin:end]}, free&^mask, levels); err != nil {
+						return err
+					}
+				}
+				begin = end
+			}
+			return nil
+		},
+		large: func(run list, mask uint64) (list, error) {
+			l.chosen = mask
+			return s.search(run, free&^mask, levels)
+		},
+	})
+}
+
+// endOfRun returns the end of the run that begins at an index of a sorted list. The members of a run
+// agree in the bits of mask.
+func endOfRun(sorted []item, begin int, mask uint64) int {
+	end := begin + 1
+	for end < len(sorted) && (sorted[end].fingerprint^sorted[begin].fingerprint)&mask == 0 {
+		end++
+	}
+	return end
+}
+
+// search finds the pairs of a run whose members agree in all bits outside the mask free. The
+// function may reorder the run. The new order does no harm, because the caller sorts again for the
+// next choice of blocks.
+func (s *Search) search(run list, free uint64, levels []*level) (list, error) {
+	if run.len() > smallGroup {
+		if err := s.ctx.Err(); err != nil {
+			return run, err
+		}
+		// Only bits in which members differ can split the run.
+		differ, err := differingBits(run)
+		if err != nil {
+			return run, err
+		}
+		free &= differ
+		if width := bits.OnesCount64(free); width > s.k+1 {
+			n := chooseBlocks(run.len(), width, s.k)
+			pays := false
+			if run, pays, err = s.cutPays(run, free, n); err != nil {
+				return run, err
+			}
+			if pays {
+				return s.split(run, free, n, levels)
+			}
+		}
+	}
+	if run.spool != nil { // no cut splits the run, which has to be in memory
+		items, err := run.spool.load(nil)
+		if err != nil {
+			return run, err
+		}
+		return run, s.compare(items, levels)
+	}
+	return run, s.compare(run.items, levels)
+}
+
+// differingBits returns the bits in which members of a run differ.
+func differingBits(run list) (differ uint64, err error) {
+	var first *item
+	err = run.each(func(items []item) error {
+		if first == nil && len(items) > 0 {
+			first = &item{items[0].fingerprint, 0}
+		}
+		for _, i := range items {
+			differ |= i.fingerprint ^ first.fingerprint
+		}
+		return nil
+	})
+	return differ, err
+}
+
+// cutPays reports whether cutting the bits of a run into n blocks saves at least half of the
+// comparisons. A cut saves nothing if all members are near each other and agree in every choice of
+// blocks. The function reorders the run.
+func (s *Search) cutPays(run list, free uint64, n int) (list, bool, error) {
+	l := &level{blocks: cut(free, n), keep: n - s.k}
+	left := run.len() * run.len() / 2
+	for _, mask := range l.choices() {
+		var err error
+		run, err = s.arrange(run, []uint64{mask}, visitor{
+			sorted: func(part []item, mask uint64) error {
+				for begin := 0; begin < len(part); {
+					end := endOfRun(part, begin, mask)
+					left -= (end - begin) * (end - begin)
+					begin = end
+				}
+				return nil
+			},
+			large: func(run list, _ uint64) (list, error) {
+				left -= run.len() * run.len()
+				return run, nil
+			},
+		})
+		if err != nil || left < 0 {
+			return run, false, err
+		}
+	}
+	return run, true, nil
+}
+
+// compare compares the members of a run with each other.
+func (s *Search) compare(run []item, levels []*level) error {
+	if !s.every && !slices.ContainsFunc(run, func(i item) bool { return !i.old() }) {
+		return nil
+	}
+	joined := 0 // number of reported pairs, which join the members
+	for i, a := range run {
+		if i%smallGroup == smallGroup-1 && s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
+		for j, b := range run[i+1:] {
+			diff := a.fingerprint ^ b.fingerprint
+			if bits.OnesCount64(diff) > s.k || a.old() && b.old() || !inFirst(levels, diff) {
+				continue
+			}
+			if joined == 0 {
+				s.trees.reset(len(run))
+			}
+			if !s.trees.join(i, i+1+j) && !s.every {
+				continue
+			}
+			joined++
+			low, high := a, b
+			if a.fingerprint > b.fingerprint {
+				low, high = b, a
+			}
+			if err := s.report(low.number(), high.number()); err != nil {
+				return err
+			}
+			if joined == len(run)-1 && !s.every {
+				return nil // all members are joined
+			}
+		}
+	}
+	return nil
+}
+
+// inFirst reports whether the current choice of blocks considers a pair. Several choices find the
+// same pair, but exactly one choice considers the pair.
+func inFirst(levels []*level, diff uint64) bool {
+	for _, l := range levels {
+		if !l.firstAgreement(diff) {
+			return false
+		}
+	}
+	return true
+}
+
+// trees are the joined members of a run (union-find with path halving).
+type trees struct{ parent []int32 }
+
+func (t *trees) reset(n int) {
+	t.parent = slices.Grow(t.parent[:0], n)[:n]
+	for i := range t.parent {
+		t.parent[i] = int32(i)
+	}
+}
+
+func (t *trees) root(i int32) int32 {
+	for t.parent[i] != i {
+		t.parent[i] = t.parent[t.parent[i]]
+		i = t.parent[i]
+	}
+	return i
+}
+
+// join joins two members. It returns false if they were joined before.
+func (t *trees) join(a, b int) bool {
+	ra, rb := t.root(int32(a)), t.root(int32(b))
+	t.parent[max(ra, rb)] = min(ra, rb)
+	return ra != rb
+}
+
+// cut divides the bits of the mask free into n blocks of about equal size.
+func cut(free uint64, n int) []uint64 {
+	width := bits.OnesCount64(free)
+	blocks := make([]uint64, n)
+	for i := range n {
+		for range (i+1)*width/n - i*width/n {
+			low := free & -free
+			blocks[i] |= low
+			free ^= low
+		}
+	}
+	return blocks
+}
+
+// These costs decide the number of blocks, in nanoseconds of one core. They must stay as they are:
+// other blocks would change the order of the pairs, and so the column via of published tables.
+const (
+	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
+	groupCost   = 4.0 // cost of finding groups, per fingerprint
+	compareCost = 0.8 // cost of a comparison, per pair
+	sortedBits  = 10  // number of bits that a pass of the sort takes
+)
+
+// chooseBlocks returns the cheapest number of blocks into which to cut width bits. The estimated
+// cost is the time to find the pairs with a distance of at most k among n evenly spread
+// fingerprints.
+func chooseBlocks(n, width, k int) int {
+	best, _ := cheapestBlocks(n, width, k)
+	return best
+}
+
+// cheapestBlocks returns the cheapest number of blocks and its cost in nanoseconds.
+func cheapestBlocks(n, width, k int) (int, float64) {
+	best, bestCost := k+1, math.Inf(1)
+	choices := 1.0 // number of ways to choose (blocks - k) of the blocks
+	for blocks := k + 1; blocks <= min(width, k+8); blocks++ {
+		choices *= float64(blocks) / float64(blocks-k)
+		key := width * (blocks - k) / blocks
+		passes := math.Ceil(float64(key) / sortedBits)
+		alike := float64(n) / math.Exp2(float64(key))
+		cost := choices * float64(n) * (passes*sortCost + groupCost + alike/2*compareCost)
+		if cost < bestCost {
+			best, bestCost = blocks, cost
+		}
+	}
+	return best, bestCost
+}

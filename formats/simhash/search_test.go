@@ -1,0 +1,385 @@
+package simhash_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/simhash"
+)
+
+// pair is the positions of two near fingerprints.
+type pair struct{ a, b uint64 }
+
+func comparePairs(x, y pair) int {
+	if x.a != y.a {
+		return int(x.a) - int(y.a)
+	}
+	return int(x.b) - int(y.b)
+}
+
+// allPairs finds the near pairs by comparing every fingerprint with every other fingerprint.
+func allPairs(fps []uint64, k int) []pair {
+	var pairs []pair
+	for i, a := range fps {
+		for j := i + 1; j < len(fps); j++ {
+			if simhash.Distance(a, fps[j]) <= k {
+				pairs = append(pairs, pair{uint64(i), uint64(j)})
+			}
+		}
+	}
+	return pairs
+}
+
+// forestOf removes the pairs that join what earlier pairs have joined.
+func forestOf(n int, pairs []pair) []pair {
+	parent := make([]uint64, n)
+	for i := range parent {
+		parent[i] = uint64(i)
+	}
+	root := func(i uint64) uint64 {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	var forest []pair
+	for _, p := range pairs {
+		if a, b := root(p.a), root(p.b); a != b {
+			parent[max(a, b)] = min(a, b)
+			forest = append(forest, p)
+		}
+	}
+	return forest
+}
+
+// find returns the pairs that a search reports. Fingerprints for which the function old returns true
+// are old. A memory of 0 stands for the default.
+func find(t testing.TB, fps []uint64, k, memory int, every bool, old func(i int) bool) []pair {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := simhash.NewSearch(dir, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if memory > 0 {
+		s.SetMemory(memory)
+	}
+	if every {
+		s.ReportEvery()
+	}
+	for i, f := range fps {
+		if err := s.Add(f, uint64(i), old != nil && old(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var pairs []pair
+	if err := s.Forest(t.Context(), func(a, b uint64) error {
+		pairs = append(pairs, pair{a, b})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left in scratch space: %v, %v", left, err)
+	}
+	return pairs
+}
+
+func sorted(fps []uint64) []uint64 {
+	slices.Sort(fps)
+	return slices.Compact(fps)
+}
+
+// populations generates fingerprints with different distributions over the 64 bits.
+var populations = map[string]func(r *rand.Rand, n int) []uint64{
+	"even": func(r *rand.Rand, n int) []uint64 {
+		fps := make([]uint64, n)
+		for i := range fps {
+			fps[i] = r.Uint64()
+		}
+		return fps
+	},
+	"families": func(r *rand.Rand, n int) []uint64 { // chains of fingerprints that are near a few others
+		var fps []uint64
+		for len(fps) < n {
+			f := r.Uint64()
+			for range 1 + r.IntN(20) {
+				fps = append(fps, f)
+				for range r.IntN(5) {
+					f ^= 1 << r.IntN(64)
+				}
+			}
+		}
+		return fps[:n]
+	},
+	"one ball": func(r *rand.Rand, n int) []uint64 { // all fingerprints within 4 bits of one fingerprint
+		fps := make([]uint64, n)
+		for i := range fps {
+			fps[i] = 0x0123456789abcdef
+			for range r.IntN(5) {
+				fps[i] ^= 1 << r.IntN(64)
+			}
+		}
+		return fps
+	},
+	"one template": func(r *rand.Rand, n int) []uint64 { // fingerprints that share most bits
+		fps := make([]uint64, n)
+		for i := range fps {
+			fps[i] = 0xffff<<40 | r.Uint64()&0x0f0f0000_00f0ff0f
+		}
+		return fps
+	},
+	"mostly clear": func(r *rand.Rand, n int) []uint64 { // each bit is set in one of 16
+		fps := make([]uint64, n)
+		for i := range fps {
+			fps[i] = r.Uint64() & r.Uint64() & r.Uint64() & r.Uint64()
+		}
+		return fps
+	},
+	"few bits": func(r *rand.Rand, n int) []uint64 {
+		fps := make([]uint64, n)
+		for i := range fps {
+			fps[i] = r.Uint64() & 0x8000_0011_0100_0421
+		}
+		return fps
+	},
+}
+
+func TestPairsAreThoseOfComparingEachWithEach(t *testing.T) {
+	for name, population := range populations {
+		for _, n := range []int{0, 1, 2, 100, 700} {
+			for k := range simhash.MaxDistance + 1 {
+				t.Run(fmt.Sprintf("%s/%d/%d", name, n, k), func(t *testing.T) {
+					fps := sorted(population(rand.New(rand.NewPCG(uint64(n), uint64(k))), n))
+					want, got := allPairs(fps, k), find(t, fps, k, 0, true, nil)
+					forest := forestOf(len(fps), got)
+					slices.SortFunc(got, comparePairs)
+					if k > 0 && !slices.Equal(want, got) {
+						t.Errorf("%d pairs of %d fingerprints, want %d", len(got), len(fps), len(want))
+					}
+					for _, memory := range []int{0, 200} {
+						if memory > 0 && (k > 3 || n < memory) {
+							continue // a search for a larger distance makes thousands of scratch files
+						}
+						few := find(t, fps, k, memory, false, nil)
+						if got := forestOf(len(fps), few); !slices.Equal(forest, got) {
+							t.Errorf("memory for %d: a forest of %d pairs, want %d", memory, len(got), len(forest))
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestTheOrderOfPairsStays compares the order of pairs with the order in which crawlbatch found them
+// when it held all fingerprints in memory. The column via of published tables depends on the order.
+func TestTheOrderOfPairsStays(t *testing.T) {
+	for _, tt := range []struct {
+		population string
+		n, k       int
+		pairs      int
+		digest     uint64
+		forest     int
+		tree       uint64
+	}{
+		{"families", 20000, 3, 14681, 0x2ed0cb240f78e1c, 11270, 0x2689ec2d81c8187b},
+		{"families", 3000, 7, 5515, 0xef3221b4d8b0afc2, 2157, 0x5e3e69763aa439dc},
+		{"one ball", 3000, 2, 16514, 0xa4c3d4ffebcbe407, 1681, 0xd1527b3f33f1026},
+		{"one ball", 5000, 3, 161854, 0x832ffca6f3c2aabe, 2776, 0x965b6365b0ba58e0},
+		{"one template", 5000, 3, 16142, 0x24097893575cf03d, 4974, 0x7f4d73bca00a3547},
+		{"one template", 5000, 4, 73808, 0xa5f0c8f2f91660b7, 4988, 0x7171964c7ff99531},
+		{"few bits", 1000, 3, 4032, 0x8e852c1117f5cc15, 127, 0x310e10ff7689a2d5},
+		{"mostly clear", 20000, 3, 982678, 0x7807711c29b608bc, 14826, 0x32c349208530e704},
+		{"mostly clear", 20000, 5, 14088796, 0x3611fff07bfa1c64, 16673, 0x6d309d2d156c72c7},
+	} {
+		if testing.Short() && tt.k == 5 {
+			continue // 14 million pairs
+		}
+		fps := sorted(populations[tt.population](rand.New(rand.NewPCG(uint64(tt.n), uint64(tt.k))), tt.n))
+		digest := func(pairs []pair) uint64 {
+			h := fnv.New64a()
+			for _, p := range pairs {
+				h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, fps[p.a]), fps[p.b]))
+			}
+			return h.Sum64()
+		}
+		for _, memory := range []int{0, tt.n / 3} {
+			if memory > 0 && tt.k > 4 {
+				continue
+			}
+			if all := find(t, fps, tt.k, memory, true, nil); len(all) != tt.pairs || digest(all) != tt.digest {
+				t.Errorf("%s/%d/%d, memory for %d: %d pairs in the order %#x, want %d in %#x", tt.population, tt.n, tt.k, memory, len(all), digest(all), tt.pairs, tt.digest)
+			}
+			forest := forestOf(len(fps), find(t, fps, tt.k, memory, false, nil))
+			if len(forest) != tt.forest || digest(forest) != tt.tree {
+				t.Errorf("%s/%d/%d, memory for %d: %d pairs in the forest %#x, want %d in %#x", tt.population, tt.n, tt.k, memory, len(forest), digest(forest), tt.forest, tt.tree)
+			}
+		}
+	}
+}
+
+func TestOldFingerprintsAreNoPairs(t *testing.T) {
+	for name, population := range populations {
+		fps := sorted(population(rand.New(rand.NewPCG(5, 5)), 600))
+		old := func(i int) bool { return fps[i]%3 > 0 }
+		want := slices.DeleteFunc(find(t, fps, 3, 0, true, nil), func(p pair) bool { return old(int(p.a)) && old(int(p.b)) })
+		for _, memory := range []int{0, 50} {
+			got := find(t, fps, 3, memory, false, old)
+			if !slices.Equal(forestOf(len(fps), want), forestOf(len(fps), got)) {
+				t.Errorf("%s, memory for %d: another forest", name, memory)
+			}
+			if slices.ContainsFunc(got, func(p pair) bool { return old(int(p.a)) && old(int(p.b)) }) {
+				t.Errorf("%s, memory for %d: two old fingerprints are a pair", name, memory)
+			}
+		}
+	}
+}
+
+// planted returns fingerprints. One in a hundred is at a distance of 0 to 6 from an earlier one (at
+// the distance 0 it is the earlier one). One in ten agrees with all others of its kind in half of
+// its bits.
+func planted(seed uint64, n int) []uint64 {
+	r := rand.New(rand.NewPCG(seed, 9))
+	fps := make([]uint64, n)
+	for i := range fps {
+		fps[i] = r.Uint64()
+		switch {
+		case i%10 == 3:
+			fps[i] = fps[i]&0x0000ffff_ffff0000 | 0x1234_0000_0000_5678
+		case i%100 == 1:
+			fps[i] = fps[r.IntN(i)]
+			for _, bit := range r.Perm(64)[:r.IntN(7)] {
+				fps[i] ^= 1 << bit
+			}
+		}
+	}
+	return sorted(fps)
+}
+
+// TestPlantedPairsAreFoundExactly compares the search with brute force. The memory is for a
+// hundredth of the fingerprints. CRAWLBATCH_PAIRS sets their number; for a million, brute force takes
+// some 15 minutes.
+func TestPlantedPairsAreFoundExactly(t *testing.T) {
+	n := 20_000
+	if testing.Short() {
+		n = 4000
+	}
+	if asked := os.Getenv("CRAWLBATCH_PAIRS"); asked != "" {
+		if _, err := fmt.Sscan(asked, &n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fps := planted(1, n)
+	want := allPairs(fps, 3)
+	got := find(t, fps, 3, n/100, true, nil)
+	forest := find(t, fps, 3, n/100, false, nil)
+	if a, b := forestOf(len(fps), got), forestOf(len(fps), forest); !slices.Equal(a, b) {
+		t.Errorf("a forest of %d pairs, want %d", len(b), len(a))
+	}
+	slices.SortFunc(got, comparePairs)
+	if len(want) == 0 || !slices.Equal(want, got) {
+		t.Errorf("%d pairs, want %d", len(got), len(want))
+	}
+	t.Logf("%d pairs among %d fingerprints", len(got), len(fps))
+}
+
+func TestASearchStopsWhenToldTo(t *testing.T) {
+	s, err := simhash.NewSearch(t.TempDir(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i, f := range sorted(populations["one ball"](rand.New(rand.NewPCG(1, 1)), 2000)) {
+		if err := s.Add(f, uint64(i), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls, enough := 0, errors.New("enough")
+	if err := s.Forest(t.Context(), func(a, b uint64) error {
+		if calls++; calls == 5 {
+			return enough
+		}
+		return nil
+	}); err != enough || calls != 5 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+func TestASearchRefusesWhatItCannotSearch(t *testing.T) {
+	for _, k := range []int{-1, 8} {
+		if _, err := simhash.NewSearch(t.TempDir(), k); err == nil {
+			t.Errorf("distance %d: no error", k)
+		}
+	}
+	for name, fps := range map[string][]uint64{"not sorted": {2, 1}, "repeated": {1, 1}} {
+		s, err := simhash.NewSearch(t.TempDir(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Add(fps[0], 0, false), s.Add(fps[1], 1, false)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// BenchmarkPairs measures a search. The population planted has near pairs with 1 % of its
+// fingerprints.
+func BenchmarkPairs(b *testing.B) {
+	populations := maps.Clone(populations)
+	populations["planted"] = func(r *rand.Rand, n int) []uint64 {
+		fps := make([]uint64, n)
+		for i := range fps {
+			fps[i] = r.Uint64()
+			if i%100 == 1 {
+				fps[i] = fps[r.IntN(i)] ^ 1<<r.IntN(64) ^ 1<<r.IntN(64)
+			}
+		}
+		return fps
+	}
+	for _, name := range []string{"planted", "families", "one template"} {
+		for _, n := range []int{100_000, 1_000_000, 10_000_000, 100_000_000} {
+			for _, k := range []int{3, 5, 7} {
+				if name == "one template" && n > 100_000 || k == 7 && n > 1_000_000 || n > 10_000_000 && (k > 3 || name != "planted") {
+					continue
+				}
+				b.Run(fmt.Sprintf("%s/n=%d/k=%d", name, n, k), func(b *testing.B) {
+					fps := sorted(populations[name](rand.New(rand.NewPCG(1, 2)), n))
+					b.ReportAllocs()
+					pairs := 0
+					for b.Loop() {
+						s, err := simhash.NewSearch(b.TempDir(), k)
+						if err != nil {
+							b.Fatal(err)
+						}
+						for i, f := range fps {
+							if err := s.Add(f, uint64(i), false); err != nil {
+								b.Fatal(err)
+							}
+						}
+						pairs = 0
+						if err := s.Forest(b.Context(), func(uint64, uint64) error { pairs++; return nil }); err != nil {
+							b.Fatal(err)
+						}
+						if err := s.Close(); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(float64(pairs), "pairs")
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/fingerprint")
+				})
+			}
+		}
+	}
+}
