@@ -109,7 +109,7 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=15s)
 			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$dir || exit 1; done; done
 
 bench: ## print the figures that matter, each with its floor if it has one
-	$(GO) test -run '^$$' -skip one_template -bench 'Map|PageRank|Checkpoint|Resume|Parse|Makespan|Pairs|Plan|FindClusters|Canonical|Do$$|Write|Hasher|Verify' ./...
+	$(GO) test -run '^$$' -skip one_template -bench 'Map|PageRank|Checkpoint|Resume|Parse|Makespan|Pairs|Plan|Dedup|Canonical|Do$$|Write|Hasher|Verify' ./...
 
 clean: ## remove what was built; keep the crawl's data
 	rm -rf $(BIN) $(CACHE)

@@ -2,6 +2,8 @@ package stages
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -42,6 +44,26 @@ func Checked(b store.Bucket, in *Input) *manifest.Checked {
 		}
 	}
 	return c
+}
+
+// Since returns the sealed rounds of crawls that are at most so many months older than a crawl. If
+// months is 0, Since returns all rounds.
+func Since(earlier []*manifest.Sealed, crawl string, months int) []*manifest.Sealed {
+	if months == 0 {
+		return earlier
+	}
+	oldest := monthOf(crawl) - months
+	return slices.DeleteFunc(slices.Clone(earlier), func(s *manifest.Sealed) bool { return monthOf(s.Crawl) < oldest })
+}
+
+// monthOf numbers the month of a crawl.
+func monthOf(crawl string) int {
+	month, _ := layout.MonthOf(crawl)
+	t, err := layout.ParseMonth(month)
+	if err != nil {
+		return math.MaxInt32 // a round of an unknown month counts as new
+	}
+	return 12*t.Year() + int(t.Month())
 }
 
 // ReadLater reports whether tasks of later rounds read a file that a seal lists. A seal keeps no

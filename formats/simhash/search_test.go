@@ -335,7 +335,7 @@ func TestASearchRefusesWhatItCannotSearch(t *testing.T) {
 }
 
 // BenchmarkPairs measures a search. The population planted has near pairs with 1 % of its
-// fingerprints.
+// fingerprints. CRAWLBATCH_PAIRS sets another number of them.
 func BenchmarkPairs(b *testing.B) {
 	populations := maps.Clone(populations)
 	populations["planted"] = func(r *rand.Rand, n int) []uint64 {
@@ -348,10 +348,17 @@ func BenchmarkPairs(b *testing.B) {
 		}
 		return fps
 	}
+	sizes, asked := []int{100_000, 1_000_000, 10_000_000}, os.Getenv("CRAWLBATCH_PAIRS")
+	if asked != "" {
+		sizes = sizes[:1]
+		if _, err := fmt.Sscan(asked, &sizes[0]); err != nil {
+			b.Fatal(err)
+		}
+	}
 	for _, name := range []string{"planted", "families", "one template"} {
-		for _, n := range []int{100_000, 1_000_000, 10_000_000, 100_000_000} {
+		for _, n := range sizes {
 			for _, k := range []int{3, 5, 7} {
-				if name == "one template" && n > 100_000 || k == 7 && n > 1_000_000 || n > 10_000_000 && (k > 3 || name != "planted") {
+				if name == "one template" && n > 100_000 || k == 7 && n > 1_000_000 || (n > 10_000_000 || asked != "") && (k > 3 || name != "planted") {
 					continue
 				}
 				b.Run(fmt.Sprintf("%s/n=%d/k=%d", name, n, k), func(b *testing.B) {

@@ -139,6 +139,7 @@ type Scope struct {
 type Dedup struct {
 	MaxDistance int `yaml:"max_distance"`
 	MinWords    int `yaml:"min_words"`
+	Months      int `yaml:"months"`
 }
 
 // Frontier says which links are followed.

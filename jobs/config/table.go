@@ -86,6 +86,8 @@ func (c *Config) table() []field {
 
 		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ"),
 		key(&c.Dedup.MinWords, 50, minMax(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),
+		key(&c.Dedup.Months, 12, minMax(0, 1200), frozen, "pages are compared with earlier rounds of the crawl's month and of this many months before it; 0: with all earlier rounds").
+			beforeItExisted(0),
 
 		key(&c.Frontier.Follow, "domain", oneOf("none", "host", "domain", "any"), frozen, "links whose targets are planned: none, those to the same host, those to planned domains, or any"),
 		key(&c.Frontier.Kinds, kindNames(schema.DefaultFollowed), linkKinds, frozen, "kinds of links to follow, as in the column `kind` of `links`"),

@@ -55,8 +55,8 @@ func putMany(b *testing.B, bucket store.Bucket, n int) (parts []*manifest.Result
 	return parts
 }
 
-// BenchmarkRun measures whole tasks. CRAWLBATCH_BENCH_PAGES sets another number of pages.
-func BenchmarkRun(b *testing.B) {
+// BenchmarkDedup measures whole tasks. CRAWLBATCH_BENCH_PAGES sets another number of pages.
+func BenchmarkDedup(b *testing.B) {
 	sizes := []int{100_000, 1_000_000}
 	if asked := os.Getenv("CRAWLBATCH_BENCH_PAGES"); asked != "" {
 		var n int

@@ -22,6 +22,8 @@ type Config struct {
 	// MinWords is the least number of words of a text that is compared by fingerprint. Shorter
 	// texts share fingerprints by chance.
 	MinWords int
+	// Months bounds the age of the sealed rounds whose representatives are read (stages.Since).
+	Months int
 }
 
 // Run finds the round's clusters and writes them as duplicates and representatives.
@@ -29,7 +31,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	if cfg.MaxDistance < 0 || cfg.MaxDistance > simhash.MaxDistance {
 		return nil, fmt.Errorf("distance %d is not one of 0 to %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
 	}
-	sources := sourcesOf(in)
+	sources := sourcesOf(in, cfg.Months)
 	ch, err := newChoice(env.Scratch, sources, cfg)
 	if err != nil {
 		return nil, err
@@ -90,11 +92,11 @@ func (ch *choice) decide(ctx context.Context, env *stages.Env) (pages, sealed ui
 	return c.pages, c.sealed, ch.choose(ctx, edges)
 }
 
-// sourcesOf lists the files to read: first the files of sealed rounds, the oldest round first, then
+// sourcesOf lists the files to read: first the files of sealed rounds of the last months, the oldest first, then
 // this round's files by partition.
-func sourcesOf(in *stages.Input) []source {
+func sourcesOf(in *stages.Input, months int) []source {
 	var sources []source
-	for age, sealed := range in.Earlier {
+	for age, sealed := range stages.Since(in.Earlier, in.Task.Crawl, months) {
 		for _, f := range sealed.FilesOf(stages.FileRepresentatives) {
 			sources = append(sources, source{key: f.Key, sealed: true, crawl: sealed.Crawl, round: sealed.Round, age: age})
 		}

@@ -1,6 +1,7 @@
 package dedup
 
 import (
+	stdcmp "cmp"
 	"crypto/sha1"
 	"encoding/base32"
 	"errors"
@@ -89,6 +90,8 @@ type world struct {
 	partitions [][]page
 	buckets    int
 	narrow     bool
+	// sealedCrawl is the crawl of the sealed rounds; "" stands for the crawl of the round.
+	sealedCrawl string
 }
 
 // run executes the stage on the world w and returns the rows of each bucket and all
@@ -106,7 +109,7 @@ func (w world) run(t testing.TB, cfg Config) ([][]schema.Duplicate, []schema.Rep
 	}
 	for round, pages := range w.sealed {
 		half := len(pages) / 2
-		in.Earlier = append(in.Earlier, &manifest.Sealed{Crawl: "2026-11", Round: round, Files: []manifest.File{
+		in.Earlier = append(in.Earlier, &manifest.Sealed{Crawl: stdcmp.Or(w.sealedCrawl, "2026-11"), Round: round, Files: []manifest.File{
 			put(t, b, stages.FileRepresentatives, layout.Working("2026-11", round, "dedup", "representatives", 0), pages[:half], true),
 			put(t, b, stages.FileRepresentatives, layout.Working("2026-11", round, "dedup", "representatives", 1), pages[half:], true),
 		}})
@@ -534,6 +537,22 @@ func TestTheSameInputsGiveTheSameBytes(t *testing.T) {
 	_, _, b := randomWorld(4, 3, 2).run(t, defaults)
 	if diff := cmp.Diff(a, b); diff != "" { // the comparison includes the files' digests
 		t.Error(diff)
+	}
+}
+
+func TestOldRoundsAreForgotten(t *testing.T) {
+	for _, tt := range []struct {
+		months int
+		crawl  string // crawl of the sealed round
+		found  bool
+	}{
+		{12, "2025-11", true}, {12, "2025-10", false}, {0, "1999-01", true}, {1, "2026-10r3", true}, {1, "2026-09", false}, {1, "2026-11", true},
+	} {
+		w := world{sealedCrawl: tt.crawl, sealed: [][]page{{{url: "http://z.test/", text: "x", fingerprint: 1}}}, partitions: [][]page{{{url: "http://a.test/", text: "x", fingerprint: 1}}}, buckets: 1}
+		rows, representatives, result := w.run(t, Config{MaxDistance: 3, MinWords: 50, Months: tt.months})
+		if found := len(rows[0]) == 1 && len(representatives) == 0 && result.Count("sealed") == 1; found != tt.found {
+			t.Errorf("%d months, %s: %d rows, %d representatives, %d sealed ones read", tt.months, tt.crawl, len(rows[0]), len(representatives), result.Count("sealed"))
+		}
 	}
 }
 

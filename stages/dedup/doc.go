@@ -1,8 +1,8 @@
 // Package dedup groups the pages of a round whose texts are equal or nearly equal, and
 // picks a representative of each group.
 //
-// The task reads merge's working pages of all partitions, and the representatives of earlier sealed
-// rounds. The task writes the dataset duplicates, with a row for each page of a cluster. The task
+// The task reads merge's working pages of all partitions, and the representatives of the sealed
+// rounds of the last Config.Months months. The task writes the dataset duplicates, with a row for each page of a cluster. The task
 // also writes the working file representatives, with the pages to which later rounds compare their
 // own pages. The dataset and the working file have one part per reduce bucket. A page has no row if
 // its cluster has no other page, or only an earlier version of the page.

@@ -62,7 +62,8 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 	if a.Config == nil || !complete(r, stages.Merge) || !complete(r, stages.Dedup) {
 		return nil
 	}
-	d := &dedupCheck{a: a, r: r, published: complete(r, stages.Publish), maxDistance: a.Config.Dedup.MaxDistance, minWords: a.Config.Dedup.MinWords}
+	d := &dedupCheck{a: a, r: r, published: complete(r, stages.Publish), maxDistance: a.Config.Dedup.MaxDistance, minWords: a.Config.Dedup.MinWords,
+		earlier: stages.Since(r.Earlier, r.Crawl, a.Config.Dedup.Months)}
 	return a.Skip(d.run(ctx), clustersMatch, r)
 }
 
@@ -103,6 +104,7 @@ type dedupCheck struct {
 	published   bool // true: the pages come from publish and have the columns about clusters
 	maxDistance int
 	minWords    int
+	earlier     []*manifest.Sealed // rounds with whose representatives the pages are compared, oldest first
 
 	likeness
 	members *table.Sorter[member]
@@ -166,7 +168,7 @@ type sealedText struct {
 // sealedTexts yields the representatives of earlier rounds that have a text, oldest first.
 func (d *dedupCheck) sealedTexts(ctx context.Context) iter.Seq2[sealedText, error] {
 	return func(yield func(sealedText, error) bool) {
-		for age, s := range d.r.Earlier {
+		for age, s := range d.earlier {
 			for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
 				digest, ok := textDigest(p.TextDigest)
 				if (ok || err != nil) && !yield(sealedText{p, age, digest}, err) {
@@ -210,8 +212,8 @@ func (d *dedupCheck) wrong(key, url, format string, args ...any) {
 
 // sealedOf returns the crawl and the round of a representative of the given age.
 func (d *dedupCheck) sealedOf(age int) (crawl string, round int) {
-	if age < len(d.r.Earlier) {
-		return d.r.Earlier[age].Crawl, d.r.Earlier[age].Round
+	if age < len(d.earlier) {
+		return d.earlier[age].Crawl, d.earlier[age].Round
 	}
 	return d.r.Crawl, d.r.Number
 }

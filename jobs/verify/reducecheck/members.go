@@ -162,7 +162,7 @@ func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Dupl
 
 func (d *dedupCheck) memberOf(bucket int, page int32, p *pageRow, row *schema.Duplicate, standing *schema.Representative) *member {
 	m := &member{
-		Component: d.find(page), Page: page, Age: int32(len(d.r.Earlier)), Bucket: int32(bucket),
+		Component: d.find(page), Page: page, Age: int32(len(d.earlier)), Bucket: int32(bucket),
 		Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL, Standing: standing != nil,
 	}
 	if row != nil {
