@@ -11,6 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -78,6 +79,9 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, err
 	}
 	p = made.Manifest()
+	if err := checkDistance(cfg.Dedup.MaxDistance, p.URLs); err != nil {
+		return nil, false, err
+	}
 	if r.DryRun {
 		return p, false, nil
 	}
@@ -337,6 +341,23 @@ func checkNew(c *config.Config) error {
 		return err
 	}
 	return c.RefuseLiteralSecrets(nil)
+}
+
+// A round of more than mostFarURLs URLs may only have a dedup.max_distance up to nearDistance.
+const (
+	mostFarURLs  = 100_000_000
+	nearDistance = 3
+)
+
+// checkDistance returns an error if the search for near duplicates among the planned URLs would take
+// too long.
+func checkDistance(distance int, urls int64) error {
+	if distance <= nearDistance || urls <= mostFarURLs {
+		return nil
+	}
+	return fmt.Errorf("%w: dedup.max_distance is %d, and %d URLs are planned: comparing their texts would take about %v of CPU in one task, and %v at a distance of %d; "+
+		"set dedup.max_distance to %d, or plan at most %d URLs with plan.budgets.total", config.ErrInvalid,
+		distance, urls, simhash.EstimatedCost(urls, distance).Round(time.Minute), simhash.EstimatedCost(urls, nearDistance).Round(time.Minute), nearDistance, nearDistance, mostFarURLs)
 }
 
 // CheckAgent returns an error if robots.txt would read the user agent's product token as the token

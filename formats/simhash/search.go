@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"time"
 )
 
 // MaxDistance is the largest distance that a Search accepts. For larger distances, a Search would
@@ -377,6 +378,17 @@ const (
 func chooseBlocks(n, width, k int) int {
 	best, _ := cheapestBlocks(n, width, k)
 	return best
+}
+
+// memoryCost is the measured cost of a search of a hundred million fingerprints, as a multiple of the
+// estimate. The memory and the scratch files take most of the time.
+const memoryCost = 4
+
+// EstimatedCost returns the CPU time of a search for pairs with a distance of at most k among n
+// evenly spread fingerprints.
+func EstimatedCost(n int64, k int) time.Duration {
+	_, cost := cheapestBlocks(int(n), 64, k)
+	return time.Duration(cost * memoryCost)
 }
 
 // cheapestBlocks returns the cheapest number of blocks and its cost in nanoseconds.

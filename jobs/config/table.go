@@ -84,7 +84,7 @@ func (c *Config) table() []field {
 		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; if there are any, only matching URLs are planned"),
 		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
 
-		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ"),
+		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ; `plan` refuses more than 3 for more than 100 million planned URLs"),
 		key(&c.Dedup.MinWords, 50, minMax(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),
 		key(&c.Dedup.Months, 12, minMax(0, 1200), frozen, "pages are compared with earlier rounds of the crawl's month and of this many months before it; 0: with all earlier rounds").
 			beforeItExisted(0),
