@@ -175,7 +175,7 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
 	if len(earlier) > 0 {
-		sources = append(sources, source.Frontier(stages.Checked(r.Bucket, &stages.Input{Earlier: earlier}), scratch, r.Crawl, earlier, now))
+		sources = append(sources, source.Frontier(stages.Checked(r.Bucket, &stages.Input{Earlier: earlier}), r.Crawl, earlier, now))
 	}
 	// makePlan does not plan domains that were stopped while the crawl ran.
 	paced := cfg.Clone()

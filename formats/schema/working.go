@@ -179,8 +179,8 @@ func CompareTargets(a, b *TargetLinks) int {
 	return CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// Redirect is a row of a merge task's working file of redirects: a redirect that was not followed,
-// because it leads to another domain. Rows are sorted by CompareRedirects.
+// Redirect is a row of a merge task's working file of redirects: a redirect that was not followed.
+// Most such redirects lead to another domain. Rows are sorted by CompareRedirects.
 type Redirect struct {
 	Bucket int32  `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	SURT   string `parquet:"url_surtkey,delta" doc:"SURT key of the target"`

@@ -191,10 +191,6 @@ func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 		default:
 			first, length := elements(p)
 			buf = binary.AppendUvarint(buf, uint64(length)+1)
-			if f.kind == reflect.Uint8 {
-				buf = append(buf, *(*[]byte)(p)...)
-				continue
-			}
 			for i := range length {
 				buf = f.encode(buf, f.elementAt(first, i))
 			}

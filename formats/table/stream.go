@@ -83,10 +83,11 @@ func streamObject[T any](ctx context.Context, b store.Bucket, key string, opts [
 const maxOpen = 64
 
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
-// each object must be sorted by compare. MergeFiles merges more than 64 objects in passes, by way of
-// runs in the directory scratch.
+// each object must be sorted by compare. MergeFiles merges more than 64 objects in passes: all rows
+// go to runs in the directory scratch before the first row comes. If scratch is empty, all objects
+// are open at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
-	if len(keys) <= maxOpen {
+	if len(keys) <= maxOpen || scratch == "" {
 		return mergeOpen(ctx, b, keys, compare, opts)
 	}
 	return func(yield func(T, error) bool) {
@@ -94,7 +95,7 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys
 			var zero T
 			yield(zero, err)
 		}
-		s, err := NewSorter(scratch, compare, 0)
+		s, err := NewSorter(scratch, compare, 0) // holds only runs, and no rows in memory
 		if err != nil {
 			fail(err)
 			return

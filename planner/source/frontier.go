@@ -20,17 +20,16 @@ const FrontierName = "frontier"
 // argument rounds is sorted, oldest first. Frontier yields the URLs that are due at the time now.
 // Frontier also yields URLs that the crawl has planned, for the budgets, and URLs with spellings,
 // for lists and redirects. The URLs are in order of SURT and URL. A frontier without URLs is no
-// error. The directory scratch is for temporary files.
-func Frontier(b store.Bucket, scratch, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
-	return &frontier{bucket: b, scratch: scratch, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
+// error.
+func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }
 
 type frontier struct {
-	bucket  store.Bucket
-	scratch string
-	crawl   string
-	rounds  []*manifest.Sealed
-	now     int64 // time at which URLs are due, milliseconds UTC
+	bucket store.Bucket
+	crawl  string
+	rounds []*manifest.Sealed
+	now    int64 // time at which URLs are due, milliseconds UTC
 }
 
 func (f *frontier) Name() string { return FrontierName }
@@ -44,7 +43,7 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 			}
 		}
 		var last schema.URLRecord
-		for row, err := range table.MergeFiles(ctx, f.bucket, f.scratch, keys, compareRecords) {
+		for row, err := range table.MergeFiles(ctx, f.bucket, "", keys, compareRecords) {
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err))
 				return

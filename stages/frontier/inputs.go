@@ -212,7 +212,11 @@ func moved(o *outcome) bool {
 // merged have no file of redirects, so addRedirects reads all of their fetches.
 func (i *inputs) addRedirects(ctx context.Context) error {
 	merged := i.in.Results[stages.Merge]
-	if keys := stages.Keys(merged, stages.FileRedirects); len(keys) > 0 {
+	keys, err := stages.OfAll(merged, stages.FileRedirects)
+	if err != nil {
+		return err
+	}
+	if len(keys) > 0 {
 		bucket := int64(i.bucket)
 		rows := table.Pull(table.MergeFiles(ctx, i.env.Bucket, i.env.Scratch, keys, schema.CompareRedirects, table.IntRange("target_bucket", bucket, bucket)))
 		i.closers = append(i.closers, rows)

@@ -58,7 +58,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 			if err := w.Append(&f); err != nil {
 				return err
 			}
-			if f.RedirectTarget == "" {
+			if f.RedirectTarget == "" || !m.env.Has(4) {
 				continue
 			}
 			k, err := urlkey.KeyOf(f.RedirectTarget)

@@ -5,25 +5,28 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
-	"unsafe"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkSet holds the links of a document, or one redirect. Documents with links are numbered from 1
-// in the order of recording, and a redirect has the number 0. Sets are sorted, links are not: a
-// document's links were recorded in order.
+// linkSet holds adjacent links of a document, or one redirect. Documents with links are numbered
+// from 1 in the order of recording, and a redirect has the number 0. Sets are sorted, links are not:
+// a document's links were recorded in order.
 type linkSet struct {
 	SourceSURT, Source string
 	Number             int64
-	Ordinal            int32  // only of a redirect
+	Ordinal            int32  // ordinal of the first link
 	Target, Spelling   string // only of a redirect
-	Links              []byte // encoded links without their sources, each after its length
+	Links              string // encoded links without their sources, each after its length
 }
+
+// setBytes is the size from which the links of a document go to a further set, in bytes. A merge of
+// spilled sets holds thousands of sets, and a sitemap has megabytes of links.
+const setBytes = 16 << 10
 
 func compareSets(a, b *linkSet) int {
 	if c := schema.CompareURLs(a.SourceSURT, a.Source, b.SourceSURT, b.Source); c != 0 {
@@ -40,29 +43,28 @@ var linkCodec = table.MustCodec[schema.Link]()
 // each calls the function take for each link of the set. The strings of a link share the set's
 // memory.
 func (s *linkSet) each(take func(*schema.Link) error) error {
-	data := unsafe.String(unsafe.SliceData(s.Links), len(s.Links)) // nothing changes the bytes of a complete set
 	var l schema.Link
-	for data != "" {
-		n, size := uvarint(data)
-		if size <= 0 || n > uint64(len(data)-size) {
+	for data := s.Links; data != ""; {
+		if len(data) < lengthBytes {
 			return table.ErrScratch
 		}
-		if err := linkCodec.Decode(data[size:size+int(n)], &l); err != nil {
+		end := lengthBytes + int(binary.LittleEndian.Uint32([]byte(data[:lengthBytes])))
+		if end > len(data) {
+			return table.ErrScratch
+		}
+		if err := linkCodec.Decode(data[lengthBytes:end], &l); err != nil {
 			return err
 		}
 		l.SourceSURT, l.Source = s.SourceSURT, s.Source
 		if err := take(&l); err != nil {
 			return err
 		}
-		data = data[size+int(n):]
+		data = data[end:]
 	}
 	return nil
 }
 
-// uvarint is like binary.Uvarint for the start of a string.
-func uvarint(data string) (uint64, int) {
-	return binary.Uvarint(unsafe.Slice(unsafe.StringData(data), min(len(data), binary.MaxVarintLen64)))
-}
+const lengthBytes = 4 // size of the length before each encoded link
 
 // readLinks reads the links into a sorter of sets. Links were recorded document by document. The
 // redirects that led to a document come before the document's links.
@@ -86,7 +88,7 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) erro
 		if len(links) == 0 {
 			return nil
 		}
-		set.Links = slices.Clone(links)
+		set.Links = string(links)
 		links = links[:0]
 		return s.Add(&set)
 	}
@@ -100,27 +102,42 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) erro
 			return err
 		}
 		redirect := l.Kind == schema.KindRedirect
-		if redirect || last.redirect || l.Source != last.source || l.Ordinal <= last.ordinal {
+		begins := redirect || last.redirect || l.Source != last.source || l.Ordinal <= last.ordinal
+		if begins || len(links) >= setBytes {
 			if err := end(); err != nil {
 				return err
 			}
-			set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source}
-			if redirect {
-				set.Ordinal, set.Target, set.Spelling = l.Ordinal, l.Target, l.Spelling
-			} else {
+			set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source, Ordinal: l.Ordinal, Number: documents}
+			switch {
+			case redirect:
+				set.Number, set.Target, set.Spelling = 0, l.Target, l.Spelling
+			case begins:
 				documents++
 				set.Number = documents
 			}
 			if redirect && last.redirect && last.target == l.Source {
 				m.hop(last.source, l.Source)
 			}
+			m.notePort(&set)
 		}
 		last.source, last.target, last.redirect, last.ordinal = l.Source, l.Target, redirect, l.Ordinal
 		l.SourceSURT, l.Source = "", ""
 		one = linkCodec.Append(one[:0], &l)
-		links = append(binary.AppendUvarint(links, uint64(len(one))), one...)
+		links = append(binary.LittleEndian.AppendUint32(links, uint32(len(one))), one...)
 	}
 	return end()
+}
+
+// notePort notes a host whose pages may have several SURT keys, because a URL states the port 80 or
+// 443. The name of a host lacks these ports, and the SURT key keeps what the URL states.
+func (m *merger) notePort(s *linkSet) {
+	group, _, _ := strings.Cut(s.SourceSURT, ")")
+	if !strings.HasSuffix(group, ":80") && !strings.HasSuffix(group, ":443") {
+		return
+	}
+	if k, err := urlkey.KeyOf(s.Source); err == nil {
+		m.ported[k.Host] = true
+	}
 }
 
 // hop notes that from redirected to url, and with which planned URL the chain of redirects began.
@@ -198,9 +215,11 @@ func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) er
 // linkFilter decides which sets of links are kept. The links of each kept document are kept, and
 // each redirect is kept once. Sets come in the order of compareSets.
 type linkFilter struct {
-	kept map[string]int // index of the kept set of links, for each URL that was fetched more than once
+	kept map[string]int // index of the kept document, for each URL that was fetched more than once
 	last linkSet
-	set  int // index of the current set of links among the sets of the same source
+
+	set    int   // index of the current document among the documents of the same source
+	number int64 // number of the current document
 }
 
 // take reports whether the set s is the first set of its source, and whether s is kept.
@@ -214,7 +233,10 @@ func (f *linkFilter) take(s *linkSet) (first, keep bool) {
 	if s.Number == 0 {
 		return first, !repeated
 	}
-	f.set++
+	if first || s.Number != f.number {
+		f.set++
+	}
+	f.number = s.Number
 	set, twice := f.kept[s.Source]
 	return first, !twice || set == f.set
 }

@@ -2,7 +2,9 @@ package merge
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -16,13 +18,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// sortMemory is the memory that each sorter uses before the sorter writes to disk, in bytes. At
-// most three sorters work at a time, besides the sums of targets.
+// sortMemory is the memory that a sorter uses before the sorter writes to disk, in bytes. At most
+// four sorters work at a time, of which one uses a quarter, besides the sums of targets.
 const sortMemory = 48 << 20
 
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.
 type Config struct {
-	Followed []schema.LinkKind // kinds of links that become edges, because the targets of such links may be planned
+	Followed []schema.LinkKind // kinds of links that count, because the targets of such links may be planned
 }
 
 // Run merges one partition's segments.
@@ -40,7 +42,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}
 	m := &merger{
 		env: env, task: t, plan: in.Plan, fetched: fetched, followed: map[schema.LinkKind]bool{},
-		counts: map[string]int64{}, hosts: newHosts(), twice: map[string]int{}, hops: map[string]string{}, depths: map[string]int32{},
+		counts: map[string]int64{}, hosts: newHosts(), ported: map[string]bool{}, twice: map[string]int{}, hops: map[string]string{}, depths: map[string]int32{},
 	}
 	for _, k := range cfg.Followed {
 		m.followed[k] = true
@@ -57,14 +59,10 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		return nil, err
 	}
 	// Only captures and requests change the rows of hosts. The other steps read what is complete.
-	group, groupCtx := errgroup.WithContext(ctx)
-	for _, steps := range [][]step{
-		{{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }}},
-		{{"text", m.mergeText}, {"captures", m.mergeCaptures}, {"requests", m.mergeRequests}, {"hosts", m.writeHosts}},
-	} {
-		group.Go(func() error { return runAll(groupCtx, steps...) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := runBeside(ctx,
+		[]step{{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }}},
+		[]step{{"text", m.mergeText}, {"captures", m.mergeCaptures}, {"requests", m.mergeRequests}, {"hosts", m.writeHosts}},
+	); err != nil {
 		return nil, err
 	}
 	return m.result(), nil
@@ -75,6 +73,33 @@ type step struct {
 	name string
 	run  func(context.Context) error
 }
+
+// runBeside runs chains of steps beside one another. If a step panics, runBeside panics in the
+// caller's goroutine, where the worker recovers.
+func runBeside(ctx context.Context, chains ...[]step) error {
+	group, ctx := errgroup.WithContext(ctx)
+	faults := make([]any, len(chains))
+	for i, steps := range chains {
+		group.Go(func() (err error) {
+			defer func() {
+				if fault := recover(); fault != nil {
+					faults[i] = fmt.Sprintf("%v: %s", fault, debug.Stack())
+					err = errPanicked // cancels the other chains
+				}
+			}()
+			return runAll(ctx, steps...)
+		})
+	}
+	err := group.Wait()
+	for _, fault := range faults {
+		if fault != nil {
+			panic(fault)
+		}
+	}
+	return err
+}
+
+var errPanicked = errors.New("a step panicked")
 
 // runAll runs steps one after another.
 func runAll(ctx context.Context, steps ...step) error {
@@ -101,6 +126,7 @@ type merger struct {
 	hosts  *hostRows
 	twice  map[string]int    // index of the kept document, for each URL that was fetched more than once
 	linked map[string]int    // index of the kept set of links, for the same URLs; -1 if no set is kept
+	ported map[string]bool   // hosts whose pages may have several SURT keys (see notePort)
 	hops   map[string]string // planned URL at the start of a redirect chain, for each later URL of the chain
 	depths map[string]int32  // depth of each planned URL in hops
 }

@@ -1,6 +1,7 @@
 package merge_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -257,6 +258,64 @@ func TestSameSegmentsGiveTheSameBytes(t *testing.T) {
 	if d := cmp.Diff(merged(), merged()); d != "" {
 		t.Error(d)
 	}
+}
+
+// TestADocumentOfMegabytesOfLinksIsKeptWholeAndOnce merges two documents of one URL, each with more
+// links than one set holds.
+func TestADocumentOfMegabytesOfLinksIsKeptWholeAndOnce(t *testing.T) {
+	const n = 20_000
+	s := segment{
+		fetches: []schema.Fetch{fetch(t, a, schema.OK, 0), fetch(t, b, schema.OK, 0)},
+		pages:   []schema.Page{page(t, a, b, "by b", n), page(t, a, a, "by a", n), page(t, b, b, "b", 1)},
+		text:    []schema.Text{text(t, a, "by b"), text(t, a, "by a"), text(t, b, "b")},
+	}
+	target := func(by string, i int32) string {
+		return fmt.Sprintf("https://%s.example.com/%d/%s", by, i, strings.Repeat("x", 100))
+	}
+	for _, by := range []string{"b", "a"} {
+		for i := range int32(n) {
+			s.links = append(s.links, link(t, a, target(by, i), schema.KindSitemap, i))
+		}
+	}
+	s.links = append(s.links, link(t, b, x, schema.KindA, 0))
+	w := newWorld(t, []string{a, b}, s)
+	r := w.mustMerge()
+	got := rows[schema.Link](w, r, stages.FileLinks, "")
+	if len(got) != n+1 {
+		t.Fatalf("%d links, want %d", len(got), n+1)
+	}
+	for i, l := range got[:n] {
+		if l.Source != a || l.Ordinal != int32(i) || l.Target != target("a", int32(i)) {
+			t.Fatalf("link %d is %+v", i, l)
+		}
+	}
+	if got[n].Source != b || r.Count("targets") != n+1 {
+		t.Errorf("the last link is %+v; %d targets", got[n], r.Count("targets"))
+	}
+}
+
+// panicking panics when a segment of text is opened.
+type panicking struct {
+	store.Bucket
+}
+
+func (p panicking) Open(ctx context.Context, key string) (store.Object, error) {
+	if strings.Contains(key, "-text") {
+		panic("a fault in the store")
+	}
+	return p.Bucket.Open(ctx, key)
+}
+
+func TestAPanicInAnyStepReachesTheCaller(t *testing.T) {
+	w := newWorld(t, []string{a}, segment{fetches: []schema.Fetch{fetch(t, a, schema.OK, 0)}, text: []schema.Text{text(t, a, "a")}, pages: []schema.Page{page(t, a, a, "a", 0)}})
+	w.bucket = panicking{w.bucket}
+	defer func() {
+		if fault := recover(); !strings.Contains(fmt.Sprint(fault), "a fault in the store") {
+			t.Errorf("recovered %v", fault)
+		}
+	}()
+	_, err := w.merge()
+	t.Errorf("no panic, %v", err)
 }
 
 func TestPartitionThatFetchedNothingStillHasEveryFile(t *testing.T) {

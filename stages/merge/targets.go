@@ -51,6 +51,7 @@ type pageSource struct {
 	number int32 // number of the source, from 1
 	host   int32
 	domain string
+	ported bool // whether the host's pages may be in several groups
 	depth  int32
 	latest int64 // latest LastMod that counts, in milliseconds; the source cannot know a later date
 }
@@ -67,12 +68,44 @@ type target struct {
 	crossed int32 // number of the last source that counts as a pair of pages on two hosts
 
 	// The hosts of a group are next to each other in the order of sources, so a target only needs
-	// the hosts of the newest group to count each host once.
+	// the hosts of the newest group to count each host once. Hosts with pages in several groups are
+	// listed.
 	closed int64 // number of hosts in earlier groups
 	group  int32 // newest group with a source
-	recent []int32
-	listed []int32 // hosts of the group in which the sums in memory began
+	recent hostSet
+	listed hostSet // hosts of the group in which the sums in memory began, and hosts of several groups
 }
+
+// hostSet is a set of hosts. Most sets have one host.
+type hostSet struct {
+	list  []int32
+	index map[int32]bool // the hosts in list, if there are many
+}
+
+const fewHosts = 16 // so many hosts are found faster by comparison than by a map
+
+// add adds a host and returns the number of bytes by which the memory of s grew.
+func (s *hostSet) add(host int32) (grown int64) {
+	if n := len(s.list); n > 0 && s.list[n-1] == host || s.index[host] || s.index == nil && slices.Contains(s.list, host) {
+		return 0
+	}
+	s.list = append(s.list, host)
+	switch {
+	case s.index != nil:
+		s.index[host] = true
+	case len(s.list) > fewHosts:
+		s.index = make(map[int32]bool, len(s.list))
+		for _, h := range s.list {
+			s.index[h] = true
+		}
+	default:
+		return 4
+	}
+	return 20
+}
+
+// clear empties the set.
+func (s *hostSet) clear() { s.list, s.index = s.list[:0], nil }
 
 // targetSum is a sum in the sorter. Hosts lists those hosts that may also be in another sum of the
 // same target. InlinkHosts counts all other hosts.
@@ -122,7 +155,7 @@ func (b *targetBuilder) begin(surt, url string, of origin) error {
 		b.group = strings.Clone(group)
 		b.number++
 	}
-	b.source = pageSource{strings.Clone(url), b.source.number + 1, b.hostNumber(k.Host), strings.Clone(k.Domain), of.depth, of.fetched + clockSkew}
+	b.source = pageSource{strings.Clone(url), b.source.number + 1, b.hostNumber(k.Host), strings.Clone(k.Domain), b.m.ported[k.Host], of.depth, of.fetched + clockSkew}
 	return nil
 }
 
@@ -179,8 +212,10 @@ func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 		return nil
 	}
 	if l.Spelling != "" && t.domain == b.source.domain { // only links within the target's domain give spellings
-		t.row.Spellings = schema.Spellings(t.row.Spellings).Add(strings.Clone(l.Spelling))
-		b.held += int64(len(l.Spelling))
+		if grown := schema.Spellings(t.row.Spellings).Add(l.Spelling); !slices.Equal(grown, t.row.Spellings) {
+			t.row.Spellings = schema.Spellings(t.row.Spellings).Add(strings.Clone(l.Spelling))
+			b.held += int64(len(l.Spelling))
+		}
 	}
 	if followed {
 		b.count(t, l)
@@ -214,23 +249,33 @@ func (b *targetBuilder) count(t *target, l *schema.Link) {
 
 // countHost counts the source's host as a host with an inlink of t.
 func (b *targetBuilder) countHost(t *target) {
+	if b.source.ported {
+		b.held += t.listed.add(b.source.host)
+		return
+	}
 	if t.group != b.number {
 		b.endGroup(t)
 		t.group = b.number
 	}
-	if !slices.Contains(t.recent, b.source.host) {
-		t.recent = append(t.recent, b.source.host)
-	}
+	b.held += t.recent.add(b.source.host)
 }
 
 // endGroup counts the hosts of t's newest group.
 func (b *targetBuilder) endGroup(t *target) {
 	if t.group == b.resumed {
-		t.listed = append(t.listed, t.recent...)
-	} else {
-		t.closed += int64(len(t.recent))
+		b.list(t)
+		return
 	}
-	t.recent = t.recent[:0]
+	t.closed += int64(len(t.recent.list))
+	t.recent.clear()
+}
+
+// list moves the hosts of t's newest group to the listed hosts.
+func (b *targetBuilder) list(t *target) {
+	for _, h := range t.recent.list {
+		b.held += t.listed.add(h)
+	}
+	t.recent.clear()
 }
 
 // sum returns the sum of a target, unless no link counts. The group of the current source may go on
@@ -240,13 +285,13 @@ func (b *targetBuilder) sum(t *target) (row targetSum, counts bool) {
 		return targetSum{}, false
 	}
 	if t.group == b.number {
-		t.listed = append(t.listed, t.recent...)
+		b.list(t)
 	} else {
 		b.endGroup(t)
 	}
 	row = targetSum{TargetLinks: schema.TargetLinks{Bucket: t.bucket, Inlink: t.row}}
 	row.InlinkHosts = t.closed
-	for _, h := range t.listed {
+	for _, h := range t.listed.list {
 		row.Hosts = append(row.Hosts, b.names[h])
 	}
 	row.Anchors, row.AnchorCounts = t.anchors.Kept()

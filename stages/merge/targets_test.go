@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -22,15 +21,25 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// randomLinks makes pages of 12 domains with three hosts each, two of which have SURT keys that
-// differ only in the path, and links between the pages.
+// randomLinks makes pages of 12 domains, and links between the pages. Some hosts of a domain have
+// SURT keys that differ only in the path, one domain has many such hosts, and some URLs state a port
+// that the name of their host lacks.
 func randomLinks(seed uint64) []schema.Link {
 	r := rand.New(rand.NewPCG(seed, 1))
 	page := func(domains, pages int) string {
-		return fmt.Sprintf("http://%sd%d.test/%d", []string{"", "www.", "shop."}[r.IntN(3)], r.IntN(domains), r.IntN(pages))
+		d := r.IntN(domains)
+		name := []string{"", "www.", "shop."}[r.IntN(3)]
+		if d == 3 {
+			name = fmt.Sprintf("www%d.", r.IntN(60))
+		}
+		port := ""
+		if d < 2 {
+			port = []string{"", ":443", ":8080"}[r.IntN(3)]
+		}
+		return fmt.Sprintf("http://%sd%d.test%s/%d", name, d, port, r.IntN(pages))
 	}
 	var links []schema.Link
-	for range 4000 {
+	for range 6000 {
 		l := schema.Link{Source: page(12, 9), Target: page(14, 12), Kind: schema.KindA, Nofollow: r.IntN(6) == 0, LastMod: int64(r.IntN(3)) * 1000}
 		if r.IntN(3) > 0 {
 			l.Anchor = fmt.Sprint("text ", r.IntN(700)) // some targets get more than MaxAnchors texts
@@ -63,7 +72,10 @@ func sumOf(t *testing.T, links []schema.Link, memory int64) ([]schema.TargetLink
 	}
 	m := &merger{
 		env:  &stages.Env{Bucket: bucket, Scratch: t.TempDir(), Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}},
-		task: stages.Task{Stage: stages.Merge, Crawl: "2026-11"}, plan: &manifest.Plan{Buckets: 5}, counts: map[string]int64{},
+		task: stages.Task{Stage: stages.Merge, Crawl: "2026-11"}, plan: &manifest.Plan{Buckets: 5}, counts: map[string]int64{}, ported: map[string]bool{},
+	}
+	for _, l := range links {
+		m.notePort(&linkSet{SourceSURT: l.SourceSURT, Source: l.Source})
 	}
 	b, err := newTargets(m)
 	if err != nil {
@@ -90,7 +102,10 @@ func sumOf(t *testing.T, links []schema.Link, memory int64) ([]schema.TargetLink
 
 func originOfTest(source string) origin { return origin{depth: int32(len(source) % 4)} }
 
-func hostOf(url string) string { return strings.Split(url, "/")[2] }
+func hostOf(url string) string {
+	k, _ := urlkey.KeyOf(url)
+	return k.Host
+}
 
 // naiveSums computes the targets and the host edges of links from sets of all their sources.
 func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
@@ -166,7 +181,7 @@ func TestSumsDoNotDependOnMemoryOrPartitions(t *testing.T) {
 	if len(wantSums) < 300 || !slices.ContainsFunc(wantSums, func(s schema.TargetLinks) bool { return len(s.Anchors) == inlinks.MaxAnchors }) {
 		t.Fatalf("%d targets, none of them with %d anchor texts", len(wantSums), inlinks.MaxAnchors)
 	}
-	for _, memory := range []int64{1, 40_000, targetMemory} {
+	for _, memory := range []int64{1, 40_000, 300_000, targetMemory} {
 		sums, edges := sumOf(t, links, memory)
 		if d := gocmp.Diff(wantSums, sums, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("memory %d: %s", memory, d)

@@ -115,7 +115,10 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 // links, that writeInlinks read.
 func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, links int64, err error) {
 	key := layout.Working(in.Task.Crawl, in.Task.Round, string(stages.Rank), stages.FileInlinks, in.Task.Partition)
-	targets := stages.Keys(in.Results[stages.Merge], stages.FileTargets)
+	targets, err := stages.OfAll(in.Results[stages.Merge], stages.FileTargets)
+	if err != nil {
+		return f, 0, err
+	}
 	f, err = stages.Write(ctx, env, stages.FileInlinks, key, stages.ByURL, func(w *table.Writer[schema.Inlink]) (err error) {
 		if len(targets) > 0 {
 			links, err = addTargets(ctx, env, targets, in.Task.Partition, w)
