@@ -14,7 +14,7 @@
 // The graph of domains has an edge for the edges from hosts of one domain to hosts of another one. Each
 // host has the harmonic centrality of its domain.
 //
-// Targets are streamed in order. The graphs are on local disk. The memory of the host graph is 20
+// Targets are streamed in order. The graphs are on local disk. The memory of the host graph is 24
 // bytes for each host with outlinks, nothing for other hosts and for edges. The domain graph takes about 650 bytes for
 // each domain with outlinks and 16 for each other domain with inlinks. Buffers take about 450 MiB. Ranks
 // are summed in the order of hosts, whatever the parallelism, so that the same inputs give the same bytes.
