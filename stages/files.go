@@ -19,6 +19,8 @@ package stages
 //	rank      inlinks                                      working, one a bucket (of the target's domain)
 //	          hosts                                        published, one part a bucket (of the host's domain);
 //	                                                       since format 4, the task of bucket 0 writes all parts
+//	          webgraph                                     text files (layout.WebGraph) of the task of bucket 0,
+//	                                                       since format 4
 //	frontier  urls skips                                   published, one part a bucket
 //	          known                                        working (layout.URLFilter), one a bucket: the Bloom file of
 //	                                                       the URLs in its urls and skips, read for as long as they are
@@ -48,4 +50,5 @@ const (
 	FileURLs            = "urls"
 	FileSkips           = "skips"
 	FileURLFilter       = "known"
+	FileWebGraph        = "webgraph"
 )

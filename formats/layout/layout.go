@@ -255,6 +255,16 @@ func Table(dataset, crawl string, round, partition int) string {
 	return fmt.Sprintf("tables/%s/crawl=%s/round=%d/%s.parquet", dataset, crawl, round, Part(partition))
 }
 
+// WebGraphDir returns the folder of a round's web graphs, with a final slash.
+func WebGraphDir(crawl string, round int) string {
+	return fmt.Sprintf("webgraph/%sround=%d/", CrawlDir(crawl), round)
+}
+
+// WebGraph returns the key of a text file of a web graph, such as host-edges.
+func WebGraph(crawl string, round int, name string) string {
+	return WebGraphDir(crawl, round) + name + ".txt.gz"
+}
+
 // Captures returns the key of a part of the dataset captures. The key includes Common Crawl's
 // partition column subset.
 func Captures(crawl, subset string, round, partition int) string {

@@ -31,7 +31,8 @@ import (
 //	   proof. Files over 1 MiB have digests of their blocks. Tables are as in version 2.
 //	4: The reduces exchange smaller working files, and other tasks share their work. Targets and
 //	   anchors of links have dictionaries. Hosts counts at most 256 hosts of a domain as sources of
-//	   a host of another domain, and has the column harmonic.
+//	   a host of another domain, and has the column harmonic. Rounds
+//	   have web graphs.
 //
 // A round keeps the FormatVersion in which it began, for example for reading robots.txt. A stage
 // keeps the FormatVersion in which its inputs were frozen, for example for encodings.

@@ -126,6 +126,7 @@ func TestASealListsWhatOutlivesTheRoundAndNeedsEveryResult(t *testing.T) {
 		stages.Frontier: {file("known", "crawl=2026-11/round=0/frontier/work/known/x")},
 		stages.Publish:  {file("pages", "tables/pages/a"), file("pages", "tables/pages/b")},
 	}
+	results[stages.Rank][0].Files = append(results[stages.Rank][0].Files, manifest.File{Dataset: stages.FileWebGraph, Key: layout.WebGraph("2026-11", 0, "host-edges")})
 	s, err := Seal(p, results)
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +135,7 @@ func TestASealListsWhatOutlivesTheRoundAndNeedsEveryResult(t *testing.T) {
 	for _, f := range s.Files {
 		keys = append(keys, f.Key)
 	}
-	want := []string{"crawl=2026-11/round=0/frontier/work/known/x", "tables/duplicates/a", "tables/links/b", "tables/pages/a", "tables/pages/b", "warc/b"}
+	want := []string{"crawl=2026-11/round=0/frontier/work/known/x", "tables/duplicates/a", "tables/links/b", "tables/pages/a", "tables/pages/b", "warc/b", "webgraph/crawl=2026-11/round=0/host-edges.txt.gz"}
 	if d := cmp.Diff(want, keys); d != "" {
 		t.Error(d)
 	}

@@ -44,7 +44,7 @@ func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manif
 }
 
 // lasts reports whether later rounds or readers need a file. Later rounds and readers need parts of
-// datasets, WARC files, and the working files of dedup and frontier.
+// datasets, WARC files, web graphs, and the working files of dedup and frontier.
 func lasts(stage stages.Stage, f manifest.File) bool {
-	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || stage == stages.Dedup || stage == stages.Frontier
+	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || f.Dataset == stages.FileWebGraph || stage == stages.Dedup || stage == stages.Frontier
 }

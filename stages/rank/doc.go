@@ -4,7 +4,7 @@
 // A task reads merge's working file targets (only the bucket's row groups), and writes the bucket's
 // working file inlinks, with a row for each target of the bucket. The stages frontier and publish join
 // their own rows with the inlinks. The task of bucket 0 also reads hostedges and hosts, computes the
-// host graph (package webgraph) and writes every bucket's part of the published hosts. In rounds of a
+// host graph (package webgraph), publishes it and writes every bucket's part of the published hosts. In rounds of a
 // format before 4, each task computes the whole graph in memory and writes only its own hosts.
 //
 // All links from one host to another are one edge. At most 256 hosts of a domain count as sources of

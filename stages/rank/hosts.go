@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -49,9 +50,11 @@ type roundHosts struct {
 	rows    *table.Sorter[hostRow]
 	ranks   *table.Sorter[hostRank]
 	domains *table.Sorter[domainRank]
+	files   []manifest.File
 }
 
-// rankHosts computes the round's host graph, and writes every bucket's part of the dataset hosts.
+// rankHosts computes the round's graphs of hosts and of domains, publishes them, and writes every
+// bucket's part of the dataset hosts.
 func rankHosts(ctx context.Context, env *stages.Env, in *stages.Input) (_ []manifest.File, err error) {
 	r := &roundHosts{env: env, in: in}
 	if r.graph, err = webgraph.NewBuilder(env.Scratch); err != nil {
@@ -84,7 +87,10 @@ func rankHosts(ctx context.Context, env *stages.Env, in *stages.Input) (_ []mani
 	if err := r.rank(ctx); err != nil {
 		return nil, err
 	}
-	return r.write(ctx)
+	if err := r.write(ctx); err != nil {
+		return nil, err
+	}
+	return r.files, nil
 }
 
 // bucketOf returns the bucket of a domain.
@@ -144,7 +150,24 @@ func (r *roundHosts) rank(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := r.publish(ctx, "host-vertices", func(path string) (table.Local, error) { return g.WriteVertices(ctx, path, false) }); err != nil {
+		return err
+	}
+	if err := r.publish(ctx, "host-edges", func(path string) (table.Local, error) { return g.WriteEdges(ctx, r.env.Scratch, path) }); err != nil {
+		return err
+	}
 	return r.rankDomains(ctx, g)
+}
+
+// publish creates a text file of a graph.
+func (r *roundHosts) publish(ctx context.Context, name string, write func(path string) (table.Local, error)) error {
+	l, err := write(filepath.Join(r.env.Scratch, name))
+	if err != nil {
+		return err
+	}
+	f, err := table.Commit(ctx, r.env.Bucket, l, stages.FileWebGraph, layout.WebGraph(r.in.Task.Crawl, r.in.Task.Round, name))
+	r.files = append(r.files, f)
+	return err
 }
 
 // rankDomains computes the graph of the domains of a graph of hosts.
@@ -172,12 +195,18 @@ func (r *roundHosts) rankDomains(ctx context.Context, hosts *webgraph.Graph) (er
 			return err
 		}
 	}
-	return nil
+	if err := r.publish(ctx, "domain-vertices", func(path string) (table.Local, error) { return g.WriteVertices(ctx, path, true) }); err != nil {
+		return err
+	}
+	if err := r.publish(ctx, "domain-edges", func(path string) (table.Local, error) { return g.WriteEdges(ctx, r.env.Scratch, path) }); err != nil {
+		return err
+	}
+	return r.publish(ctx, "domain-ranks", func(path string) (table.Local, error) { return g.WriteRanks(ctx, r.env.Scratch, path) })
 }
 
 // write writes the parts of all buckets: the hosts of the partitions and the hosts that are only
 // link targets.
-func (r *roundHosts) write(ctx context.Context) (files []manifest.File, err error) {
+func (r *roundHosts) write(ctx context.Context) error {
 	ranks := table.Pull(r.ranks.Sorted(ctx))
 	defer ranks.Close()
 	rows := table.Pull(r.rows.Sorted(ctx))
@@ -187,18 +216,18 @@ func (r *roundHosts) write(ctx context.Context) (files []manifest.File, err erro
 	for bucket := range r.in.Plan.Buckets {
 		harmonic, err := harmonicOf(int32(bucket), domains)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		key := layout.Table(stages.FileHosts, r.in.Task.Crawl, r.in.Task.Round, bucket)
 		f, err := stages.Write(ctx, r.env, stages.FileHosts, key, []string{"host"}, func(w *table.Writer[schema.Host]) error {
 			return writeBucket(w, int32(bucket), ranks, rows, harmonic)
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		files = append(files, f)
+		r.files = append(r.files, f)
 	}
-	return files, nil
+	return nil
 }
 
 // harmonicOf returns the harmonic centrality of the domains of a bucket.

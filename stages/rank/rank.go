@@ -38,7 +38,9 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}
 	var hosts int64
 	for _, f := range files {
-		hosts += f.Rows
+		if f.Dataset == stages.FileHosts {
+			hosts += f.Rows
+		}
 	}
 	linked, links, err := writeInlinks(ctx, env, in, g, cfg)
 	if err != nil {

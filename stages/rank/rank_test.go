@@ -267,9 +267,12 @@ func randomEdges(seed uint64) []edge {
 
 func TestPartitionsAndBucketsDoNotChangeTheRows(t *testing.T) {
 	edges := randomEdges(7)
-	inlinks, hosts, _ := run(t, edges, 1, 1)
+	inlinks, hosts, results := run(t, edges, 1, 1)
 	for _, shape := range [][2]int{{4, 1}, {1, 3}, {5, 4}} {
-		i, h, _ := run(t, edges, shape[0], shape[1])
+		i, h, r := run(t, edges, shape[0], shape[1])
+		if d := gocmp.Diff(results[0].FilesOf(stages.FileWebGraph), r[0].FilesOf(stages.FileWebGraph)); d != "" || len(r[0].FilesOf(stages.FileWebGraph)) != 5 {
+			t.Errorf("%v: web graphs: %s", shape, d)
+		}
 		if d := gocmp.Diff(inlinks, i); d != "" {
 			t.Errorf("%v: inlinks: %s", shape, d)
 		}

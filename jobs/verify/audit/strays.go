@@ -142,7 +142,7 @@ func (l *lister) prefixes() []string {
 		all = append(all, "tables/"+d.Name+"/"+layout.CrawlDir(l.Crawl))
 	}
 	slices.Sort(all)
-	return append(all, "warc/"+layout.CrawlDir(l.Crawl))
+	return append(all, "warc/"+layout.CrawlDir(l.Crawl), "webgraph/"+layout.CrawlDir(l.Crawl))
 }
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
@@ -175,6 +175,10 @@ func (l *lister) judge(o store.Info) Stray {
 		s.Why = l.ofTable(r, o.Key)
 	case r != nil && top == "warc":
 		s.Why, s.Read = l.ofArchive(r, o.Key, s.Read)
+	case r != nil && top == "webgraph":
+		if !r.unfinished(stages.Rank, 0) {
+			s.Why = "no result lists it"
+		}
 	case r != nil:
 		s.Why = l.ofRound(r, strings.TrimPrefix(o.Key, layout.RoundDir(r.Crawl, number)))
 	default:
