@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"time"
@@ -174,8 +175,16 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 // keeps temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
 	sources := slices.Clone(r.Sources)
+	var hosts iter.Seq2[source.Host, error]
 	if len(earlier) > 0 {
-		sources = append(sources, source.Frontier(stages.Checked(r.Bucket, &stages.Input{Earlier: earlier}), r.Crawl, earlier, now))
+		checked := stages.Checked(r.Bucket, &stages.Input{Earlier: earlier})
+		for _, sealed := range earlier {
+			for _, f := range sealed.FilesOf(stages.FileHosts) {
+				checked.Add(stages.RemedyFor(stages.Rank, sealed.Crawl, f), f)
+			}
+		}
+		sources = append(sources, source.Frontier(checked, r.Crawl, earlier, now))
+		hosts = source.Hosts(ctx, checked, earlier)
 	}
 	// makePlan does not plan domains that were stopped while the crawl ran.
 	paced := cfg.Clone()
@@ -187,7 +196,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int
 		paced.Politeness = newest
 	}
 	return planner.Make(ctx, worker.PlanConfig(paced), planner.Request{
-		Crawl: r.Crawl, Round: round, Sources: sources, Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
+		Crawl: r.Crawl, Round: round, Sources: sources, Hosts: hosts, Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
 	})
 }
 

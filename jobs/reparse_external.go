@@ -28,7 +28,7 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	// A reparse sends no requests, so hosts need no pauses. Budgets do not apply to documents that
 	// were already captured.
 	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Stopped = 0, nil, 0, 0, nil
-	c.Delay, c.DomainDelays, c.Slots = 0, nil, 1
+	c.Delay, c.DomainDelays, c.AddressDelay, c.Window, c.Slots = 0, nil, 0, 0, 1
 	c.Service = parseTime
 	made, err := planner.Make(ctx, c, planner.Request{
 		Crawl: r.As, Sources: []source.Source{source.WARC(r.Archive, r.ArchiveName, r.Files)}, Scratch: scratch, Version: r.Version,

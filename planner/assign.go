@@ -35,17 +35,25 @@ func (r *rules) buckets(urls int64) int {
 	return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
 }
 
-// assign makes the partitions of groups, bucket by bucket. The argument groups is sorted by hash.
-func (r *rules) assign(groups []group, buckets int) []partition {
+// assign makes the partitions of groups, bucket by bucket. The argument groups is sorted by hash. If
+// the addresses of groups are known, the argument addresses holds their hashes.
+func (r *rules) assign(groups []group, addresses []uint64, buckets int) []partition {
 	var out []partition
+	var apart map[uint64]bool
+	if addresses != nil {
+		apart = networks(addresses)
+	}
 	for first := 0; first < len(groups); {
 		bucket := urlkey.BucketOf(groups[first].hash, buckets)
 		end := first
 		for end < len(groups) && urlkey.BucketOf(groups[end].hash, buckets) == bucket {
 			end++
 		}
-		p := r.packGroups(groups[first:end])
-		out = append(out, p.partitions(first, bucket)...)
+		units, unitOf := groups[first:end], []int32(nil)
+		if addresses != nil && r.AddressDelay > 0 {
+			units, unitOf = r.unite(units, addresses[first:end], apart)
+		}
+		out = append(out, r.packGroups(units).partitions(unitOf, first, bucket)...)
 		first = end
 	}
 	return out
@@ -155,22 +163,31 @@ func (p *packing) placeQuick(quick []int32) {
 	}
 }
 
-// partitions returns the partitions of a bucket. The argument first is the index of the packing's
-// first group.
-func (p *packing) partitions(first, bucket int) []partition {
+// partitions returns the partitions of a bucket. The argument unitOf tells which of the packed
+// groups holds each of the bucket's groups. If unitOf is nil, they are the same. The argument first
+// is the index of the bucket's first group.
+func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
 	parts := make([]partition, p.count)
+	for i := range p.groups {
+		parts[p.partOf[i]].add(&p.groups[i])
+	}
+	partOf := p.partOf
+	if unitOf != nil {
+		partOf = make([]int32, len(unitOf))
+		for i, unit := range unitOf {
+			partOf[i] = p.partOf[unit]
+		}
+	}
 	counts := make([]int, p.count)
-	for _, at := range p.partOf {
+	for _, at := range partOf {
 		counts[at]++
 	}
-	members := make([]int32, len(p.groups))
+	members := make([]int32, len(partOf))
 	for i, n := range counts {
 		parts[i].bucket, parts[i].groups, members = bucket, members[:0:n], members[n:]
 	}
-	for i := range p.groups {
-		part := &parts[p.partOf[i]]
-		part.add(&p.groups[i])
-		part.groups = append(part.groups, int32(first+i))
+	for i, at := range partOf {
+		parts[at].groups = append(parts[at].groups, int32(first+i))
 	}
 	return parts
 }

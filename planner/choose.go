@@ -202,8 +202,7 @@ func (c *chooser) endGroup() error {
 		}
 	}
 	c.domains = c.domains[:0]
-	c.out.endGroup()
-	return nil
+	return c.out.endGroup()
 }
 
 // roundLimit returns the number of new URLs that the round may have, and the budget that

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/table"
 )
@@ -30,6 +31,9 @@ type group struct {
 type chosenList struct {
 	file   *os.File
 	groups []group
+	// addresses holds the hash of each group's address, or 0. If no round has observed hosts,
+	// addresses is nil.
+	addresses []uint64
 }
 
 func (l *chosenList) close() error {
@@ -47,11 +51,14 @@ type chosenWriter struct {
 	cur   group
 	hosts map[string]*hostCount // counts of the current group's URLs by host
 	last  *hostCount
+
+	observed *table.Cursor[observation] // nil if no round has observed hosts
 }
 
 type hostCount struct {
 	host, domain string
 	n            int64
+	delay        time.Duration // delay that was in force last
 }
 
 func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
@@ -69,7 +76,9 @@ func (w *chosenWriter) begin(hash uint64) { w.cur = group{hash: hash, off: w.off
 // put writes a record to the group of the record's hash, and starts the group if necessary.
 func (w *chosenWriter) put(u *record) error {
 	if w.cur.urls == 0 || w.cur.hash != u.Hash {
-		w.endGroup()
+		if err := w.endGroup(); err != nil {
+			return err
+		}
 		w.begin(u.Hash)
 	}
 	return w.add(u)
@@ -96,17 +105,24 @@ func (w *chosenWriter) add(u *record) error {
 }
 
 // endGroup closes the current group. A group with URLs joins the list of groups.
-func (w *chosenWriter) endGroup() {
+func (w *chosenWriter) endGroup() error {
 	if w.cur.urls > 0 {
+		address, err := w.observe()
+		if err != nil {
+			return err
+		}
 		var domains []string
 		for _, h := range w.hosts {
-			w.cur.longest = max(w.cur.longest, w.rules.hostSeconds(h.domain, h.n))
+			w.cur.longest = max(w.cur.longest, w.rules.hostSeconds(h))
 			if !slices.Contains(domains, h.domain) {
 				domains = append(domains, h.domain)
 			}
 		}
 		w.cur.hosts, w.cur.domains = int32(len(w.hosts)), int32(len(domains))
 		w.list.groups = append(w.list.groups, w.cur)
+		if w.observed != nil {
+			w.list.addresses = append(w.list.addresses, address)
+		}
 	}
 	if len(w.hosts) > 1024 {
 		w.hosts = map[string]*hostCount{} // makes a new map, because clearing a map that was once large is slow
@@ -114,11 +130,14 @@ func (w *chosenWriter) endGroup() {
 		clear(w.hosts)
 	}
 	w.cur, w.last = group{}, nil
+	return nil
 }
 
 // close ends the writing of the list. The list stays open for reading.
 func (w *chosenWriter) close() error {
-	w.endGroup()
+	if err := w.endGroup(); err != nil {
+		return err
+	}
 	if err := w.buf.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)
 	}

@@ -32,6 +32,8 @@ type Config struct {
 
 	Delay        time.Duration            // least gap between two requests to a host
 	DomainDelays map[string]time.Duration // delays of registered domains that replace Delay
+	AddressDelay time.Duration            // least gap between two requests to an address; 0 means that domains of an address need not stay together
+	Window       time.Duration            // time after which a fetch task ends; 0 means no bound
 	Service      time.Duration            // mean time of one fetch
 	Slots        int                      // number of concurrent fetches of a task
 	PageBytes    int64                    // mean size of a page in bytes, for the prediction
@@ -46,7 +48,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		PartitionURLs: 500_000, MaxDepth: 15, Budget: 10_000,
-		Delay: 2 * time.Second, Service: 1500 * time.Millisecond, Slots: 200, PageBytes: 100_000,
+		Delay: 2 * time.Second, AddressDelay: 200 * time.Millisecond, Service: 1500 * time.Millisecond, Slots: 200, PageBytes: 100_000,
 		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2,
 	}
 }
@@ -60,7 +62,7 @@ func (c *Config) check() error {
 	}{
 		{"partition_urls", int64(c.PartitionURLs), 1}, {"max_depth", int64(c.MaxDepth), 0},
 		{"budgets.default", int64(c.Budget), 0}, {"round URLs", c.RoundURLs, 0}, {"budgets.total", c.CrawlURLs, 0},
-		{"delay", int64(c.Delay), 0}, {"service time", int64(c.Service), 0}, {"slots", int64(c.Slots), 1},
+		{"delay", int64(c.Delay), 0}, {"delay per address", int64(c.AddressDelay), 0}, {"window", int64(c.Window), 0}, {"service time", int64(c.Service), 0}, {"slots", int64(c.Slots), 1},
 		{"bucket URLs", c.BucketURLs, 1}, {"memory", c.Memory, 1 << 20}, {"workers", int64(c.Workers), 1},
 	} {
 		if v.value < v.least {
@@ -101,11 +103,19 @@ func (r *rules) budget(domain string) int64 {
 	return int64(r.Budget)
 }
 
-// hostSeconds predicts the time, in seconds, for n URLs of one host of a domain.
-func (r *rules) hostSeconds(domain string, n int64) float64 {
-	delay, ok := r.DomainDelays[domain]
+// hostSeconds predicts the time for the URLs of one host, in seconds.
+func (r *rules) hostSeconds(h *hostCount) float64 {
+	delay, ok := r.DomainDelays[h.domain]
 	if !ok {
 		delay = r.Delay
 	}
-	return float64(n) * max(delay, r.Service).Seconds()
+	return r.withinWindow(float64(h.n) * max(delay, h.delay, r.Service).Seconds())
+}
+
+// withinWindow limits a predicted time to the window, in seconds.
+func (r *rules) withinWindow(seconds float64) float64 {
+	if r.Window > 0 {
+		return min(seconds, r.Window.Seconds())
+	}
+	return seconds
 }

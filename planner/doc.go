@@ -10,6 +10,8 @@
 //	       ─► one record a URL, with all its spellings ─► the domain's budget, the round's ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
+// The planner predicts with what earlier rounds observed of hosts: delay in force, address.
+//
 // Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl
 // whose responses it reads.
 //
@@ -17,11 +19,12 @@
 //
 // Package planner promises:
 //
-//   - the same sources and config give the same bytes and the same plan ID, at any
+//   - the same sources, observed hosts and config give the same bytes and the same plan ID, at any
 //     parallelism;
 //   - all URLs of a domain are in one partition, and all domains of a partition in one
 //     bucket;
-//   - Config.Memory and one domain's budget bound the memory, for any number of URLs;
+//   - Config.Memory and one domain's budget bound the memory, for any number of URLs, beside some
+//     60 bytes for each domain;
 //   - Commit writes plan.json last, after all files that it names.
 //
 // Package planner imports formats packages and package source.

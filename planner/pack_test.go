@@ -133,7 +133,7 @@ func TestPodHoursAreNearTheirLowerBound(t *testing.T) {
 		r := packRules(t, 500_000)
 		groups, urls := s.sample(r, max(scale, s.domains/200_000))
 		buckets := r.buckets(urls)
-		parts := r.assign(groups, buckets)
+		parts := r.assign(groups, nil, buckets)
 		checkPacking(t, r, groups, parts)
 		least, before := 0.0, 0.0
 		byBucket(groups, buckets, func(g []group) {
@@ -231,7 +231,7 @@ func TestAnyGroupsArePacked(t *testing.T) {
 			groups[i] = g
 		}
 		sortByHash(groups)
-		parts := r.packGroups(groups).partitions(0, 0)
+		parts := r.packGroups(groups).partitions(nil, 0, 0)
 		checkPacking(t, r, groups, parts)
 		if now, least := podHours(r, parts), leastHours(r, groups); now > 2.5*least {
 			t.Errorf("case %d: %d groups in %d partitions of %d URLs: %.3f pod-hours, lower bound %.3f", n, len(groups), len(parts), r.PartitionURLs, now, least)

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,10 +28,11 @@ import (
 type Request struct {
 	Crawl   string
 	Round   int
-	Sources []source.Source // sources of URLs; if sources repeat an entry, the entry of the first source counts
-	Scratch string          // empty local directory with room for twice the sources' size, which the caller removes
-	Version string          // version of crawlbatch, for plan.json
-	DryRun  bool            // predict without making a plan: the result has no ID and no files, and cannot be committed
+	Sources []source.Source               // sources of URLs; if sources repeat an entry, the entry of the first source counts
+	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
+	Scratch string                        // empty local directory with room for twice the sources' size, which the caller removes
+	Version string                        // version of crawlbatch, for plan.json
+	DryRun  bool                          // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // Plan is a plan in scratch space.
@@ -52,15 +54,19 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	}
 	records := &sorters[record]{dir: req.Scratch, compare: compareRecords}
 	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
-	defer func() { err = errors.Join(err, records.close(), refused.close()) }()
+	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
+	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
 	lines, counts, err := ingest(ctx, r, req.Sources, records, refused)
 	if err != nil {
 		return nil, err
 	}
-	picked, err := pick(ctx, r, req, records, refused)
+	if err := sortObservations(req.Hosts, hosts, r.Memory/6); err != nil {
+		return nil, err
+	}
+	picked, err := pick(ctx, r, req, records, hosts, refused)
 	defer func() { err = errors.Join(err, picked.close()) }()
 	if err == nil {
-		err = records.close() // makes room for sorting partitions
+		err = errors.Join(records.close(), hosts.close()) // makes room for sorting partitions
 	}
 	if err != nil {
 		return nil, err
@@ -75,7 +81,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if len(picked.chosen.groups) == 0 {
 		return nil, emptyPlanError(ctx, p, refused)
 	}
-	partitions := p.predict(r, picked.chosen.groups)
+	partitions := p.predict(r, picked.chosen)
 	if req.DryRun {
 		return p, nil
 	}
@@ -103,7 +109,7 @@ func (p *picked) close() (err error) {
 
 // pick chooses the URLs that the budgets allow and counts the refused URLs. The caller closes the
 // result, even after an error.
-func pick(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal]) (*picked, error) {
+func pick(ctx context.Context, r *rules, req Request, records *sorters[record], hosts *sorters[observation], refused *sorters[refusal]) (*picked, error) {
 	p := &picked{}
 	more, err := newRefusals(refused, r.Memory/6)
 	if err != nil {
@@ -121,6 +127,9 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 			return err
 		}
 		p.scratch, p.chosen = append(p.scratch, out.list), out.list
+		if out.observed = observed(ctx, hosts); out.observed != nil {
+			defer out.observed.Close()
+		}
 		left, err := newChosenWriter(r, req.Scratch, "left"+suffix)
 		if err != nil {
 			return err
@@ -192,16 +201,16 @@ func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error)
 }
 
 // predict makes the partitions and fills the manifest's list of partitions.
-func (p *Plan) predict(r *rules, groups []group) []partition {
+func (p *Plan) predict(r *rules, chosen *chosenList) []partition {
 	m := &p.manifest
-	for _, g := range groups {
+	for _, g := range chosen.groups {
 		m.URLs += g.urls
 		m.Domains += int64(g.domains)
 		m.Hosts += int64(g.hosts)
 	}
 	m.Buckets = r.buckets(m.URLs)
 	m.EstimatedBytes = m.URLs * r.PageBytes
-	partitions := r.assign(groups, m.Buckets)
+	partitions := r.assign(chosen.groups, chosen.addresses, m.Buckets)
 	for i := range partitions {
 		q := &partitions[i]
 		seconds := r.predictSeconds(q.urls, q.longest)

@@ -198,7 +198,13 @@ func PlanConfig(c *config.Config) planner.Config {
 		p.RoundURLs = max(1, int64(float64(c.Plan.Budgets.PerDay)*c.Fetch.Window.Std().Hours()/24))
 	}
 	p.CrawlURLs = int64(c.Plan.Budgets.Total)
-	p.Delay, p.Slots = c.Politeness.Delay.Std(), c.Fetch.Slots
+	p.Delay, p.Slots, p.Window = c.Politeness.Delay.Std(), c.Fetch.Slots, c.Fetch.Window.Std()
+	switch d := c.Politeness.PerAddressDelay; {
+	case d != nil:
+		p.AddressDelay = d.Std()
+	case len(c.Fetch.ConnectTo) > 0:
+		p.AddressDelay = 0 // targets of connect_to have no pace per address
+	}
 	for name, d := range c.Politeness.Domains {
 		if d.Stop != "" {
 			if p.Stopped == nil {

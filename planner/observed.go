@@ -1,0 +1,135 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// observation is what an earlier round observed of a host.
+type observation struct {
+	Hash    uint64 // hash of the domain
+	Host    string
+	Place   int64 // place among all observations; the newest one is the last
+	DelayMS int64
+	Address string
+}
+
+// compareObservations compares observations by domain and host. The newest comes first.
+func compareObservations(a, b *observation) int {
+	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.Host, b.Host), cmp.Compare(b.Place, a.Place))
+}
+
+// sortObservations sorts what earlier rounds observed of hosts.
+func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation], memory int64) error {
+	if hosts == nil {
+		return nil
+	}
+	sorted, err := s.sorter(memory)
+	if err != nil {
+		return err
+	}
+	n := int64(0)
+	for h, err := range hosts {
+		if err != nil {
+			return err
+		}
+		o := observation{Hash: urlkey.Hash(h.Domain), Host: h.Host, Place: n, Address: h.Address}
+		if h.DelayMS != nil {
+			o.DelayMS = *h.DelayMS
+		}
+		if err := sorted.Add(&o); err != nil {
+			return err
+		}
+		n++
+	}
+	return nil
+}
+
+// observed returns a cursor over sorted observations, or nil if there are none.
+func observed(ctx context.Context, s *sorters[observation]) *table.Cursor[observation] {
+	if len(s.all) == 0 {
+		return nil
+	}
+	return table.Pull(s.sorted(ctx))
+}
+
+// observe sets the delays of the current group's hosts. It returns the hash of the address of the
+// host with the most URLs, or 0 if no round has observed this host.
+func (w *chosenWriter) observe() (address uint64, err error) {
+	if w.observed == nil {
+		return 0, nil
+	}
+	host, most := "", int64(0)
+	for {
+		o, err := w.observed.Peek()
+		if o == nil || o.Hash > w.cur.hash {
+			return address, err
+		}
+		if h := w.hosts[o.Host]; o.Hash == w.cur.hash && o.Host != host && h != nil {
+			host = strings.Clone(o.Host)
+			h.delay = time.Duration(o.DelayMS) * time.Millisecond
+			if h.n > most && o.Address != "" {
+				most, address = h.n, urlkey.Hash(o.Address)
+			}
+		}
+		if _, err := w.observed.Next(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// sharedDomains is the largest number of domains of an address that stay together. An address of
+// more domains belongs to a content delivery network.
+const sharedDomains = 1000
+
+// networks returns the addresses of more than sharedDomains groups.
+func networks(addresses []uint64) map[uint64]bool {
+	out := map[uint64]bool{0: true}
+	order := slices.Sorted(slices.Values(addresses))
+	for i := range order {
+		if i >= sharedDomains && order[i-sharedDomains] == order[i] {
+			out[order[i]] = true
+		}
+	}
+	return out
+}
+
+// unite returns units of groups of a bucket: groups of one address are one unit, as long as the unit
+// fits into a partition. The result unitOf holds the unit of each group. The requests of a unit keep
+// the delay per address.
+func (r *rules) unite(groups []group, addresses []uint64, apart map[uint64]bool) (units []group, unitOf []int32) {
+	order := make([]int32, len(groups))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(addresses[a], addresses[b]) })
+	p := packing{rules: r, groups: groups, limit: int64(r.PartitionURLs)}
+	leader, size := make([]int32, len(groups)), int64(0) // leader holds the first group of each unit
+	for n, i := range order {
+		if n > 0 && !apart[addresses[i]] && addresses[i] == addresses[order[n-1]] && size+p.size(i) <= p.limit {
+			leader[i], size = leader[order[n-1]], size+p.size(i)
+		} else {
+			leader[i], size = i, p.size(i)
+		}
+	}
+	unitOf = make([]int32, len(groups))
+	for i, g := range groups {
+		if leader[i] == int32(i) {
+			unitOf[i], units = int32(len(units)), append(units, g)
+			continue
+		}
+		unitOf[i] = unitOf[leader[i]]
+		u := &units[unitOf[i]]
+		u.urls, u.domains, u.hosts = u.urls+g.urls, u.domains+g.domains, u.hosts+g.hosts
+		u.longest = r.withinWindow(max(u.longest, g.longest, float64(u.urls)*r.AddressDelay.Seconds()))
+	}
+	return units, unitOf
+}

@@ -1,0 +1,193 @@
+package planner
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"testing"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// seen yields hosts as earlier rounds observed them.
+func seen(hosts ...source.Host) iter.Seq2[source.Host, error] {
+	return func(yield func(source.Host, error) bool) {
+		for _, h := range hosts {
+			if !yield(h, nil) {
+				return
+			}
+		}
+	}
+}
+
+func planWith(t *testing.T, cfg Config, hosts iter.Seq2[source.Host, error], urls ...string) *Plan {
+	t.Helper()
+	req := request(t, lines(urls...))
+	req.Hosts = hosts
+	p, err := Make(context.Background(), cfg, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// domainsOf commits a plan and returns the partition of each domain.
+func domainsOf(t *testing.T, p *Plan) map[string]int {
+	t.Helper()
+	of := map[string]int{}
+	_, parts, _ := commitAndRead(t, bucket(t), p)
+	for n, rows := range parts {
+		for _, r := range rows {
+			of[r.Domain] = n
+		}
+	}
+	return of
+}
+
+func TestDomainsOfOneAddressStayTogether(t *testing.T) {
+	var urls []string
+	var hosts []source.Host
+	for d := range 300 {
+		name := fmt.Sprintf("d%d.example", d)
+		for n := range 10 {
+			urls = append(urls, fmt.Sprintf("http://%s/%d", name, n))
+		}
+		hosts = append(hosts,
+			source.Host{Host: name, Domain: name, Address: "192.0.2.250"}, // an older round, which counts no more
+			source.Host{Host: name, Domain: name, Address: fmt.Sprintf("192.0.2.%d", d%30)})
+	}
+	cfg := Default()
+	cfg.PartitionURLs = 500
+	p := planWith(t, cfg, seen(hosts...), urls...)
+	of := domainsOf(t, p)
+	for d := range 300 {
+		if got, want := of[fmt.Sprintf("d%d.example", d)], of[fmt.Sprintf("d%d.example", d%30)]; got != want {
+			t.Fatalf("domain %d is in partition %d, domain %d of the same address in partition %d", d, got, d%30, want)
+		}
+	}
+	// 100 URLs of an address take 20 s, no more than the 10 URLs of a host at 2 s.
+	if got := p.Manifest().EstimatedSeconds; got != 20 {
+		t.Errorf("%v s, want 20", got)
+	}
+	cfg.AddressDelay = time.Second
+	if got := planWith(t, cfg, seen(hosts...), urls...).Manifest().EstimatedSeconds; got != 100 {
+		t.Errorf("at 1 s for each request to an address: %v s, want 100", got)
+	}
+	// The order of sources does not matter, and a spilled sort gives the same plan.
+	cfg.AddressDelay, cfg.Memory = 200*time.Millisecond, 1<<20
+	if again := planWith(t, cfg, seen(hosts...), shuffled(urls)...); again.Manifest().ID != p.Manifest().ID {
+		t.Errorf("plan %s, of shuffled URLs %s", p.Manifest().ID, again.Manifest().ID)
+	}
+	cfg.AddressDelay = 0
+	of = domainsOf(t, planWith(t, cfg, seen(hosts...), urls...))
+	apart := 0
+	for d := range 300 {
+		if of[fmt.Sprintf("d%d.example", d)] != of[fmt.Sprintf("d%d.example", d%30)] {
+			apart++
+		}
+	}
+	if apart == 0 {
+		t.Error("without a delay per address, domains of an address stay together")
+	}
+}
+
+func TestUnitsOfAddresses(t *testing.T) {
+	r := packRules(t, 1000)
+	r.AddressDelay = time.Millisecond
+	groups := make([]group, 5000)
+	addresses := make([]uint64, len(groups))
+	for i := range groups {
+		groups[i] = group{hash: uint64(i), urls: 3, hosts: 1, domains: 1, longest: 6}
+		switch {
+		case i < 1001:
+			addresses[i] = 1 // a content delivery network
+		case i < 2001:
+			addresses[i] = 2 // takes 3000 URLs, three partitions
+		case i < 2011:
+			addresses[i] = 3
+		}
+	}
+	units, unitOf := r.unite(groups, addresses, networks(addresses))
+	sizes := map[int64]int{}
+	for _, u := range units {
+		sizes[u.urls]++
+	}
+	if sizes[3] != 1001+5000-2011+1 || sizes[999] != 3 || sizes[30] != 1 || len(sizes) != 3 {
+		t.Errorf("units by URLs: %v", sizes)
+	}
+	if u := units[unitOf[2001]]; u.domains != 10 || u.hosts != 10 || u.longest != 6 || unitOf[2010] != unitOf[2001] {
+		t.Errorf("unit %+v", u)
+	}
+	checkPacking(t, r, groups, r.packGroups(units).partitions(unitOf, 0, 0))
+	if !slices.IsSortedFunc(units, func(a, b group) int { return int(int64(a.hash) - int64(b.hash)) }) {
+		t.Error("units are not in the order of hashes")
+	}
+}
+
+func TestObservedDelaysArePredicted(t *testing.T) {
+	ms := func(n int64) *int64 { return &n }
+	urls := []string{"http://a.example/1", "http://a.example/2", "http://www.b.example/1", "http://c.example/1", "http://unseen.example/"}
+	hosts := seen(
+		source.Host{Host: "a.example", Domain: "a.example", DelayMS: ms(90_000)},
+		source.Host{Host: "a.example", Domain: "a.example", DelayMS: ms(30_000)}, // the newest round counts
+		source.Host{Host: "www.b.example", Domain: "b.example", DelayMS: ms(40_000)},
+		source.Host{Host: "c.example", Domain: "c.example", DelayMS: ms(1)}, // less than the config asks for
+		source.Host{Host: "nowhere.example", Domain: "nowhere.example", DelayMS: ms(1e9)},
+	)
+	cfg := Default()
+	cfg.PartitionURLs = 1
+	var got []float64
+	for _, p := range planWith(t, cfg, hosts, urls...).Manifest().Partitions {
+		got = append(got, p.EstimatedSeconds)
+	}
+	if want := []float64{60, 40, 2, 2}; !slices.Equal(got, want) {
+		t.Errorf("predicted %v s, want %v", got, want)
+	}
+	cfg.Window = 50 * time.Second
+	if m := planWith(t, cfg, hosts, urls...).Manifest(); m.EstimatedSeconds != 50 {
+		t.Errorf("with a window of 50 s: predicted %v s", m.EstimatedSeconds)
+	}
+	cfg.Window, cfg.RoundURLs, cfg.PartitionURLs = 0, 4, 10
+	if m := planWith(t, cfg, hosts, urls...).Manifest(); m.EstimatedSeconds != 60 || m.URLs != 4 {
+		t.Errorf("with a budget of a round: %d URLs, predicted %v s", m.URLs, m.EstimatedSeconds)
+	}
+}
+
+func TestHostsOfSealedRounds(t *testing.T) {
+	b, dir := bucket(t), t.TempDir()
+	type row = source.Host
+	delay := int64(2000)
+	put := func(name string, rows ...row) manifest.File {
+		l, err := table.WriteFile(dir+"/part", func(yield func(row, error) bool) {
+			for _, r := range rows {
+				yield(r, nil)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := table.Commit(context.Background(), b, l, "hosts", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	a := row{Host: "a.example", Domain: "a.example", Address: "192.0.2.1", DelayMS: &delay}
+	linked := row{Host: "linked.example", Domain: "linked.example"} // no request was sent to it
+	gone := manifest.File{Key: "gone.parquet", Dataset: "hosts"}
+	rounds := []*manifest.Sealed{{Files: []manifest.File{put("a.parquet", a, linked), gone}}, {Files: []manifest.File{put("b.parquet", a)}}}
+	n := 0
+	for h, err := range source.Hosts(context.Background(), b, rounds) {
+		if err != nil || h.Host != "a.example" || h.Address != "192.0.2.1" || *h.DelayMS != 2000 {
+			t.Errorf("%+v, %v", h, err)
+		}
+		n++
+	}
+	if n != 2 {
+		t.Errorf("%d hosts, want 2", n)
+	}
+}

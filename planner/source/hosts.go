@@ -1,0 +1,42 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+)
+
+// Host is what a round observed of a host.
+type Host struct {
+	Host    string `parquet:"host"`
+	Domain  string `parquet:"domain"`
+	Address string `parquet:"address,optional"`  // IP address
+	DelayMS *int64 `parquet:"delay_ms,optional"` // delay in force at the end, in milliseconds
+}
+
+// Hosts yields the hosts to which sealed rounds sent requests, in the order of rounds. Hosts skips a
+// part that the store has no more, because the planner only predicts with these rows.
+func Hosts(ctx context.Context, b store.Bucket, rounds []*manifest.Sealed) iter.Seq2[Host, error] {
+	return func(yield func(Host, error) bool) {
+		for _, round := range rounds {
+			for _, f := range round.FilesOf("hosts") {
+				for h, err := range table.Concat[Host](ctx, b, []string{f.Key}) {
+					if errors.Is(err, store.ErrNotFound) {
+						break
+					}
+					if err != nil {
+						err = fmt.Errorf("read hosts: %w", err)
+					}
+					if (err != nil || h.Address != "" || h.DelayMS != nil) && !yield(h, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
