@@ -42,7 +42,7 @@ politeness: {delay: %s}
 fetch:
   slots: 20
   max_body: 256KiB
-  timeout: {connect: 2s, first_byte: 2s, total: 2s}
+  timeout: {connect: 1s, first_byte: 1s, total: 1s}
   checkpoint: {every: %s, lease: %s}
   pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
 plan: {partition_urls: 100}
