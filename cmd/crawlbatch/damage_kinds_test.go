@@ -87,6 +87,9 @@ func kindOf(key string) string {
 			return "table: " + d.Name
 		}
 	}
+	if strings.HasPrefix(key, layout.WebGraphDir(p.crawl, p.round)) {
+		return "web graph"
+	}
 	for _, subset := range schema.Subsets {
 		if is(layout.Captures(p.crawl, string(subset), p.round, p.part)) {
 			return "table: captures"

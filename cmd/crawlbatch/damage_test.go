@@ -47,7 +47,7 @@ var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|anoth
 
 // The pattern lesser matches kinds of objects that the commands treat like other kinds. The suite
 // damages the matching objects in only two ways (lesserDamages).
-var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt)$|^reparse, `)
+var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt|web graph)$|^reparse, `)
 
 // hasTwin reports whether another column of the table has an equal cell. Finished crawls and
 // rounds are the same in all stores. A kill comes before or after the end of a fetch task, so
