@@ -177,6 +177,7 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
 		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
+		synctest.Wait() // the display looks at the tasks too, and only one goroutine at a time may do so
 		// One lane needs 30 s + 60 s, the other lane needs 90 s + 60 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
@@ -184,6 +185,7 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		time.Sleep(2 * time.Minute) // the plan predicted one minute
 		ends()
 		p.TaskDone(fetchTask(0), nil)
+		synctest.Wait()
 		// One lane needs 30 s + 120 s, the other lane needs 120 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
