@@ -14,10 +14,11 @@ func TestOverlappingKeysAreOfBucketsThatShareHashes(t *testing.T) {
 	}{{0, 1, 6, 7, true}, {0, 2, 1, 2, false}, {0, 2, 0, 3, true}, {0, 2, 1, 3, true}, {0, 2, 2, 3, false}, {1, 2, 0, 3, false}, {3, 4, 2, 3, true}} {
 		files := make([]manifest.File, tc.m)
 		for i := range files {
-			files[i].Key = fmt.Sprintf("tables/urls/part-%05d.parquet", i)
+			files[i].Dataset, files[i].Key = FileURLs, fmt.Sprintf("tables/urls/part-%05d.parquet", i)
 		}
 		got := false
-		for _, key := range OverlappingKeys(files, tc.a, tc.n) {
+		sealed := &manifest.Sealed{Buckets: tc.m, Files: files}
+		for _, key := range OverlappingKeys(sealed, FileURLs, tc.a, tc.n) {
 			got = got || key == files[tc.b].Key
 		}
 		if got != tc.want {

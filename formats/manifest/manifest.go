@@ -297,10 +297,21 @@ type Sealed struct {
 	Round  int     `json:"round"`
 	Plan   string  `json:"plan"`
 	Counts []Count `json:"counts"` // numbers of rows, such as outcome.ok, pages and links
-	Files  []File  `json:"files"`  // the parts of all datasets, and the working files that later rounds read
+	// Buckets is the number of reduce buckets. Seals of formats before 4 have no such field: use the
+	// method ReduceBuckets.
+	Buckets int    `json:"buckets,omitempty"`
+	Files   []File `json:"files"` // the parts of all datasets, and the working files that later rounds read
 }
 
 func (*Sealed) kind() string { return "sealed" }
+
+// ReduceBuckets returns the number of reduce buckets of the round.
+func (s *Sealed) ReduceBuckets() int {
+	if s.Buckets > 0 {
+		return s.Buckets
+	}
+	return len(s.FilesOf("urls")) // a round has one part of urls for each bucket
+}
 
 // FilesOf returns the files of a dataset, in key order.
 func (s *Sealed) FilesOf(dataset string) []File { return filesOf(s.Files, dataset) }

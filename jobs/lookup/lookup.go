@@ -137,7 +137,7 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	if len(urls) == 0 {
 		return nil
 	}
-	bucket := urlkey.Bucket(k.Domain, len(urls)) // each bucket has one part
+	bucket := urlkey.Bucket(k.Domain, s.ReduceBuckets())
 	if may, err := c.mayHold(ctx, s, bucket, k.URL); err != nil || !may {
 		return err
 	}

@@ -163,7 +163,7 @@ func (i *inputs) addInlinks(ctx context.Context) error {
 func (i *inputs) priorKeys() []string {
 	var keys []string
 	for _, round := range i.in.Earlier {
-		keys = append(keys, stages.OverlappingKeys(round.FilesOf(stages.FileURLs), i.bucket, i.in.Plan.Buckets)...)
+		keys = append(keys, stages.OverlappingKeys(round, stages.FileURLs, i.bucket, i.in.Plan.Buckets)...)
 	}
 	return keys
 }

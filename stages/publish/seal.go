@@ -15,6 +15,9 @@ import (
 // the tasks, with names of the form STAGE.NAME.
 func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
 	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
+	if p.Format >= 4 {
+		s.Buckets = p.Buckets
+	}
 	totals := map[string]int64{"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions))}
 	for _, from := range stages.Order {
 		if len(results[from]) != from.Tasks(p) {

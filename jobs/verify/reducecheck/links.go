@@ -224,7 +224,7 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
-		keys := stages.OverlappingKeys(sealed.FilesOf(stages.FileURLs), bucket, r.Plan.Buckets)
+		keys := stages.OverlappingKeys(sealed, stages.FileURLs, bucket, r.Plan.Buckets)
 		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 		})...)
