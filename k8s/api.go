@@ -20,8 +20,8 @@ import (
 )
 
 // ErrCluster means that the cluster refuses the work or cannot start it. The message says why and
-// what to do. The error also wraps stages.ErrInterrupted if waiting can help: after a missing answer
-// or a reached quota. Kubernetes then restarts a driver that runs as a Job.
+// what to do. If waiting can help, because no answer came or a quota is used up, the error also
+// wraps stages.ErrInterrupted. Kubernetes then restarts a driver that runs as a Job.
 var ErrCluster = errors.New("the cluster does not run it")
 
 // refusal is a one-line error that wraps ErrCluster and its causes.
@@ -115,9 +115,10 @@ func answers(err error) bool {
 	return err == nil || errors.As(err, &status)
 }
 
-// ask repeats call until call succeeds or returns a lasting error, which ask passes on unchanged.
-// While call fails, ask waits long for a cluster that has answered this process before, and briefly
-// for any other cluster. At the end of the wait, ask returns the error in the words of explain.
+// ask repeats the function call until it succeeds or returns a lasting error, which ask passes on
+// unchanged. In between, ask waits long for a cluster that has answered this process before, and
+// briefly for any other cluster. At the end of the wait, it returns the last error, reworded by
+// explain.
 func (r *run) ask(ctx context.Context, call func() error) error {
 	began := r.Clock.Now()
 	for {

@@ -159,7 +159,7 @@ func Connect(kubeconfig, context string) (Client, error) {
 	return client, nil
 }
 
-// AdoptImage sets the image in a config without an image. The image is that of the named pod, so
+// AdoptImage sets the image in a config without an image. It takes the image of the named pod, so
 // that a driver in the cluster starts tasks with its own image. The error of AdoptImage wraps
 // ErrCluster.
 func AdoptImage(ctx context.Context, client Client, cfg *config.Config, pod string) error {

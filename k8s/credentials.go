@@ -21,8 +21,9 @@ const (
 )
 
 // storeCredentials returns the volumes with the files of the store's credentials, and the
-// environment variables that name the files to AWS's default chain. For new keys, the chain reads
-// the token file again. The chain reads a Secret's file once, when the pod starts.
+// environment variables that tell AWS's default credential chain where these files are. To get new
+// keys, the chain reads the token file again. It reads a Secret's file only once, when the pod
+// starts.
 func storeCredentials(k *config.Kubernetes) (volumes []corev1.Volume, mounts []corev1.VolumeMount, env map[string]string) {
 	switch {
 	case k.CredentialsSecret != "":

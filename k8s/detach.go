@@ -75,8 +75,8 @@ func Detach(ctx context.Context, client Client, b store.Bucket, r Renderer, craw
 	return job, running, err
 }
 
-// Submit creates the driver's Job. Submit replaces an ended Job of the same name, but leaves a
-// running Job alone and returns true.
+// Submit creates the driver's Job. It replaces an ended Job of the same name, but leaves a running
+// Job alone and returns true.
 func Submit(ctx context.Context, client Client, r *Renderer, job *batchv1.Job, clock stages.Clock, log *slog.Logger) (running bool, err error) {
 	e := &run{Executor: &Executor{Client: client, Config: r.Config, Clock: clock}, trouble: newTroubles(clock, log)}
 	for {

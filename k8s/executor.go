@@ -67,7 +67,7 @@ type watchedJob struct {
 	suspended bool
 	before    map[int]bool // indexes that had failed for good when this driver adopted the Job; another Job repeats these indexes
 	failed    []int        // partitions that failed for good
-	counted   int32        // number of failed pods that the Job's status gave when the driver last read the failed pods
+	counted   int32        // number of failed pods in the Job's status when the driver last read the failed pods
 	refused   string       // identity of the newest event about a pod that could not be created
 	warned    int          // number of warning Events for the Job
 	left      int64        // number of Events of any kind for the Job
@@ -89,8 +89,8 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	return err
 }
 
-// RunAudit runs the tasks of an audit, in a folder of the plan's round, as Run does. Nobody adopts the
-// Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them to their end.
+// RunAudit is like Run, but runs the tasks of an audit, in a folder of the plan's round. Nobody
+// adopts the Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them to their end.
 func (e *Executor) RunAudit(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 	r, err := e.run(ctx, p, tasks, done)
 	if r == nil || err == nil {

@@ -58,8 +58,8 @@ func (b *Batch) digest() string {
 	return name[:min(len(name), shortDigest)]
 }
 
-// baseName returns the Job's name without the generation. A baseName has at most 52 bytes, so that
-// names of pods have fewer than 63.
+// baseName returns the Job's name without the generation. It has at most 52 bytes, so that names of
+// pods have fewer than 63.
 func (b *Batch) baseName() string {
 	return fmt.Sprintf("crawl-%s-r%d-%s-%s", b.Crawl, b.Round, b.Stage, b.digest())
 }
@@ -90,8 +90,8 @@ func repeat(s stages.Stage, crawl, flags string) string {
 	return fmt.Sprintf("`crawlbatch %s --month %s%s`", command, crawl, flags)
 }
 
-// Split makes batches of at most bound tasks of one stage, and sets the key of each batch's task
-// list.
+// Split divides tasks of one stage into batches of at most bound tasks, and sets the key of each
+// batch's task list.
 func Split(plan *manifest.Plan, tasks []stages.Task, bound int, version string) ([]Batch, error) {
 	var batches []Batch
 	for len(tasks) > 0 {
@@ -166,8 +166,8 @@ func ranges(n []int) string {
 	return strings.Join(out, ",")
 }
 
-// parseRanges reads the indexes below bound in Kubernetes' notation, such as 0,3-5. parseRanges
-// skips unreadable parts.
+// parseRanges reads the indexes below bound in Kubernetes' notation, such as 0,3-5. It skips
+// unreadable parts.
 func parseRanges(s string, bound int) []int {
 	var out []int
 	for part := range strings.SplitSeq(s, ",") {

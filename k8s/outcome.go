@@ -121,8 +121,8 @@ func allIndexes(w *watchedJob) []int {
 	return out
 }
 
-// endWithResults ends the requested tasks of the given indexes that have a result. endWithResults
-// returns the other indexes of requested tasks.
+// endWithResults ends those requested tasks at the given indexes that have a result. It returns the
+// indexes of the other requested tasks.
 func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) (left []int, err error) {
 	var asked []int
 	var tasks []stages.Task
@@ -159,8 +159,8 @@ func (r *run) fail(w *watchedJob, index int, why error) {
 }
 
 // endFailed ends the tasks of indexes that failed for good. The method takes the cause from each
-// index's last pod, and records an Event. If the pod was killed before the pod recorded its
-// attempt, endFailed records the attempt.
+// index's last pod, and records an Event. If the pod was killed before it recorded its attempt,
+// endFailed records the attempt.
 func (r *run) endFailed(ctx context.Context, w *watchedJob, indexes []int) {
 	ends, err := r.lastEnds(ctx, w, indexes)
 	for _, i := range indexes {

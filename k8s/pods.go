@@ -165,8 +165,7 @@ func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 	return err
 }
 
-// disrupted reports whether the cluster ended a pod for reasons of the cluster, such as a drained
-// node.
+// disrupted reports whether the cluster ended a pod for its own reasons, such as draining a node.
 func disrupted(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue

@@ -31,7 +31,7 @@ const (
 // containerName is the name of a pod's only container.
 const containerName = "task"
 
-// Renderer makes the manifests of Jobs. A Renderer sends no request to a cluster.
+// Renderer makes the manifests of Jobs. It sends no request to a cluster.
 type Renderer struct {
 	Config   *config.Config
 	Plan     *manifest.Plan

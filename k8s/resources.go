@@ -32,7 +32,7 @@ const (
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
 	graphMemory    = 64        // bytes for each URL of the round in rank, for the names and the graph of all hosts
 	hashMemory     = 256       // bytes for each document that an audit compares, or that dedup sorts in memory; includes representatives from earlier rounds
-	dedupMemory    = 384 << 20 // most bytes by which dedup's sorting exceeds the buffers
+	dedupMemory    = 384 << 20 // largest memory of dedup's sorting in addition to the buffers, in bytes
 	likeMemory     = 4         // bytes for each URL of the round in dedup, for marks and for documents that are near others
 	dedupScratch   = 512       // bytes for each URL of the round in dedup's sorted files; includes representatives from earlier rounds
 
@@ -56,8 +56,8 @@ type needs struct {
 	scratch int64 // scratch space on disk, in bytes
 }
 
-// needsOf returns the needs of the largest of the tasks. A task of an audit recomputes one task after
-// the other, of any reduce stage, and holds the fingerprints of all pages.
+// needsOf returns the needs of the largest of the tasks. A task of an audit recomputes tasks of any
+// reduce stage, one after the other. It also holds the fingerprints of all pages.
 func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	if _, ok := b.Stage.Audit(); !ok {
 		return estimate(p, cfg, b).configured(cfg, b.Stage)
@@ -127,7 +127,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	return n
 }
 
-// configured replaces an estimate by what kubernetes.resources says about the stage.
+// configured replaces estimates by the values of kubernetes.resources for the stage.
 func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 	for _, key := range []string{"default", resourceKey(stage)} {
 		r := cfg.Kubernetes.Resources[key]

@@ -63,7 +63,7 @@ func PartitionAt(ctx context.Context, b store.Bucket, key, index string, t stage
 const maxTermination = 4000
 
 // WriteTermination writes err as one line to the file that Kubernetes shows as a pod's termination
-// message. WriteTermination does nothing if file is "" or err is nil.
+// message. It does nothing if file is "" or err is nil.
 func WriteTermination(file string, err error) error {
 	if file == "" || err == nil {
 		return nil

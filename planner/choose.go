@@ -36,10 +36,10 @@ type domain struct {
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
 	due   []*record  // due URLs that an earlier round of the crawl planned; such URLs use no budget
-	best  worstFirst // heap of the best new URLs; the chooser first drops the URL on top
+	best  worstFirst // heap of the best new URLs; the worst of them is on top and is dropped first
 }
 
-// worstFirst is a heap of records. The chooser first drops the record on top.
+// worstFirst is a heap of records. The worst record is on top. The chooser drops it first.
 type worstFirst []*record
 
 func (w worstFirst) Len() int           { return len(w) }

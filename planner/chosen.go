@@ -58,7 +58,7 @@ type chosenWriter struct {
 type hostCount struct {
 	host, domain string
 	n            int64
-	delay        time.Duration // delay that was in force last
+	delay        time.Duration // newest observed delay of the host
 }
 
 func newChosenWriter(r *rules, dir, name string) (*chosenWriter, error) {
@@ -186,7 +186,8 @@ func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit fu
 	return nil
 }
 
-// skipTo moves a buffer of the list's file from the group with index from to the group with index to.
+// skipTo moves the buffer forward in the list's file. The parameters from and to are indices of
+// groups.
 func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to int32) (err error) {
 	if from == to {
 		return nil
@@ -200,8 +201,8 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 	return err
 }
 
-// matchingIndices yields the indices of the list's groups whose hashes the given groups of another list
-// have. Both lists are sorted by hash, and the given indices ascend.
+// matchingIndices yields the indices of the groups of l whose hash also occurs among the given
+// groups of the list other. Both lists are sorted by hash, and the parameter indices ascends.
 func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		end := 0

@@ -71,8 +71,8 @@ func TestACopyOfAPlanHasTheSameRowsUnderAnIDOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestOfSeveralCapturesOfAURLTheNewestIsPlanned plans a URL of which an external archive has
-// several captures.
+// TestOfSeveralCapturesOfAURLTheNewestIsPlanned plans a URL that has several captures in an
+// external archive.
 func TestOfSeveralCapturesOfAURLTheNewestIsPlanned(t *testing.T) {
 	at := func(file string, offset int32, at int64) source.Entry {
 		return source.Entry{URL: "http://a.test/1", File: file, Line: 1, Due: true, Listed: true, Content: source.Content{At: at, Filename: file, Offset: offset, Length: 10}}

@@ -10,7 +10,7 @@
 //	       ─► one record a URL, with all its spellings ─► the domain's budget, the round's ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
-// The planner predicts with what earlier rounds observed of hosts: delay in force, address.
+// The planner predicts times from the delays and addresses of hosts that earlier rounds observed.
 //
 // Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl
 // whose responses it reads.

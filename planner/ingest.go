@@ -189,7 +189,7 @@ func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReas
 	return "", ""
 }
 
-// Judge returns the keys of the URL in a text, and the reason why a plan refuses the URL. Judge
+// Judge returns the keys of the URL in a text, and the reason why a plan refuses the URL. It
 // ignores budgets. The reason of an accepted URL is "".
 func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
 	r, err := cfg.rules()

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// observation is what an earlier round observed of a host.
+// observation holds the delay and the address of a host in an earlier round.
 type observation struct {
 	Hash    uint64 // hash of the domain
 	Host    string
@@ -27,7 +27,7 @@ func compareObservations(a, b *observation) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.Host, b.Host), cmp.Compare(b.Place, a.Place))
 }
 
-// sortObservations sorts what earlier rounds observed of hosts.
+// sortObservations sorts the observations of earlier rounds.
 func sortObservations(hosts iter.Seq2[source.Host, error], s *sorters[observation], memory int64) error {
 	if hosts == nil {
 		return nil
@@ -61,8 +61,8 @@ func observed(ctx context.Context, s *sorters[observation]) *table.Cursor[observ
 	return table.Pull(s.sorted(ctx))
 }
 
-// observe sets the delays of the current group's hosts. It returns the hash of the address of the
-// host with the most URLs, or 0 if no round has observed this host.
+// observe sets the delays of the current group's hosts. It picks the host with the most URLs and
+// returns the hash of its address, or 0 if no round has observed this host.
 func (w *chosenWriter) observe() (address uint64, err error) {
 	if w.observed == nil {
 		return 0, nil
@@ -90,7 +90,7 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 // more domains belongs to a content delivery network.
 const sharedDomains = 1000
 
-// networks returns the addresses of more than sharedDomains groups.
+// networks returns the addresses that more than sharedDomains groups have.
 func networks(addresses []uint64) map[uint64]bool {
 	out := map[uint64]bool{0: true}
 	order := slices.Sorted(slices.Values(addresses))
@@ -102,9 +102,9 @@ func networks(addresses []uint64) map[uint64]bool {
 	return out
 }
 
-// unite returns units of groups of a bucket: groups of one address are one unit, as long as the unit
-// fits into a partition. The result unitOf holds the unit of each group. The requests of a unit keep
-// the delay per address.
+// unite joins groups of a bucket that share an address into units. A unit must fit into a
+// partition, so an address may have several units. The result unitOf holds the index of each
+// group's unit. The requests of a unit keep the delay per address.
 func (r *rules) unite(groups []group, addresses []uint64, apart map[uint64]bool) (units []group, unitOf []int32) {
 	order := make([]int32, len(groups))
 	for i := range order {

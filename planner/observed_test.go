@@ -57,7 +57,7 @@ func TestDomainsOfOneAddressStayTogether(t *testing.T) {
 			urls = append(urls, fmt.Sprintf("http://%s/%d", name, n))
 		}
 		hosts = append(hosts,
-			source.Host{Host: name, Domain: name, Address: "192.0.2.250"}, // an older round, which counts no more
+			source.Host{Host: name, Domain: name, Address: "192.0.2.250"}, // an older observation, which the newer one replaces
 			source.Host{Host: name, Domain: name, Address: fmt.Sprintf("192.0.2.%d", d%30)})
 	}
 	cfg := Default()
@@ -69,7 +69,7 @@ func TestDomainsOfOneAddressStayTogether(t *testing.T) {
 			t.Fatalf("domain %d is in partition %d, domain %d of the same address in partition %d", d, got, d%30, want)
 		}
 	}
-	// 100 URLs of an address take 20 s, no more than the 10 URLs of a host at 2 s.
+	// The 100 URLs of the address take 20 s, as do the 10 URLs of the host with a delay of 2 s.
 	if got := p.Manifest().EstimatedSeconds; got != 20 {
 		t.Errorf("%v s, want 20", got)
 	}
@@ -77,7 +77,7 @@ func TestDomainsOfOneAddressStayTogether(t *testing.T) {
 	if got := planWith(t, cfg, seen(hosts...), urls...).Manifest().EstimatedSeconds; got != 100 {
 		t.Errorf("at 1 s for each request to an address: %v s, want 100", got)
 	}
-	// The order of sources does not matter, and a spilled sort gives the same plan.
+	// The order of sources does not matter. A spilled sort gives the same plan.
 	cfg.AddressDelay, cfg.Memory = 200*time.Millisecond, 1<<20
 	if again := planWith(t, cfg, seen(hosts...), shuffled(urls)...); again.Manifest().ID != p.Manifest().ID {
 		t.Errorf("plan %s, of shuffled URLs %s", p.Manifest().ID, again.Manifest().ID)
@@ -106,7 +106,7 @@ func TestUnitsOfAddresses(t *testing.T) {
 		case i < 1001:
 			addresses[i] = 1 // a content delivery network
 		case i < 2001:
-			addresses[i] = 2 // takes 3000 URLs, three partitions
+			addresses[i] = 2 // the 3000 URLs of this address fill three partitions
 		case i < 2011:
 			addresses[i] = 3
 		}
@@ -135,7 +135,7 @@ func TestObservedDelaysArePredicted(t *testing.T) {
 		source.Host{Host: "a.example", Domain: "a.example", DelayMS: ms(90_000)},
 		source.Host{Host: "a.example", Domain: "a.example", DelayMS: ms(30_000)}, // the newest round counts
 		source.Host{Host: "www.b.example", Domain: "b.example", DelayMS: ms(40_000)},
-		source.Host{Host: "c.example", Domain: "c.example", DelayMS: ms(1)}, // less than the config asks for
+		source.Host{Host: "c.example", Domain: "c.example", DelayMS: ms(1)}, // a shorter delay than the config's
 		source.Host{Host: "nowhere.example", Domain: "nowhere.example", DelayMS: ms(1e9)},
 	)
 	cfg := Default()
@@ -177,7 +177,7 @@ func TestHostsOfSealedRounds(t *testing.T) {
 		return f
 	}
 	a := row{Host: "a.example", Domain: "a.example", Address: "192.0.2.1", DelayMS: &delay}
-	linked := row{Host: "linked.example", Domain: "linked.example"} // no request was sent to it
+	linked := row{Host: "linked.example", Domain: "linked.example"} // a host to which no request was sent
 	gone := manifest.File{Key: "gone.parquet", Dataset: "hosts"}
 	rounds := []*manifest.Sealed{{Files: []manifest.File{put("a.parquet", a, linked), gone}}, {Files: []manifest.File{put("b.parquet", a)}}}
 	n := 0

@@ -19,8 +19,8 @@ type shape struct {
 	exponent float64 // exponent of Zipf's law for the URLs of a domain
 	budget   int64   // largest number of URLs of a domain
 	hosts    int64   // number of hosts of a large domain
-	slow     int     // one domain of this many has a delay of 30 s; 0: none
-	gain     float64 // pod-hours of the assignment by time ÷ those of the packing, at least
+	slow     int     // one in this many domains has a delay of 30 s; 0: none
+	gain     float64 // smallest allowed ratio of pod-hours, assignment by time ÷ packing
 }
 
 var shapes = []shape{
@@ -33,7 +33,7 @@ var shapes = []shape{
 	{name: "some slow domains", domains: 10e6, exponent: 1, budget: 10_000, slow: 10, gain: 8},
 }
 
-// sample returns one of scale domains of the web. The sample has the web's distribution of URLs.
+// sample returns one in scale of the web's domains. The sample has the web's distribution of URLs.
 func (s *shape) sample(r *rules, scale int) (groups []group, urls int64) {
 	var weights []float64
 	for i := scale / 2; i < s.domains; i += scale {
@@ -88,10 +88,10 @@ func podHours(r *rules, parts []partition) (hours float64) {
 	return hours
 }
 
-// leastHours returns a lower bound of the pod-hours of the groups of one bucket. If partitions are
-// in order of their times, the first k partitions hold at most k full partitions of groups. So
-// partition k is at least as long as the slowest group after these, and the remaining URLs need
-// their time on all slots.
+// leastHours returns a lower bound of the pod-hours of the groups of one bucket. The first k
+// partitions hold at most as many URLs as k full partitions. The next partition therefore takes at
+// least as long as the slowest group that does not fit into k full partitions. The remaining URLs
+// also need their time on all slots.
 func leastHours(r *rules, groups []group) float64 {
 	order := slices.SortedFunc(slices.Values(groups), func(a, b group) int { return cmp.Compare(b.longest, a.longest) })
 	p := packing{rules: r, groups: order, limit: int64(r.PartitionURLs)}
@@ -216,8 +216,8 @@ func checkPacking(t *testing.T, r *rules, groups []group, parts []partition) {
 	}
 }
 
-// Any groups keep the limits and take at most about twice the lower bound. A group may need more
-// than half a partition, so no assignment of such groups is near the bound.
+// The packing of any groups keeps the limits and takes at most about twice the lower bound. A group
+// may need more than half a partition, so no assignment of such groups is near the bound.
 func TestAnyGroupsArePacked(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 3000 {

@@ -25,8 +25,8 @@ func (s seq) source() int { return int(s >> 48) }
 const maxSources = 1 << 16
 
 // record is a canonical URL in the planner, with its row of the partition file and the fields for
-// decisions. Records are sorted by the hash of the domain, the URL and the place. The URLs of a
-// domain are therefore adjacent, and a URL's first entry comes first.
+// decisions. Records are sorted by domain hash, then by URL, then by place. The URLs of a domain
+// are therefore adjacent, and a URL's first entry comes first.
 type record struct {
 	schema.PlannedURL // SURT is empty until row sets it
 	Hash              uint64

@@ -37,8 +37,8 @@ func detailOf(err error) string {
 	return ""
 }
 
-// excerpt prepares a text for storage. An excerpt has bounded length, is valid UTF-8 without NULs,
-// and has no credentials of a URL.
+// excerpt prepares a text for storage. It has bounded length, is valid UTF-8 without NULs, and has
+// no credentials of a URL.
 func excerpt(s string) string {
 	s = urlkey.WithoutCredentials(s)
 	if len(s) > maxText {
@@ -59,7 +59,7 @@ type refusal struct {
 	Seq  seq
 }
 
-// compareRefusals compares refusals by the hash of the domain, SURT, URL and place. The order of
+// compareRefusals compares refusals by domain hash, then by SURT, URL and place. The order of
 // hashes is also the order of buckets.
 func compareRefusals(a, b *refusal) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.SURT, b.SURT), strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))

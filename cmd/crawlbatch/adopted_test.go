@@ -42,8 +42,8 @@ func TestAStoreOfFormat2IsReadAsItIs(t *testing.T) {
 	}
 }
 
-// TestAdoptionWaitsForAnOlderProcessThatFetches plays a live process of the older crawlbatch. The
-// test holds the lock of the partition that the older crawlbatch was fetching.
+// TestAdoptionWaitsForAnOlderProcessThatFetches plays the part of a running process of the older
+// crawlbatch. The test holds the lock of the partition that this process fetches.
 func TestAdoptionWaitsForAnOlderProcessThatFetches(t *testing.T) {
 	b, err := dirstore.Open(unpackFormat2(t), dirstore.Options{})
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// benchServer, if set in the environment, makes the test binary serve the pages of BenchmarkMap. A
-// separate process keeps the CPU time of the server out of the benchmark.
+// benchServer is an environment variable. If it is set, the test binary serves the pages of
+// BenchmarkMap. A separate process keeps the CPU time of the server out of the benchmark.
 const benchServer = "CRAWLBATCH_BENCH_SERVER"
 
 const (

@@ -15,8 +15,8 @@ import (
 )
 
 // check compares a disturbed crawl with an undisturbed crawl, by the findings of verify, the tables
-// and the server's log. excused reports whether a request that came too soon is
-// allowed.
+// and the server's log. The function excused reports whether a request may come earlier than the
+// delay allows.
 func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation) bool) {
 	t := c.t
 	t.Helper()
@@ -37,12 +37,13 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lapse matches the log line of a lease that ended before its renewal, with the time of the line.
+// lapse matches the log line about a lease that ended before its renewal. The group of lapse
+// captures the time of the line.
 var lapse = regexp.MustCompile(`time=(\S+) level=WARN msg="the right to fetch has ended`)
 
-// noteLapses records a blow for each lease that ended before its renewal, because the machine was too
-// busy or the store was away. The process then aborts its requests and repeats them. noteLapses
-// reports whether there was such a lease.
+// noteLapses records a blow for each lease that ended before its renewal. Such a lease ends because
+// the machine was too busy or the store was away. The process then aborts its requests and repeats
+// them. noteLapses reports whether there was such a lease.
 func (c *chaos) noteLapses() bool {
 	some := false
 	for _, name := range c.outputs {
@@ -61,13 +62,13 @@ func (c *chaos) noteLapses() bool {
 	return some
 }
 
-// After a blow (a kill or another disturbance), a crawl may repeat only requests that the crawl
-// sent less than lostAtMost before the blow. lostAtMost is the interval between two checkpoints
-// plus the time to make a checkpoint on a busy machine.
+// After a blow (a kill or another disturbance), a crawl may repeat only requests that it sent less
+// than lostAtMost before the blow. lostAtMost is the interval between two checkpoints plus the time
+// to make a checkpoint on a busy machine.
 const lostAtMost = chaosEvery + 4*time.Second
 
-// checkRepeats finds documents that were fetched twice although no disturbance of the crawl
-// explains the second request.
+// checkRepeats finds documents that were fetched twice although no disturbance explains the second
+// request.
 func (c *chaos) checkRepeats(r *chaosRun, entries []simweb.Entry) {
 	asked := map[string][]simweb.Entry{} // earlier requests, by URL
 	slices.SortStableFunc(entries, func(a, b simweb.Entry) int { return cmp.Compare(a.Time.UnixNano(), b.Time.UnixNano()) })

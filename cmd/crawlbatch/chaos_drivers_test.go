@@ -109,8 +109,8 @@ func driversInS3(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// twoDrivers runs a crawl with two drivers. twoDrivers kills drivers while they plan and start
-// round 1. After round 1, two drivers whose clocks differ plan round 2 while URLs become due.
+// twoDrivers runs a crawl with two drivers. It kills drivers while they plan and start round 1.
+// After round 1, two drivers whose clocks differ plan round 2 while URLs become due.
 func twoDrivers(t *testing.T, r *chaosRun, c *chaos, b store.Bucket, kills int) {
 	began := time.Now()
 	var wg sync.WaitGroup

@@ -28,11 +28,11 @@ const (
 	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // number of kills in each scenario that kills; default 100
 )
 
-// These constants set the pace of the suite's crawls. The delays are so long that a restarted
-// process cannot ignore a delay without a trace in the server's log.
+// These constants set the pace of the suite's crawls. The delays are long. A restarted process that
+// ignores a delay therefore leaves a short gap in the server's log.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // allowed shortfall of the gap between two requests; the start of a process takes longer
+	chaosSlack = 240 * time.Millisecond // a gap between two requests may be shorter than the delay by this time; the start of a process takes longer
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )
@@ -69,7 +69,8 @@ type chaos struct {
 	interrupted bool // true: the suite told some processes to end by a signal
 }
 
-// blow is one disturbance of a process. At the time from, the process was still undisturbed.
+// blow is one disturbance of a process. The field from is a time at which the process was still
+// undisturbed.
 type blow struct {
 	from, to time.Time
 	hosts    map[string]bool // the blow explains repeated requests to these hosts; nil: to all hosts

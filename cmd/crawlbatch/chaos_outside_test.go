@@ -56,9 +56,9 @@ func (c *chaos) removeLocks() {
 	c.recordBlow(b)
 }
 
-// allRecorded reports whether each unfinished partition recorded an outcome in one of its last
-// two attempts. The suite waits for the result true before each blow. After three attempts that
-// record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
+// allRecorded reports whether each unfinished partition recorded an outcome in one of its last two
+// attempts. Before each blow, the suite waits until allRecorded returns true. After three attempts
+// that record nothing, a crawl would enter serial mode, and more blows would lead to quarantine.
 func (c *chaos) allRecorded() bool {
 	k := &copies{c.store, map[string][]state{}}
 	k.copyChanged(c.t)
@@ -70,7 +70,7 @@ func (c *chaos) allRecorded() bool {
 	return true
 }
 
-// untilDone runs the crawl again and again until a run succeeds. disturb may kill a
+// untilDone runs the crawl again and again until a run succeeds. The function disturb may kill a
 // run. A run may also fail because the test has removed a file.
 func (c *chaos) untilDone(disturb func(*process)) {
 	for {
@@ -173,9 +173,9 @@ func (k *copies) copyChanged(t *testing.T) {
 	}
 }
 
-// copyUntilEnd copies checkpoints until the process ends, but at most for the duration d. After
-// this duration, copyUntilEnd still waits until allRecorded returns true. copyUntilEnd reports whether
-// the process still runs.
+// copyUntilEnd copies checkpoints until the process ends, but at most for the duration d. If the
+// process still runs then, copyUntilEnd waits until allRecorded returns true. copyUntilEnd reports
+// whether the process still runs.
 func (k *copies) copyUntilEnd(c *chaos, p *process, d time.Duration) bool {
 	t := c.t
 	t.Helper()
@@ -230,8 +230,8 @@ func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
 }
 
 // oldCheckpoints kills a crawl at random instants and puts an older copy of a checkpoint back. The
-// next attempt may refuse the old copy, but then changes nothing. The next attempt may take the old
-// copy only if the copy lacks at most one segment, because a crash may lose one segment, too.
+// next attempt may refuse the old copy if it then changes nothing. It may accept a copy that lacks
+// at most one segment, because a crash may also lose one segment.
 func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	refused, taken := 0, 0
 	for n := 0; n < r.kills; salt++ {
@@ -264,8 +264,8 @@ func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// putBack puts an older checkpoint back and makes an attempt. putBack reports whether the attempt
-// took the older checkpoint. If the attempt did not take the older checkpoint, putBack restores the
+// putBack puts an older checkpoint back and makes an attempt. It reports whether the attempt took
+// the older checkpoint. If the attempt did not take the older checkpoint, putBack restores the
 // newest checkpoint.
 func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	t := c.t
@@ -323,8 +323,9 @@ func (c *chaos) putBack(k *copies, key string, older int) (taken bool) {
 	return true
 }
 
-// TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved crawls with two processes on one
-// directory, whose .tmp is removed again and again. Each removal frees every lock.
+// TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved crawls with two processes in one
+// directory. Meanwhile the test removes the directory's .tmp again and again. Each removal frees
+// every lock.
 func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -46,7 +46,7 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// s3 starts an S3 server. s3 returns the server and the address of a store in the server.
+// s3 starts an S3 server. It returns the server and the address of a store in the server.
 func s3(t *testing.T) (*versitygw.Server, string) {
 	t.Helper()
 	server := versitygw.Start(t)
@@ -100,8 +100,8 @@ type seenPartition struct {
 	deaths   int    // number of deaths in a row without progress
 }
 
-// recorded returns the number of URLs that a checkpoint records. For a finished partition, the
-// result more is false.
+// recorded returns the number of URLs that a checkpoint records. The result more is false for a
+// finished partition.
 func (s *seenProgress) recorded(file string) (n uint64, more bool) {
 	var d manifest.Checkpoint
 	body, err := os.ReadFile(file)
@@ -134,7 +134,7 @@ func (s *seenProgress) died() {
 	}
 }
 
-// wait lets a process live until each partition with two deaths has progressed.
+// wait lets a process live until each partition that has two deaths makes progress.
 func (s *seenProgress) wait(p *process) {
 	for file, at := range s.partitions {
 		for at.deaths == 2 && p.outlives(50*time.Millisecond) {

@@ -54,9 +54,9 @@ func runConfig(ctx context.Context, c *common, month, output string) error {
 	return config.WriteYAML(c.out, settings)
 }
 
-// configFlags defines the flags that set keys of the config. If kubernetes is true, configFlags
-// defines the flags of the section kubernetes on a command. If kubernetes is false, configFlags
-// defines all other flags on the root.
+// configFlags defines the flags that set keys of the config. If kubernetes is true, it defines the
+// flags of the section kubernetes, for one command. Otherwise it defines all other flags, for the
+// root command.
 func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
 	flags := cmd.Flags()
 	if !kubernetes {

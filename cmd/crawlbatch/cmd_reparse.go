@@ -156,7 +156,7 @@ func (o *reparseOptions) createCrawl(ctx context.Context) error {
 	return nil
 }
 
-// reparsedConfig lays --config and the flags over the config that the crawl froze.
+// reparsedConfig overrides the crawl's frozen config with --config and the flags.
 func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*config.Config, error) {
 	_, frozen, err := roundstate.OpenCrawl(ctx, b, o.month, os.LookupEnv)
 	if err != nil {
@@ -169,7 +169,7 @@ func (o *reparseOptions) reparsedConfig(ctx context.Context, b store.Bucket) (*c
 	return frozen.Reparsed(later)
 }
 
-// listArchive opens the WARC files of another crawler and lists the files in the request r.
+// listArchive opens the WARC files of another crawler and puts their names into r.Files.
 func (o *reparseOptions) listArchive(ctx context.Context, r *jobs.ReparseRequest) (err error) {
 	r.ArchiveName = strings.TrimSuffix(o.warcStore, "/")
 	if !strings.HasPrefix(o.warcStore, s3store.Scheme) {

@@ -179,8 +179,8 @@ func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster b
 	}), nil
 }
 
-// runner returns the runner of a crawl's tasks in this process. The runner gets new politeness
-// through the result updates. The function remove removes the runner's scratch directory.
+// runner returns the runner of a crawl's tasks in this process. The runner receives new politeness
+// settings through updates. The function remove removes the runner's scratch directory.
 func (c *common) runner(ctx context.Context, b store.Bucket, cfg *config.Config, crawl string) (r worker.Runner, updates *worker.PolitenessUpdates, remove func(), err error) {
 	if !layout.IsReparse(crawl) { // a reparse sends no requests and needs no politeness
 		if err := cfg.RequireContact(); err != nil {

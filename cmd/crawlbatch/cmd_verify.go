@@ -30,8 +30,8 @@ type verifyOptions struct {
 	output   string
 	oneClock bool
 	parallel int
-	// The flag --quarantine makes the command list strays, which are objects that no document
-	// accounts for. The flag --yes makes the command move these strays.
+	// The flag --quarantine lists strays, which are objects that no document accounts for. The flag
+	// --yes moves the strays.
 	quarantine, yes bool
 }
 
@@ -140,8 +140,8 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 }
 
 // openAudit opens the store and the config of a crawl that is to be audited. If the frozen config
-// cannot be read, the config is nil: the audit still reports damage and losses, and runs the checks
-// that need no config.
+// cannot be read, openAudit returns a nil config. The audit then still reports damage and losses,
+// and runs the checks that need no config.
 func (c *common) openAudit(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
 	b, cfg, err := c.openCrawl(ctx, crawl)
 	if errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, ledger.ErrLost) {
@@ -172,7 +172,7 @@ func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) 
 	return verify.RunInTasks(ctx, options, o.tasks, execute)
 }
 
-// print prints a report. print returns errViolation if the report has a violation.
+// print prints a report. It returns errViolation if the report has a violation.
 func (o *verifyOptions) print(report *verify.Report) (err error) {
 	for i := range report.Violations {
 		report.Violations[i].Problem = usage.Advise(report.Violations[i].Problem, o.common.givenFlags())
@@ -244,8 +244,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 }
 
 // lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. runQuarantine
-// claims this round. If the process dies, the remaining claim of a sealed round makes no other
-// crawl wait.
+// claims this round. If the process dies, its claim remains. A claim of a sealed round does not
+// block other crawls.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

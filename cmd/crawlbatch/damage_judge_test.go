@@ -29,7 +29,7 @@ type judgement struct {
 	named   bool   // true: some command names the damaged object
 }
 
-// String returns the text of the cell. The text omits the first finding (the field says).
+// String returns the text of the cell. The text omits the first finding (says).
 func (j *judgement) String() string {
 	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
 }
@@ -112,9 +112,9 @@ func (h *harmedStore) audit(ctx context.Context, args ...string) (spoken, *verif
 	return a, &r
 }
 
-// carryOn first runs the commands that only read, and then continues the crawl. If the command run
-// fails, or the audit still finds a fault, carryOn puts the object back, as the messages advise,
-// and continues again. carryOn returns the output of the commands.
+// carryOn first runs the commands that only read, and then continues the crawl. If `crawlbatch run`
+// fails or the audit still finds a fault, carryOn restores the object, as the messages advise, and
+// continues again. carryOn returns the output of the commands.
 func (h *harmedStore) carryOn(ctx context.Context, j *judgement) (told string, err error) {
 	audit, report := h.audit(ctx)
 	status, views := h.say(ctx, "status"), h.say(ctx, "views")
@@ -208,8 +208,8 @@ func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) e
 // suite follows the advice, but the table omits the advice.
 var ifReduced = regexp.MustCompile("where a reduce task made it, run `[^`]*--rebuild`")
 
-// restored puts the objects back from the kept copy and continues the crawl. restored returns how
-// the result differs from that of the unharmed crawl.
+// restored puts the objects back from the kept copy and continues the crawl. It returns how the
+// result differs from that of the unharmed crawl.
 func (h *harmedStore) restored(ctx context.Context, web *loggedWeb) (loss string) {
 	if err := h.putBack(ctx); err != nil {
 		return err.Error()
@@ -244,9 +244,9 @@ func (h *harmedStore) putBack(ctx context.Context) error {
 	return nil
 }
 
-// runToEnd runs the crawl to its end, and returns how the result differs from the result of the
-// unharmed crawl. If the store has the objects of the unharmed state again, runToEnd skips the run,
-// because the suite has already run the unharmed state.
+// runToEnd runs the crawl to its end and returns how its result differs from the result of the
+// unharmed crawl. If the store again holds the objects of the unharmed state, runToEnd skips the
+// run, because the suite has already run that state.
 func (h *harmedStore) runToEnd(ctx context.Context, web *loggedWeb) (loss string) {
 	if now, err := h.objects(ctx); err == nil && slices.Equal(now, h.s.objects) {
 		return ""
@@ -303,7 +303,7 @@ func (h *harmedStore) rowDifference(ctx context.Context) string {
 	return ""
 }
 
-// objects lists the store without records of attempts, which decide nothing.
+// objects lists the objects of the store. It omits records of attempts, which decide nothing.
 func (h *harmedStore) objects(ctx context.Context) (all []string, err error) {
 	return listed(ctx, h.b)
 }

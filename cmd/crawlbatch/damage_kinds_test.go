@@ -51,9 +51,9 @@ func placeOf(key string) (p keyParts) {
 	return p
 }
 
-// kindOf returns the kind of the object with a key, or "" if no row of the damage table is about
-// the kind. kindOf compares the key with the keys that package formats/layout makes for all kinds
-// of objects at the same place.
+// kindOf returns the kind of object that a key belongs to, or "" if the damage table has no row for
+// this kind. It builds the key of each kind at the same place with package formats/layout, and
+// compares.
 func kindOf(key string) string {
 	p := placeOf(key)
 	is := func(k string) bool { return k == key }
@@ -239,8 +239,8 @@ var errNoSuchDamage = errors.New("")
 
 func noDamage(why string) error { return fmt.Errorf("%s%w", why, errNoSuchDamage) }
 
-// damage harms the target in the directory dir, which is a copy of the state's store. damage
-// returns the key of the harmed object.
+// damage harms the target in the directory dir, which is a copy of the state's store. It returns
+// the key of the harmed object.
 func (s *damageState) damage(dir string, t *target, how string) (string, error) {
 	key := t.keys[0]
 	file := filepath.Join(dir, filepath.FromSlash(key))
@@ -320,7 +320,7 @@ func changeByte(key string, body []byte) []byte {
 		}
 	}
 	i := len(now) / 2
-	if strings.HasSuffix(key, ".parquet") { // the first column: whether a task reads the middle differs from run to run
+	if strings.HasSuffix(key, ".parquet") { // changes the first column, because only some runs read the middle of the file
 		i = min(i, 64)
 	}
 	if len(now) > 0 {

@@ -74,7 +74,7 @@ func serveLogged(t testing.TB, web *simweb.Web) *loggedWeb {
 	return w
 }
 
-// ask records a request and reports whether the gate lets the request pass. ask does not record a
+// ask records a request and reports whether the gate lets the request pass. It does not record a
 // request that the gate holds back, because such a request gets no answer.
 func (w *loggedWeb) ask(url string) bool {
 	w.mu.Lock()

@@ -49,9 +49,9 @@ var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|anoth
 // damages the matching objects in only two ways (lesserDamages).
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt|web graph)$|^reparse, `)
 
-// hasTwin reports whether another column of the table has an equal cell. Finished crawls and
-// rounds are the same in all stores. A kill comes before or after the end of a fetch task, so
-// the result of a fetch task in the killed store is also in another store.
+// hasTwin reports whether another column of the table has an equal cell. Finished crawls and rounds
+// are the same in all stores. A kill comes before or after the end of a fetch task. The task's
+// result in the killed store therefore equals its result in another store.
 func (c *damageCell) hasTwin() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json"
@@ -115,8 +115,8 @@ type damageReason struct {
 	used  bool
 }
 
-// reasonOf returns the number of the reason that excuses a cell, counted from 1. reasonOf returns 0
-// for a cell without a reason.
+// reasonOf returns the number of the reason that excuses a cell, counted from 1. It returns 0 for a
+// cell without a reason.
 func reasonOf(c *damageCell) int {
 	for i := range damageReasons {
 		r := &damageReasons[i]
@@ -216,8 +216,8 @@ func TestDamage(t *testing.T) {
 // damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// differsFrom compares the new entry e of a cell with the cell's entry in the table (the
-// parameter was). The table has no row for a damage that is possible in no state.
+// differsFrom compares the new entry e of a cell with its entry in the table, the parameter was.
+// The table has no row for a damage that is impossible in every state.
 func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }

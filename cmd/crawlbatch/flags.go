@@ -65,7 +65,7 @@ func storeFlag(name string) string {
 	return " --store " + usage.Quote(name)
 }
 
-// If the error means an interruption, hint adds the command that continues the work to the error.
+// If the error is an interruption, hint appends the command that continues the work.
 func (o *runOptions) hint(err error, month string) error {
 	flags := o.givenFlags()
 	if o.rounds > 0 {

@@ -23,8 +23,8 @@ import (
 )
 
 // format1Store unpacks a store that the last crawlbatch of format 1 wrote. The store has a round
-// with 8 URLs of simweb in 3 partitions. The tar file omits all WARC files. Of the files of the
-// reduce stages, the tar file has only the manifests.
+// with 8 URLs of simweb in 3 partitions. The tar file omits all WARC files. It also omits all files
+// of the reduce stages except the manifests.
 func format1Store(t *testing.T) string {
 	t.Helper()
 	return unpacked(t, "../../testdata/format1/store.tar.gz")

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestARoundThatFormat3MergedEndsInItsOwnShape goes on with a store of format 3, in which round 1 is
-// merged and not ranked. testdata/format3/make made the store.
+// TestARoundThatFormat3MergedEndsInItsOwnShape continues a crawl in a store of format 3. Round 1 of
+// the crawl is merged but not ranked. The script testdata/format3/make made the store.
 func TestARoundThatFormat3MergedEndsInItsOwnShape(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -350,9 +350,9 @@ func robotsFaults() []hostileFault {
 		return okPage(hostileFault{name: name, robots: robots})
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
-	// respelled returns two faults. The robots.txt of both faults denies a path, and
-	// the crawl finds the path in another spelling. In one fault the path belongs to a planned URL,
-	// and in the other fault to a redirect's target.
+	// respelled returns two faults. In both faults, robots.txt denies a path, and the crawl finds
+	// this path in another spelling. In one fault the path belongs to a planned URL, in the other
+	// to the target of a redirect.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }

@@ -82,8 +82,8 @@ func planned(faults []hostileFault) (urls []string) {
 	return urls
 }
 
-// runHostile crawls with the real binary. runHostile returns the rows, and the peak of the binary's
-// memory in bytes.
+// runHostile crawls with the real binary. It returns the rows, and the peak of the binary's memory
+// in bytes.
 func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, peak int64) {
 	t.Helper()
 	rules := r.rules
@@ -185,8 +185,8 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 }
 
 // TestHostile crawls each fault of the table with the real binary and compares the recorded rows
-// with the expected rows. One crawl, with the memory of one map task, has all faults. TestHostile
-// thereby shows that no fault harms another fault.
+// with the expected rows. A single crawl, with the memory of one map task, meets all faults. The
+// test thereby also shows that no fault affects the rows of another.
 func TestHostile(t *testing.T) {
 	needHostile(t)
 	faults := hostileFaults()

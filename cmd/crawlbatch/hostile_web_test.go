@@ -160,8 +160,8 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// sendEndless sends the text first a single time. The method then repeats the text piece, with
-// pauses, until the client goes away.
+// sendEndless begins with the string first. It then sends the string piece repeatedly, with pauses,
+// until the client goes away.
 func (x exchange) sendEndless(first, piece string, pause time.Duration) {
 	for x.send(first) {
 		first = piece

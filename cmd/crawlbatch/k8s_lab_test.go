@@ -129,8 +129,8 @@ func (r *clusterRun) namespace(t *testing.T) string {
 	return name
 }
 
-// writeOverlay writes a kustomization for a namespace. The kustomization has a folder of k8s and
-// some components of the manifests.
+// writeOverlay writes a kustomization for a namespace. It combines a folder of k8s with some
+// components of the manifests.
 func writeOverlay(t *testing.T, namespace, folder string, components ...string) string {
 	t.Helper()
 	here, err := os.Getwd()
@@ -186,7 +186,7 @@ func kubectl(t *testing.T, args ...string) string {
 	return out
 }
 
-// tryKubectl runs kubectl. tryKubectl returns the output even if kubectl fails.
+// tryKubectl runs kubectl. It returns the output even if kubectl fails.
 func tryKubectl(stdin string, args ...string) (string, error) {
 	cmd := exec.Command("kubectl", args...)
 	var out, errs bytes.Buffer

@@ -99,7 +99,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case is(jobs.ErrTasksFailed, inspect.ErrLater): // the case of failed tasks comes first, because ErrTasksFailed comes with the error of the first task
+	case is(jobs.ErrTasksFailed, inspect.ErrLater): // this case comes first, because an error with ErrTasksFailed also wraps the error of the first task
 		return exitTasksFailed
 	case is(stages.ErrInterrupted, stages.ErrTaken, roundstate.ErrNotReady, context.Canceled, context.DeadlineExceeded):
 		return exitInterrupted

@@ -13,8 +13,8 @@ import (
 const fetchMemory = 400 << 20
 
 // verifyMemory returns the soft memory limit, in bytes, of a process that audits a crawl. Each of
-// the parallel checks recomputes a result with up to 150 MiB of rows. If the parameter parallel is
-// 0, the process makes one check for each CPU at the same time.
+// the parallel checks recomputes a result with up to 150 MiB of rows. If parallel is 0, the process
+// runs one check per CPU at the same time.
 func verifyMemory(parallel int) int64 {
 	return 100<<20 + int64(cmp.Or(parallel, runtime.GOMAXPROCS(0)))*150<<20
 }

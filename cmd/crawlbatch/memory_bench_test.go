@@ -63,7 +63,7 @@ func BenchmarkMapMemory(b *testing.B) {
 	}
 }
 
-// benchMemory, if set in the environment, makes the test binary serve the documents of
+// benchMemory is an environment variable. If it is set, the test binary serves the documents of
 // BenchmarkMapMemory.
 const benchMemory = "CRAWLBATCH_BENCH_MEMORY"
 

@@ -37,7 +37,8 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 // openArchive opens a store with WARC files of another crawler. crawlbatch never writes to this
 // store.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
-	// Only writers need locks and links, which a shared file system may lack.
+	// crawlbatch only reads from this store. It needs no locks and links, which a shared file
+	// system may lack.
 	const oneMachine = true
 	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
 }
@@ -78,8 +79,8 @@ func addAccessAdvice(err error) error {
 	return err
 }
 
-// If the store's address or the permissions are wrong, storeError turns the error of the first
-// access to the store into a usage error.
+// storeError turns an error of the first access to the store into a usage error, if the store's
+// address or the permissions are wrong.
 func storeError(err error) error {
 	if errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrDenied) {
 		return usage.Error(addAccessAdvice(err))
@@ -87,7 +88,7 @@ func storeError(err error) error {
 	return err
 }
 
-// configOver lays --config and the flags over a config and checks the result.
+// configOver overrides a config with --config and the flags, and checks the result.
 func (c *common) configOver(base *config.Config) (*config.Config, error) {
 	cfg, err := config.LoadOver(base, c.config, os.LookupEnv)
 	if err != nil {
@@ -97,7 +98,7 @@ func (c *common) configOver(base *config.Config) (*config.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// loadConfig lays --config and the flags over the defaults.
+// loadConfig overrides the defaults with --config and the flags.
 func (c *common) loadConfig() (*config.Config, error) {
 	cfg, err := c.configOver(config.Default())
 	if err != nil {
@@ -126,9 +127,9 @@ func (c *common) openNew(ctx context.Context) (store.Bucket, *config.Config, err
 	return b, cfg, err
 }
 
-// openCrawl opens the store and the config of a crawl, for a command that only reads. openCrawl
-// begins with the frozen config and the crawl's newest politeness, and then applies --config and
-// the flags. openCrawl refuses a new value of a frozen key.
+// openCrawl opens the store and the config of a crawl, for a command that only reads. It begins
+// with the frozen config and the crawl's newest politeness, and then applies --config and the
+// flags. It refuses a new value of a frozen key.
 func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -142,9 +143,9 @@ func (c *common) openCrawl(ctx context.Context, crawl string) (store.Bucket, *co
 	return b, cfg, err
 }
 
-// openToWrite opens the store and the config of a crawl for a command that writes. openToWrite
-// first adopts crawls of an older format. The parameter republish is true if the command publishes
-// the politeness of --config. Such a command may replace a politeness that the store has lost.
+// openToWrite opens the store and the config of a crawl for a command that writes. It first adopts
+// crawls of an older format. The parameter republish is true if the command publishes the
+// politeness of --config. Such a command may replace politeness settings that the store has lost.
 func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) (store.Bucket, *config.Config, error) {
 	b, err := c.openNamed(ctx, crawl)
 	if err != nil {
@@ -152,7 +153,7 @@ func (c *common) openToWrite(ctx context.Context, crawl string, republish bool) 
 	}
 	l, err := roundstate.Ready(ctx, b, crawl, ledgers(), c.log)
 	if err == nil && l == nil {
-		_, err = ledger.Load(ctx, b, crawl) // the error says what to do about a crawl that does not exist
+		_, err = ledger.Load(ctx, b, crawl) // the error of Load says what to do if the crawl does not exist
 	}
 	if err != nil {
 		return nil, nil, err

@@ -318,7 +318,7 @@ func hardTable(t *testing.T, dir string) readTable {
 	return rt
 }
 
-// aggregates computes from the stored values the aggregates that aggregate.py computes.
+// aggregates computes the aggregates of aggregate.py from the stored values.
 func aggregates(t *testing.T, rt readTable) map[string][]any {
 	files, err := filepath.Glob(filepath.Join(rt.Folder, "*.parquet"))
 	if err != nil || len(files) == 0 {

@@ -62,8 +62,7 @@ http {
 `
 
 // TestRealSite crawls real documentation, served by nginx under several host names, until nothing
-// is left. TestRealSite compares outcomes, pages and links with an independent reading of the files
-// on disk.
+// is left. It compares outcomes, pages and links with an independent reading of the files on disk.
 func TestRealSite(t *testing.T) {
 	if os.Getenv("CRAWLBATCH_REALSITE") == "" {
 		t.Skip("needs nginx and Debian's documentation packages: make test-realsite")

@@ -23,10 +23,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// asCommonCrawl rewrites the WARC files of a store in the style of Common Crawl. asCommonCrawl
-// undoes transfer and content codings and renames their header fields. asCommonCrawl puts a
-// warcinfo, a request and a metadata record around each response. asCommonCrawl returns the names
-// of the rewritten files, one on each line.
+// asCommonCrawl rewrites the WARC files of a store in the style of Common Crawl. It undoes transfer
+// and content codings and renames their header fields. It puts a warcinfo, a request and a metadata
+// record around each response. It returns the names of the rewritten files, one on each line.
 func asCommonCrawl(t *testing.T, from, to string) (paths string) {
 	t.Helper()
 	for n, key := range keysBelow(t, from) {
@@ -216,8 +215,8 @@ func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
 	}
 }
 
-// reparseForeign reparses WARC files of other programs into a new store. reparseForeign returns the
-// pages by URL, and the refused records.
+// reparseForeign reparses WARC files of other programs into a new store. It returns the pages by
+// URL, and the refused records.
 func reparseForeign(t *testing.T, files string) (pages map[string]map[string]any, refused []schema.Refused) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -85,8 +85,8 @@ func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, 
 	}
 }
 
-// withoutStale removes requests that found their kept connection closed and were sent again. The
-// set of kept connections depends on timing.
+// withoutStale removes the rows of requests that failed on a closed kept connection and were sent
+// again. The set of kept connections depends on timing.
 func withoutStale(dataset string, rows []string) []string {
 	if dataset != "requests" {
 		return rows

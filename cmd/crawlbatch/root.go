@@ -30,7 +30,7 @@ type common struct {
 	in       io.Reader
 	out, err io.Writer
 	log      *slog.Logger
-	errors   *show.LogOutput // output of the log on the stream err; the log goes above a redrawn block
+	errors   *show.LogOutput // output of the log on stderr, above a block that is redrawn
 }
 
 // defaultStore is the store of a command without --store.

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// screen emulates a terminal, including the rows that have scrolled away. screen knows the control
+// screen emulates a terminal, including the rows that have scrolled away. It knows the control
 // sequences that this program uses, and records all other sequences as odd. Like most terminals,
 // screen folds lines again when the width changes.
 type screen struct {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// smallWeb is a web of a few hosts, and a directory with urls.txt and c.yaml, which a user needs to
-// crawl the web.
+// smallWeb is a web of a few hosts. Its directory has the files urls.txt and c.yaml for a crawl of
+// the web.
 type smallWeb struct {
 	dir     string
 	connect string       // value of --connect-to

@@ -72,7 +72,7 @@ func (s *session) text() string {
 	return s.screen.text()
 }
 
-// patience bounds how long a test waits for output. patience is long because machines may be slow.
+// patience bounds how long a test waits for output. It is long because machines may be slow.
 const patience = time.Minute
 
 // waitFor waits until the screen shows one of the texts. Folded rows count as one line.
@@ -140,8 +140,8 @@ func (s *session) ends(code int) {
 	s.checkScreen()
 }
 
-// checkScreen checks that the screen has no unknown control sequence and no folded row. Only
-// commands to copy and long words may be folded.
+// checkScreen checks that the screen has no unknown control sequence and no folded row. Only rows
+// with a long word or a command to copy may be folded.
 func (s *session) checkScreen() {
 	s.t.Helper()
 	s.mu.Lock()

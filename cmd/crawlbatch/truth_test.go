@@ -28,12 +28,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// truthDelay is the delay of the test crawls. truthDelay is so long that noise on a busy machine
-// cannot hide a shorter gap.
+// truthDelay is the delay of the test crawls. It is so long that noise on a busy machine cannot
+// hide a shorter gap.
 const truthDelay = 60 * time.Millisecond
 
-// truthWeb is a web of 20 hosts and about 2,000 pages. truthWeb has every fault except the faults
-// that wait for a crawler's time-outs.
+// truthWeb is a web of 20 hosts and about 2,000 pages. It has every fault except the faults that
+// wait for a crawler's time-outs.
 func truthWeb(t *testing.T) *simweb.Web {
 	t.Helper()
 	w, err := simweb.New(truthWebConfig())
@@ -88,8 +88,7 @@ func serve(t *testing.T, flags ...string) (addr string, stop func() []simweb.Ent
 	}
 }
 
-// requestLog reads a log of simweb. requestLog drops the last line if a crash left the line
-// incomplete.
+// requestLog reads a log of simweb. It drops the last line if a crash left the line incomplete.
 func requestLog(t *testing.T, name string) (entries []simweb.Entry) {
 	t.Helper()
 	f, err := os.Open(name)
@@ -243,8 +242,8 @@ func sorted[T any](rows []T, key func(T) string) []T {
 	return rows
 }
 
-// pageRow holds the stable columns of a page. pageRow leaves out the text of a broken document,
-// because the text depends on how a parser repairs the document.
+// pageRow holds the stable columns of a page. It leaves out the text of a broken document, because
+// the text depends on how a parser repairs the document.
 type pageRow struct {
 	URL, PlannedURL, ETag                     string
 	Depth                                     int32
@@ -291,8 +290,8 @@ func textKnown(r truth.Round) map[string]bool {
 	return known
 }
 
-// crawledLinks returns links in the form of the truth. crawledLinks leaves out redirects, and also
-// the links of documents whose text the truth cannot predict.
+// crawledLinks returns links in the form of the truth. It leaves out redirects, and also the links
+// of documents whose text the truth cannot predict.
 func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	known := textKnown(r)
 	var rows []truth.Link

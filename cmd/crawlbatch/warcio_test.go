@@ -129,8 +129,8 @@ func indexOf(rows []schema.Capture) (index []indexed) {
 	return index
 }
 
-// readCDXJ reads an index and checks that the index is sorted. readCDXJ returns the entries in the
-// order of offsets.
+// readCDXJ reads an index and checks that the index is sorted. It returns the entries in the order
+// of offsets.
 func readCDXJ(t *testing.T, name string) (index []indexed) {
 	t.Helper()
 	f, err := os.Open(name)

@@ -102,7 +102,7 @@ func addLists(web *simweb.Web, seeds string) error {
 		return err
 	}
 	for host := range listedHosts {
-		fmt.Fprintf(f, "http://%s/sitemap.xml\nhttp://%[1]s/feed.xml\n", web.Host(host)) // Close reports errors
+		fmt.Fprintf(f, "http://%s/sitemap.xml\nhttp://%[1]s/feed.xml\n", web.Host(host)) // Close reports write errors
 	}
 	return f.Close()
 }

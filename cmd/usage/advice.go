@@ -10,7 +10,7 @@ import (
 var adviceForm = regexp.MustCompile("(`crawlbatch [a-z]+ --month [^ `]+)([^`]*)`")
 
 // Advise adds flags to each command that a text advises, unless the command already has the flags.
-// The packages below cmd, which write such texts, do not know the flags of the command line.
+// The lower packages, which write such texts, do not know the flags of the command line.
 func Advise(text, flags string) string {
 	return adviceForm.ReplaceAllStringFunc(text, func(command string) string {
 		if m := adviceForm.FindStringSubmatch(command); !strings.Contains(m[2], flags) {

@@ -97,7 +97,8 @@ func hasValue(name string) bool {
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
 }
 
-// isFor reports whether directives that are addressed to name concern the robot agent.
+// isFor reports whether the directives for the robot called name also apply to the robot called
+// agent.
 func isFor(name, agent string) bool {
 	name = fold(name)
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)

@@ -21,7 +21,7 @@ const (
 	maxSignalName = 32 // longest accepted name, in bytes
 )
 
-// Add adds a list such as "search=yes, ai-train=no". Add ignores values other than yes and no. If a
+// Add adds a list such as "search=yes, ai-train=no". It ignores values other than yes and no. If a
 // signal occurs with both values, Add keeps no.
 func (s *Signals) Add(list string) {
 	for item := range strings.SplitSeq(list, ",") {
@@ -90,7 +90,7 @@ func (s Signals) String() string {
 // TDM is the reservation of text and data mining (TDMRep, the final report of a W3C community group
 // from 2024). The zero value states nothing.
 type TDM struct {
-	// Reserved tells whether the right is reserved. Reserved is nil if the document does not say.
+	// Reserved tells whether the right is reserved. It is nil if the document does not say.
 	Reserved *bool
 	Policy   string // the policy as the document gives it, usually a URL
 }

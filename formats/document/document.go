@@ -24,16 +24,16 @@ const SniffLen = 1445
 type Document struct {
 	URL         string // canonical URL that answered, the base of relative links
 	ContentType string // value of the Content-Type field, "" if there was none
-	// Header returns the values of a response header field as text, in order. Header may be nil.
+	// Header returns the values of a response header field as text, in order. It may be nil.
 	Header func(name string) []string
-	// Body is the decoded body, without transfer and content codings. Body is read-only and valid
+	// Body is the decoded body, without transfer and content codings. It is read-only and valid
 	// only during the call of Parse.
 	Body    []byte
 	Depth   int32     // number of links from the nearest source URL
 	Fetched time.Time // time when the request was written
 }
 
-// Parsed holds the rows of a document. Parsed shares no memory with the document's body.
+// Parsed holds the rows of a document. It shares no memory with the document's body.
 type Parsed struct {
 	// Page holds the columns that follow from the document itself. Complete adds the columns of the
 	// capture.
@@ -61,8 +61,8 @@ type Parser interface {
 	// IsSitemap reports whether a document that begins with prefix is a sitemap, which may be
 	// longer than other documents. mediaType is the result of Sniff.
 	IsSitemap(mediaType string, prefix []byte) bool
-	// Parse reads a document. Parse returns an error if the parser fails. A malformed document
-	// causes no error.
+	// Parse reads a document. It returns an error if the parser fails. A malformed document causes
+	// no error.
 	Parse(*Document) (*Parsed, error)
 }
 
@@ -88,7 +88,7 @@ type Origin struct {
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before
-	Signals               directives.Signals // signals of the robots.txt; a no there or in the document outweighs a yes
+	Signals               directives.Signals // signals of robots.txt; a "no" in robots.txt or in the document outweighs a "yes"
 }
 
 // Complete fills the columns of p that come from the capture (the argument o) and not from the

@@ -1,11 +1,12 @@
 // Package inlinks adds up the links to each target: first the links of one partition's pages, then
 // the sums of all partitions.
 //
-// A sum has the same value however the pages are partitioned, because all pages of a host are in
-// one partition and each column of a sum is a count, a least or a greatest value, or a set with the
-// least elements. Anchor texts are such a set: a sum keeps the MaxAnchors texts with the least
-// hashes. Each text that survives the last sum has survived every earlier one, so its count is
-// exact. A site-wide link has many sources but one anchor text, so few targets have more texts.
+// A sum has the same value however the pages are partitioned. All pages of a host are in one
+// partition. Each column of a sum is a count, a least or greatest value, or a set of the least
+// elements. Anchor texts are such a set: a sum keeps the MaxAnchors texts with the least hashes.
+// Each text that survives the last sum has survived every earlier one, so its count is exact. A
+// site-wide link has many sources but one anchor text, so few targets have more than MaxAnchors
+// texts.
 //
 // Package inlinks imports packages schema and urlkey.
 package inlinks
@@ -43,7 +44,7 @@ func Add(sum, row *schema.TargetLinks) {
 }
 
 // Source changes the row's first source if the given source ranks before it. Sources whose links
-// are followed rank first, then sources of less depth, then sources whose URL sorts first.
+// are followed rank first, then sources of smaller depth, then sources whose URL sorts first.
 func Source(row *schema.Inlink, followed bool, depth int32, source string) {
 	if source == "" || row.Followed && !followed {
 		return
@@ -74,7 +75,7 @@ func Finish(sum *schema.TargetLinks) schema.Inlink {
 type Anchors struct {
 	texts []anchor
 	index map[string]int // index of each text in texts; nil while there are few texts
-	limit anchor         // once a text was dropped: the greatest text that is kept
+	limit anchor         // greatest kept text, set once a text was dropped
 	full  bool           // whether a text was dropped
 }
 
@@ -88,10 +89,10 @@ func compareAnchors(a, b anchor) int {
 	return cmp.Or(cmp.Compare(a.hash, b.hash), strings.Compare(a.text, b.text))
 }
 
-const fewAnchors = 8 // so many texts are found faster by comparison than by a map
+const fewAnchors = 8 // up to this number, comparing texts is faster than a map
 
-// Add adds n links with an anchor text. Links without text do not count. Add copies a new text, and
-// returns the number of bytes by which the memory of a grew.
+// Add adds n links with an anchor text. Links without text do not count. Add copies a new text. It
+// returns the growth of memory, in bytes.
 func (a *Anchors) Add(text string, n int32) (grown int) {
 	if text == "" {
 		return 0
@@ -119,8 +120,8 @@ func (a *Anchors) Add(text string, n int32) (grown int) {
 	return anchorBytes + len(text)
 }
 
-// anchorBytes is the estimated memory of an anchor text besides its letters, with its share of the
-// index, in bytes.
+// anchorBytes is the estimated memory of an anchor text in addition to its letters, in bytes. It
+// includes the text's part of the index.
 const anchorBytes = 96
 
 func (a *Anchors) find(text string) int {

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// TestAnchorsKeepTheLeastHashesWithExactCounts counts up to 3,000 distinct texts in random order, at
-// once and in sums of several parts.
+// TestAnchorsKeepTheLeastHashesWithExactCounts counts up to 3,000 distinct texts in random order,
+// in one set and as the sum of several sets.
 func TestAnchorsKeepTheLeastHashesWithExactCounts(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, distinct := range []int{1, 7, 9, 255, 256, 257, 511, 512, 600, 3000} {

@@ -233,8 +233,8 @@ func WARCs(crawl string, round int, plan string, partition int) [2]string {
 
 var warcKey = regexp.MustCompile(`^warc/crawl=([^/]+)/round=([0-9]+)/(?:[^/]+-r[0-9]+-[^/]+-)?part-([0-9]+)-e[0-9]+-[0-9]+\.warc\.gz$`)
 
-// ParseWARC returns the task that wrote a WARC file. ParseWARC accepts the names of both prefixes
-// of WARCs.
+// ParseWARC returns the task that wrote a WARC file. It accepts the names of both prefixes of
+// WARCs.
 func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	m := warcKey.FindStringSubmatch(key)
 	if m == nil {

@@ -50,7 +50,7 @@ func token(s string) bool {
 	return s != ""
 }
 
-// Essence returns the media type of a Content-Type field in lower case, without parameters. Essence
+// Essence returns the media type of a Content-Type field in lower case, without parameters. It
 // returns "" if there is no type. If the field was repeated, Essence returns the first type.
 func Essence(contentType string) string {
 	if i := strings.IndexAny(contentType, ";,"); i >= 0 {
@@ -113,8 +113,8 @@ func (r *Ranges[T]) Set(mediaRange string, v T) error {
 }
 
 // Lookup returns the value of the most specific range that includes a media type (lower case,
-// without parameters). Lookup tries four ranges in this order: the type itself, the main type
-// with the suffix, the main type, and */*. The result ok is false if no range matches.
+// without parameters). It tries four ranges in this order: the type itself, the main type with the
+// suffix, the main type, and */*. The result ok is false if no range matches.
 func (r *Ranges[T]) Lookup(mediaType string) (v T, ok bool) {
 	if v, ok = r.values[mediaType]; ok {
 		return v, true

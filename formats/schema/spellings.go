@@ -13,7 +13,7 @@ const MaxSpellings = 4
 // the URL has too many spellings. Sets never shrink, so Overflow stays true.
 type Spellings []string
 
-// Add returns s with one more spelling and does not change s. Add ignores "", which stands for the
+// Add returns s with one more spelling and does not change s. It ignores "", which stands for the
 // canonical URL.
 func (s Spellings) Add(spelling string) Spellings {
 	i, found := slices.BinarySearch(s, spelling)

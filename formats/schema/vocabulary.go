@@ -174,8 +174,7 @@ const (
 // Subsets lists the subsets of captures in the order of their parts.
 var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 
-// Revisit tells why a capture's record has no payload. Revisit is empty if the record has a
-// payload.
+// Revisit tells why a capture's record has no payload. It is empty if the record has a payload.
 type Revisit string
 
 // The kinds of revisit, named after WARC's profiles.

@@ -162,9 +162,10 @@ type Inlink struct {
 	Spellings   []string `parquet:"spellings,list" since:"2" doc:"spellings that links of its own domain give, sorted, the first five"`
 }
 
-// TargetLinks is a row of a merge task's working file of targets: what the pages of one partition
-// link to one target. Rows are sorted by bucket, then SURT key, then URL. All pages of a host are in
-// one partition, so the rows of several partitions add up. Anchors holds up to 256 anchor texts.
+// TargetLinks is a row of a merge task's working file of targets: the sum of the links from one
+// partition's pages to one target. Rows are sorted by bucket, then SURT key, then URL. All pages of
+// a host are in one partition, so the rows of several partitions add up. Anchors holds up to 256
+// anchor texts.
 type TargetLinks struct {
 	Bucket int32 `parquet:"target_bucket,delta" doc:"reduce bucket of the target's domain"`
 	Inlink

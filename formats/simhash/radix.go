@@ -29,7 +29,7 @@ func radixSort(a, spare []item, mask uint64) {
 	counts := scatter(a, spare, high)
 	copy(a, spare)
 	begin := uint32(0)
-	for _, end := range counts { // scatter leaves the end of each value's items
+	for _, end := range counts { // scatter has returned the end of each value's items
 		sortCached(a[begin:end], spare[begin:end], mask&^high)
 		begin = end
 	}
@@ -53,8 +53,8 @@ func sortCached(a, spare []item, mask uint64) {
 	}
 }
 
-// scatter moves the items of from to to, in the order of the digit that the bits of mask form. The
-// result holds the end of the items of each value of the digit.
+// scatter copies items between the slices from and to, sorted by the digit that the bits of mask
+// form. The result holds the end of the items of each value of the digit.
 func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	d := digitOf(mask)
 	var ends [1 << digitBits]uint32

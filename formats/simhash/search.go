@@ -17,9 +17,8 @@ const MaxDistance = 7
 // each of these items, which is 384 MiB.
 const memoryItems = 12 << 20
 
-// Search finds pairs of near fingerprints. A Search reports a spanning forest of the pairs, and not
-// all pairs: whoever joins the reported pairs gets the same connected components as whoever joins
-// all pairs.
+// Search finds pairs of near fingerprints. It reports a spanning forest of the pairs instead of all
+// pairs. Joining the reported pairs gives the same connected components as joining all pairs.
 //
 // A Search cuts the 64 bits into more than k blocks. Two fingerprints with a distance of at most k
 // agree in at least (blocks - k) blocks. For every choice of (blocks - k) blocks, the Search sorts
@@ -58,8 +57,8 @@ func NewSearch(dir string, k int) (*Search, error) {
 	return &Search{dir: dir, k: k, memory: memoryItems, spools: map[*spool]bool{}}, nil
 }
 
-// Add adds a fingerprint with a number below 1<<63. Fingerprints must come in ascending order, and
-// each only once. Two old fingerprints are never reported as a pair.
+// Add adds a fingerprint with a number below 1<<63. Fingerprints must come in ascending order,
+// without repeats. Two old fingerprints are never reported as a pair.
 func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	n := s.added.len()
 	if n > 0 && fingerprint <= s.last {
@@ -222,7 +221,7 @@ func (s *Search) search(run list, free uint64, levels []*level) (list, error) {
 			}
 		}
 	}
-	if run.spool != nil { // no cut splits the run, which has to be in memory
+	if run.spool != nil { // no cut splits the run, so compare needs the run in memory
 		items, err := run.spool.load(nil)
 		if err != nil {
 			return run, err

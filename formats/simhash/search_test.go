@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// pair is the positions of two near fingerprints.
+// pair holds the positions of two near fingerprints.
 type pair struct{ a, b uint64 }
 
 func comparePairs(x, y pair) int {
@@ -37,7 +37,7 @@ func allPairs(fps []uint64, k int) []pair {
 	return pairs
 }
 
-// forestOf removes the pairs that join what earlier pairs have joined.
+// forestOf removes each pair whose fingerprints earlier pairs have already joined.
 func forestOf(n int, pairs []pair) []pair {
 	parent := make([]uint64, n)
 	for i := range parent {
@@ -140,7 +140,7 @@ var populations = map[string]func(r *rand.Rand, n int) []uint64{
 		}
 		return fps
 	},
-	"mostly clear": func(r *rand.Rand, n int) []uint64 { // each bit is set in one of 16
+	"mostly clear": func(r *rand.Rand, n int) []uint64 { // each bit is set in one of 16 fingerprints
 		fps := make([]uint64, n)
 		for i := range fps {
 			fps[i] = r.Uint64() & r.Uint64() & r.Uint64() & r.Uint64()
@@ -247,9 +247,9 @@ func TestOldFingerprintsAreNoPairs(t *testing.T) {
 	}
 }
 
-// planted returns fingerprints. One in a hundred is at a distance of 0 to 6 from an earlier one (at
-// the distance 0 it is the earlier one). One in ten agrees with all others of its kind in half of
-// its bits.
+// planted returns fingerprints. One in a hundred is at a distance of 0 to 6 from an earlier
+// fingerprint, which it equals at distance 0. One in ten belongs to a kind whose members agree in
+// half of their bits.
 func planted(seed uint64, n int) []uint64 {
 	r := rand.New(rand.NewPCG(seed, 9))
 	fps := make([]uint64, n)
@@ -269,8 +269,8 @@ func planted(seed uint64, n int) []uint64 {
 }
 
 // TestPlantedPairsAreFoundExactly compares the search with brute force. The memory is for a
-// hundredth of the fingerprints. CRAWLBATCH_PAIRS sets their number; for a million, brute force takes
-// some 15 minutes.
+// hundredth of the fingerprints. CRAWLBATCH_PAIRS sets the number of fingerprints; for a million,
+// brute force takes some 15 minutes.
 func TestPlantedPairsAreFoundExactly(t *testing.T) {
 	n := 20_000
 	if testing.Short() {
@@ -335,7 +335,7 @@ func TestASearchRefusesWhatItCannotSearch(t *testing.T) {
 }
 
 // BenchmarkPairs measures a search. The population planted has near pairs with 1 % of its
-// fingerprints. CRAWLBATCH_PAIRS sets another number of them.
+// fingerprints. CRAWLBATCH_PAIRS sets another number of fingerprints.
 func BenchmarkPairs(b *testing.B) {
 	populations := maps.Clone(populations)
 	populations["planted"] = func(r *rand.Rand, n int) []uint64 {

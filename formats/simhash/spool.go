@@ -53,7 +53,8 @@ type spool struct {
 	n    int
 }
 
-// newSpool makes a spool. Search.Close removes the spool, if remove did not.
+// newSpool makes a spool. Search.Close removes the spool, unless the method remove has already done
+// so.
 func (s *Search) newSpool() (*spool, error) {
 	f, err := os.CreateTemp(s.dir, "items-*")
 	if err != nil {

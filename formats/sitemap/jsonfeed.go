@@ -47,8 +47,8 @@ type jsonFeedRef struct {
 // elements that are not objects.
 type jsonRefs []jsonFeedRef
 
-// UnmarshalJSON implements json.Unmarshaler. UnmarshalJSON decodes one element at a time, so that a
-// long list of numbers never becomes a much larger list of objects.
+// UnmarshalJSON implements json.Unmarshaler. It decodes one element at a time, so that a long list
+// of numbers never becomes a much larger list of objects.
 func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	*l = nil
 	if len(p) == 0 || p[0] != '[' {
@@ -87,8 +87,8 @@ func (t *jsonText) UnmarshalJSON(p []byte) error {
 	return json.Unmarshal(p, (*string)(t))
 }
 
-// readJSON reads a JSON Feed (jsonfeed.org, 1.1). readJSON keeps the items before a syntax error
-// and skips items longer than maxValue.
+// readJSON reads a JSON Feed (jsonfeed.org, 1.1). It keeps the items before a syntax error and
+// skips items longer than maxValue.
 func readJSON(r *bufio.Reader, max int, each func(*Entry) bool) (Summary, error) {
 	j := &jsonReader{in: jsonStream{r: r}, sum: Summary{Kind: JSON}, max: max, each: each}
 	err := j.run()

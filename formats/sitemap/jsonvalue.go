@@ -13,8 +13,8 @@ const maxValue = 1 << 20
 // errJSON is a syntax error in JSON.
 var errJSON = errors.New("malformed JSON")
 
-// jsonStream splits JSON into values and holds one value of at most maxValue bytes at a time.
-// jsonStream finds the ends of values, and encoding/json checks their contents.
+// jsonStream splits JSON into values and holds one value of at most maxValue bytes at a time. It
+// finds the ends of values, and encoding/json checks their contents.
 type jsonStream struct {
 	r   *bufio.Reader
 	buf []byte
@@ -35,7 +35,7 @@ func (s *jsonStream) peekByte() (byte, error) {
 	}
 }
 
-// delim reads one byte and returns an error unless the byte is the delimiter want.
+// delim reads one byte and returns an error if the byte differs from the parameter want.
 func (s *jsonStream) delim(want byte) error {
 	c, err := s.peekByte()
 	if err != nil {

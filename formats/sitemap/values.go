@@ -124,7 +124,7 @@ func (x *reader) setOfFeed(v []byte) {
 	}
 }
 
-// join resolves ref against base, which may be relative or empty. join returns a malformed ref
+// join resolves ref against base, which may be relative or empty. It returns a malformed ref
 // unchanged.
 func join(base, ref string) string {
 	b, err := url.Parse(base)

@@ -342,7 +342,7 @@ func (x *reader) end() bool {
 	return true
 }
 
-// finish passes on an entry that has a location. finish returns false if reading must end.
+// finish passes on an entry that has a location. It returns false if reading must end.
 func (x *reader) finish() bool {
 	e := &x.entry
 	if e.Loc == "" && isHTTP([]byte(x.guid)) {

@@ -18,8 +18,8 @@ type Lock interface {
 	// Stands reports whether the lock still excludes other processes. After the lock is released or
 	// its file is removed, another process may hold a lock of the same name.
 	Stands() bool
-	// Inherited reports whether the previous holder died or abandoned the lock. Inherited is false
-	// if that holder released the lock, or if somebody removed the lock's file.
+	// Inherited reports whether the previous holder died or abandoned the lock. It is false if that
+	// holder released the lock, or if somebody removed the lock's file.
 	Inherited() bool
 	// Abandon frees the lock in the same way as the death of this process would.
 	Abandon()
@@ -35,7 +35,7 @@ type Dater interface {
 	Skew(ctx context.Context) (time.Duration, error)
 }
 
-// As returns the first of b and the buckets inside b that has the type T, such as Locker.
+// As searches b and the buckets that b wraps, and returns the first one of type T, such as Locker.
 func As[T any](b Bucket) (T, bool) {
 	for b != nil {
 		if t, ok := b.(T); ok {

@@ -83,8 +83,8 @@ func (l *latencies) add(d time.Duration, samples int) {
 	}
 }
 
-// begin counts a read. begin returns the wait before a second request, and whether a second request
-// is allowed.
+// begin counts a read. It returns the wait before a second request, and whether a second request is
+// allowed.
 func (h *Hedged) begin(class int) (time.Duration, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,8 +117,9 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls ask, and calls ask a second time if the first call takes long. The function ask must
-// not touch data of the caller. discard receives the value of the losing call.
+// hedged calls the function ask. If the call takes long, hedged calls ask a second time in
+// parallel. ask must not touch data of the caller. The function discard receives the value of the
+// losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)
@@ -180,7 +181,7 @@ func (h *Hedged) Get(ctx context.Context, key string, limit int64) ([]byte, Vers
 	return o.body, o.at, err
 }
 
-// Open implements Bucket. Open hedges the short reads of the object.
+// Open implements Bucket. It hedges the short reads of the object.
 func (h *Hedged) Open(ctx context.Context, key string) (Object, error) {
 	o, err := h.Bucket.Open(ctx, key)
 	if err != nil {

@@ -26,11 +26,11 @@ type ProbeResult struct {
 	Dated bool          // the store has its own clock, so Skew is valid
 }
 
-// Probe checks that b keeps the promises that the protocol needs. Probe races writers on scratch
-// keys under probe/ and deletes the scratch keys. Probe returns ErrUnsupported if a race has two
-// winners, if the store accepts an outdated version, or if a read misses the last write. Probe
-// returns ErrClock if the clocks differ too much. A store that breaks a promise only rarely may
-// pass. A dry run must not call Probe, because Probe writes.
+// Probe checks that b keeps the promises that the protocol needs. It races writers on scratch keys
+// under probe/ and deletes the scratch keys. It returns ErrUnsupported if a race has two winners,
+// if the store accepts an outdated version, or if a read misses the last write. It returns ErrClock
+// if the clocks differ too much. A store that breaks a promise only rarely may pass. A dry run must
+// not call Probe, because Probe writes.
 func Probe(ctx context.Context, b Bucket) (result ProbeResult, err error) {
 	defer func() {
 		if err != nil {

@@ -33,7 +33,7 @@ func (b Backoff) Delay(try int) time.Duration {
 	return d - time.Duration(random()*float64(d)/2)
 }
 
-// Sleep waits for d. Sleep returns the error of ctx if ctx ends first.
+// Sleep waits for d. It returns the error of ctx if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -106,8 +106,7 @@ func (b *retrying) delay(try int) time.Duration {
 // With longest as the number of the try, every Backoff returns a pause of Max.
 const longest = 1 << 10
 
-// wait sleeps after a failed try. wait returns nil if the caller must try again, or the final
-// error.
+// wait sleeps after a failed try. It returns nil if the caller must try again, or the final error.
 func (b *retrying) wait(ctx context.Context, try int, failed error) error {
 	if !errors.Is(failed, ErrUnavailable) || errors.Is(failed, context.Canceled) || errors.Is(failed, context.DeadlineExceeded) {
 		return failed

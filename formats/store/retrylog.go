@@ -10,9 +10,8 @@ import (
 // of retries per second.
 const retryLogEvery = 10 * time.Second
 
-// RetryLog logs the retries of calls to a store and their reasons. RetryLog writes at most one
-// warning every ten seconds, with the number of omitted retries. All other lines have the level
-// debug.
+// RetryLog logs the retries of calls to a store and their reasons. It writes at most one warning
+// every ten seconds, with the number of omitted retries. All other lines have the level debug.
 type RetryLog struct {
 	Log *slog.Logger
 	Now func() time.Time

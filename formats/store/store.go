@@ -22,7 +22,7 @@ var (
 	ErrNotFound = errors.New("object not found")
 	// ErrExists means that Create found an object with the same key and other content.
 	ErrExists = errors.New("object exists already")
-	// ErrConflict means that Swap found an object whose version is not old.
+	// ErrConflict means that Swap found an object whose version differs from the parameter old.
 	ErrConflict = errors.New("object was changed by another writer")
 	// ErrUnavailable means that the store did not answer or is overloaded. The same call may
 	// succeed later.
@@ -64,8 +64,8 @@ type Object interface {
 	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy wraps o in an object whose ReadAt calls readAt. readAt can hold
-// a context, which io.ReaderAt cannot take.
+// ReadBy wraps o in an object whose ReadAt calls readAt. The function readAt can hold a context,
+// which io.ReaderAt cannot take.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }
@@ -101,10 +101,10 @@ type Bucket interface {
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
 	// Open opens an object for reads by range. The end of ctx also ends reads of the object, so ctx
-	// must live until Close.
+	// must not end before Close.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// List yields the objects whose key starts with prefix, in byte order of keys. List never holds
+	// List yields the objects whose key starts with prefix, in byte order of keys. It never holds
 	// all objects in memory. The prefix need not end in a slash. An error ends the sequence.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 

@@ -89,8 +89,8 @@ func TestRetriesBeyondTheBudgetWaitLongest(t *testing.T) {
 	for range 5 {
 		_, _, _ = b.Get(t.Context(), "k", 1)
 	}
-	// The budget allows four retries at once. After these four, every two calls allow one more
-	// retry.
+	// The budget begins with four retries. After these four retries, every two calls allow one
+	// more.
 	if want := []time.Duration{1, 2, 1, 2, 1, 1000, 1000, 1000, 1, 1000}; !slices.Equal(waits, want) || told != len(waits) {
 		t.Errorf("waits %v, want %v; OnRetry was called %d times", waits, want, told)
 	}

@@ -13,7 +13,7 @@ import (
 // is faulty.
 var ErrScratch = errors.New("damaged scratch file")
 
-// Codec encodes rows of T for scratch files. A Codec finds the fields of T by reflection, so a new
+// Codec encodes rows of T for scratch files. It finds the fields of T by reflection, so a new
 // column needs no change. The encoding is not a durable format. Package gob cannot be used, because
 // gob decodes a pointer to false as nil.
 type Codec[T any] struct {
@@ -40,8 +40,8 @@ func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 	return c.layout.encode(buf, unsafe.Pointer(row))
 }
 
-// Decode sets row to the row that data encodes. The strings of row share the memory of data. Decode
-// returns ErrScratch if data is not the encoding of a row.
+// Decode decodes data into row. The strings of row share the memory of data. Decode returns
+// ErrScratch if data is not the encoding of a row.
 func (c *Codec[T]) Decode(data string, row *T) error {
 	var zero T
 	*row = zero
@@ -64,7 +64,7 @@ type rowField struct {
 	shape    shape
 	kind     reflect.Kind // kind of the value, or of each element of a list
 	elem     reflect.Type // Go type of kind
-	size     uintptr      // size of elem; a call of elem's method Size costs more than the comparison of a value
+	size     uintptr      // size of elem; calling elem.Size for each value would be slow
 }
 
 type shape uint8
@@ -83,8 +83,8 @@ func layoutOf(t reflect.Type) (*rowLayout, error) {
 	return l, l.add(t, 0, false)
 }
 
-// columnsOf returns the layout of rows of a Parquet file. columnsOf refuses pointers in embedded
-// structs, because parquet-go (v0.32, fieldByIndex) would read null as a pointer to zero.
+// columnsOf returns the layout of rows of a Parquet file. It refuses pointers in embedded structs,
+// because parquet-go (v0.32, fieldByIndex) would read null as a pointer to zero.
 func columnsOf(t reflect.Type) (*rowLayout, error) {
 	l, err := layoutOf(t)
 	if err != nil {

@@ -98,7 +98,8 @@ func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowG
 	return r
 }
 
-// read fills n rows, which are zero before the call. The argument first points to the first row.
+// read fills n rows, which must be zero before the call. The argument first points to the first
+// row.
 func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
 	n = int(min(int64(n), r.rows))
 	for _, c := range r.columns {
@@ -134,8 +135,8 @@ func (r *columnReader) close() error {
 type columnCursor struct {
 	field *rowField
 	pages parquet.Pages   // nil if the file lacks the column
-	most  byte            // largest definition level; only this level has a value
-	lent  *[]parquet.Page // takes pages whose texts rows borrow; nil if rows get copies
+	most  byte            // largest definition level, the only level that stands for a value
+	lent  *[]parquet.Page // receives the pages whose texts the rows share; nil if rows get copies
 
 	page        parquet.Page
 	levels      int // number of the page's levels that were read so far
@@ -145,12 +146,12 @@ type columnCursor struct {
 	definitions []byte
 	values      typed
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
-	entries     typed    // of the dictionary
+	entries     typed    // entries of the dictionary
 	texts       []string // texts of the dictionary that rows share
-	copy        string   // copy of the values' bytes from the offset copied on
+	copy        string   // copy of the values' bytes that begin at the offset copied
 	copied      uint32
-	words       []string // texts of the list that is read
-	numbers     []int32  // numbers of the list that is read
+	words       []string // texts of the current list
+	numbers     []int32  // numbers of the current list
 }
 
 // typed holds values of one physical type.
@@ -329,8 +330,8 @@ func (c *columnCursor) assign(p unsafe.Pointer) {
 	}
 }
 
-// copyBytes is the largest number of bytes of short texts that are copied together, and the memory
-// that a caller keeps with one of these texts.
+// copyBytes bounds the bytes of short texts that are copied together. A caller that keeps one of
+// these texts keeps the whole copy.
 const copyBytes = 512
 
 // text returns a copy of a text. Rows share the texts of a dictionary. Other short texts are copied

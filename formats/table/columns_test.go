@@ -101,7 +101,7 @@ func fill(random *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(fmt.Sprintf("text %d", random.IntN(400)))
-		if random.IntN(30) == 0 { // more than are copied together
+		if random.IntN(30) == 0 { // longer than the texts that are copied together
 			v.SetString(strings.Repeat("t", random.IntN(3*copyBytes)))
 		}
 	case reflect.Bool:

@@ -17,11 +17,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// NewComparer returns a writer that writes nothing. The comparer compares its rows, in order, with
-// the rows of the object key. A comparison is much cheaper than encoding the rows. Commit then
-// describes the stored object. A comparer returns ErrDiffers at the first difference: in a row, in
-// the schema, or in the codec, sort order or row groups that a writer with these options chooses.
-// The encoding of pages, and their boundaries, are not compared.
+// NewComparer returns a writer that writes nothing. Instead, the writer compares its rows, in
+// order, with the rows of the object with the given key. Comparing is much cheaper than encoding
+// the rows. Commit then describes the stored object. Its methods return ErrDiffers at the first
+// difference in rows, schema, codec, sort order or row groups. The options determine the expected
+// codec, sort order and row groups. The encoding of pages, and their boundaries, are not compared.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ...WriterOption) (*Writer[T], error) {
 	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
@@ -76,7 +76,7 @@ type storedObject[T any] struct {
 	ends   map[int64]bool // numbers of rows at which a row group ends
 }
 
-// framed compares the object's footer with the footer want, which belongs to a file with the same
+// framed compares the object's footer with the parameter want, the footer of a file with the same
 // options.
 func (s *storedObject[T]) framed(want *format.FileMetaData) error {
 	m := s.file.Metadata()

@@ -5,8 +5,8 @@ import (
 	"iter"
 )
 
-// Cursor takes the rows of a sequence one at a time. A Cursor reads nothing before the caller asks
-// for the first row. Only one goroutine may use a Cursor. The caller must close the Cursor.
+// Cursor takes the rows of a sequence one at a time. It reads nothing before the caller asks for
+// the first row. Only one goroutine may use a Cursor. The caller must close the Cursor.
 type Cursor[T any] struct {
 	rows iter.Seq2[T, error]
 	next func() (T, error, bool)
@@ -16,7 +16,7 @@ type Cursor[T any] struct {
 	err  error // error that ended the sequence, or io.EOF at the end
 }
 
-// Pull returns a cursor that stands before the first row of rows.
+// Pull returns a cursor that stands before the first row.
 func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
 
 // Peek returns the row that Next will return, or nil at the end. The row is valid until the cursor
@@ -49,8 +49,8 @@ func (c *Cursor[T]) Next() (*T, error) {
 }
 
 // Find moves to the first row for which compare returns 0 or more. If compare returned 0, Find
-// returns the row, otherwise nil. Next still returns the found row. Look-ups of keys in ascending
-// order thus need one pass.
+// returns the row, otherwise nil. The next call of Next still returns the found row. Look-ups of
+// keys in ascending order thus need one pass.
 func (c *Cursor[T]) Find(compare func(*T) int) (*T, error) {
 	for {
 		row, err := c.Peek()

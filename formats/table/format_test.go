@@ -121,7 +121,7 @@ func TestColumnsThatDidNotTellZero(t *testing.T) {
 	}
 }
 
-// plainZero writes rows with the given values with the struct of format 1.
+// plainZero writes rows with the given values in the struct of format 1.
 func plainZero(t *testing.T, values []int64) []byte {
 	type row struct {
 		Row int32 `parquet:"row"`

@@ -63,10 +63,10 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 	}
 }
 
-// Reader streams the rows of one object as values of T, in file order. A Reader does not decode
-// columns that T lacks. Columns that the file lacks are null. A Reader holds one row group of up to
-// 4 MiB, or 1 MiB per column, and a decoded page per column. Only one goroutine may use a Reader.
-// The caller must close the Reader.
+// Reader streams the rows of one object as values of T, in file order. It does not decode columns
+// that T lacks. Columns that the file lacks are null. A Reader holds one row group of up to 4 MiB,
+// or 1 MiB per column, and a decoded page per column. Only one goroutine may use a Reader. The
+// caller must close the Reader.
 type Reader[T any] struct {
 	key    string
 	obj    store.Object
@@ -85,8 +85,8 @@ type Reader[T any] struct {
 	cur     *parquet.GenericReader[T] // reader of the current row group, if boxed
 }
 
-// Open opens the object key. ctx must live until Close, because a store may end an object's reads
-// when the context of Open ends.
+// Open opens the object with the given key. ctx must not end before Close, because a store may end
+// an object's reads when the context of Open ends.
 func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...ReaderOption) (*Reader[T], error) {
 	obj, err := b.Open(ctx, key)
 	if err != nil {

@@ -112,7 +112,7 @@ func scanValues[V any](read func(batch int64, values []V, definitions, repetitio
 		if err != nil || n == 0 {
 			return rows, err
 		}
-		for _, repetition := range repetitions[:n] { // zero begins a row; all are zero in a column without lists
+		for _, repetition := range repetitions[:n] { // repetition level 0 begins a row; without lists, all levels are 0
 			if repetition == 0 {
 				rows++
 			}

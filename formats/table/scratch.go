@@ -49,7 +49,7 @@ func (c *Codec[T]) Reader(in *bufio.Reader) *RowReader[T] {
 	return &RowReader[T]{codec: c, in: in}
 }
 
-// Next stores the next row in the struct to which row points. Next returns io.EOF at the end.
+// Next stores the next row in the struct to which row points. It returns io.EOF at the end.
 func (r *RowReader[T]) Next(row *T) error {
 	n, err := binary.ReadUvarint(r.in)
 	if err == io.EOF {

@@ -21,9 +21,9 @@ const (
 	maxRuns           = 128 // number of runs merged at a time, which bounds open files and buffers
 )
 
-// Sorter sorts any number of rows in bounded memory. A Sorter spills sorted runs to local scratch
-// files and merges the runs. Equal rows keep the order of Add. Only one goroutine may use a Sorter.
-// The caller must close the Sorter.
+// Sorter sorts any number of rows in bounded memory. It spills sorted runs to local scratch files
+// and merges the runs. Equal rows keep the order of Add. Only one goroutine may use a Sorter. The
+// caller must close the Sorter.
 type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int

@@ -17,14 +17,14 @@ import (
 // costs a round trip, so one request reads a small object or row group.
 const (
 	wholeBytes  = 1 << 20   // size of the largest object that one request reads whole
-	tailBytes   = 128 << 10 // size of the first read of a larger object, which reads its end; most footers fit into the read
+	tailBytes   = 128 << 10 // size of the first read of a larger object: its end, which usually holds the whole footer
 	groupBytes  = 4 << 20   // size of the largest row group that one request reads whole
 	windowBytes = 1 << 20   // size of a read from a column chunk of a larger row group
 )
 
-// window is an io.ReaderAt over an object. A window turns the small reads of a Parquet reader into
-// few large reads. A window holds at most one row group, or windowBytes per column. Only one
-// goroutine may use a window.
+// window is an io.ReaderAt over an object. It turns the small reads of a Parquet reader into few
+// large reads. It holds at most one row group, or windowBytes per column. Only one goroutine may
+// use a window.
 type window struct {
 	obj    store.Object
 	size   int64
@@ -41,8 +41,8 @@ type span struct {
 	buf        []byte
 }
 
-// openWindow reads the end of the object. openWindow also checks the magic number and the footer's
-// length, because parquet-go does not check the length.
+// openWindow reads the end of the object. It also checks the magic number and the footer's length,
+// because parquet-go does not check the length.
 func openWindow(obj store.Object) (*window, error) {
 	w := &window{obj: obj, size: obj.Size()}
 	if w.size < 12 {

@@ -25,7 +25,7 @@ const (
 	DefaultRowGroupBytes = 32 << 20  // memory of a row group, in bytes: compressed pages and page buffers
 	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
 	writeRows            = 64        // number of rows passed to the encoder at a time
-	writeBytes           = 1 << 20   // largest text of the rows passed to the encoder at a time, in bytes
+	writeBytes           = 1 << 20   // largest total size of the texts in the rows passed to the encoder at a time, in bytes
 )
 
 // The compression codecs. A codec's only state is its pool of encoders.
@@ -54,7 +54,7 @@ type writerOptions struct {
 // WriterOption changes how a Writer lays out its file.
 type WriterOption func(*writerOptions)
 
-// Fast is the option for working files, which only crawlbatch reads, once or twice. Fast compresses
+// Fast is the option for working files, which only crawlbatch reads, once or twice. It compresses
 // with Snappy instead of Zstandard and uses the encodings of format 1.
 func Fast() WriterOption {
 	return func(o *writerOptions) { o.codec, o.working = snappyCodec, true }
@@ -80,13 +80,13 @@ type Local struct {
 	Blocks string // as in manifest.File
 }
 
-// LocalOf describes the finished file that has these sums.
+// LocalOf describes the finished file at path, whose size and digests are in s.
 func LocalOf(path string, rows int64, s *manifest.Sum) Local {
 	f := s.File()
 	return Local{path, rows, f.Bytes, f.SHA256, f.Blocks}
 }
 
-// File describes the file as the object key.
+// File returns the manifest's entry for the file, stored under the given key.
 func (l *Local) File(dataset, key string) manifest.File {
 	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256, Blocks: l.Blocks}
 }
@@ -101,7 +101,7 @@ type Writer[T any] struct {
 	layout *rowLayout
 	stored *storedObject[T] // set if the writer compares (NewComparer) and has neither pq, out nor buf
 
-	nullable nullable // fields whose nulls need cuts of rows; nil if zeros may stand for nulls
+	nullable nullable // fields for whose nulls the rows are divided; nil if zeros may replace nulls
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
 	opt      writerOptions
 	pending  []T // rows not yet passed to the encoder
@@ -203,7 +203,7 @@ func (w *Writer[T]) Append(row *T) error {
 		w.encode()
 	}
 	if w.stored != nil {
-		return w.err // where the row groups of a comparer end, only the stored bytes tell
+		return w.err // a comparer takes the ends of row groups from the stored object
 	}
 	if w.err == nil && (w.group >= w.opt.rowGroupRows || (len(w.pending) == 0 && w.pq.Size()-w.base >= w.opt.rowGroupBytes)) {
 		return w.EndRowGroup()

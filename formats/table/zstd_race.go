@@ -36,7 +36,7 @@ func newKeptEncoders() *keptEncoders {
 	return k
 }
 
-// Encode implements compress.Codec. Encode returns the same bytes as parquet-go's codec.
+// Encode implements compress.Codec. It returns the same bytes as parquet-go's codec.
 func (k *keptEncoders) Encode(dst, src []byte) ([]byte, error) {
 	select {
 	case e := <-k.idle:

@@ -16,14 +16,14 @@ import (
 )
 
 // Filter proves for most absent URLs that a bucket's parts of the datasets urls and skips do not
-// contain the URL. A Filter is immutable and safe for concurrent use.
+// contain the URL. It is immutable and safe for concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64
 }
 
-// Open reads the whole object key into memory. A damaged filter, or an object that is no filter,
-// gives ErrCorrupt. A filter of a newer crawlbatch gives manifest.ErrNewer.
+// Open reads the whole object with the given key into memory. A damaged filter, or an object that
+// is no filter, gives ErrCorrupt. A filter of a newer crawlbatch gives manifest.ErrNewer.
 func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	o, err := b.Open(ctx, key)
 	if err != nil {

@@ -26,9 +26,9 @@ const rate = 0.0005
 // hash functions collide and the rate rises.
 const leastKeys = 1000
 
-// Writer collects URLs in a scratch file. A Writer builds the filter at the end, because the
-// filter's size depends on the number of URLs. Only one goroutine may use a Writer. The caller ends
-// a Writer with Finish or Abort.
+// Writer collects URLs in a scratch file. It builds the filter at the end, because the filter's
+// size depends on the number of URLs. Only one goroutine may use a Writer. The caller ends a Writer
+// with Finish or Abort.
 type Writer struct {
 	file *os.File // scratch file, nil after Finish or Abort
 	buf  *bufio.Writer
@@ -64,8 +64,8 @@ func (w *Writer) Abort() {
 	}
 }
 
-// Finish creates the object key and returns its description. The field Rows holds the number of
-// added URLs. Finish needs two bytes of memory per URL.
+// Finish creates the object with the given key and returns its description. The field Rows holds
+// the number of added URLs. Finish needs two bytes of memory per URL.
 func (w *Writer) Finish(ctx context.Context, b store.Bucket, dataset, key string) (manifest.File, error) {
 	defer w.Abort()
 	f, err := w.filter(ctx)

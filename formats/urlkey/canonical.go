@@ -15,7 +15,7 @@ type Key struct {
 	Domain string // unit of sharding (see the function Domain)
 }
 
-// Canonicalizer makes canonical URLs. A Canonicalizer is immutable and safe for concurrent use.
+// Canonicalizer makes canonical URLs. It is immutable and safe for concurrent use.
 type Canonicalizer struct {
 	strip paramPatterns
 }
@@ -31,10 +31,10 @@ func New(stripParams []string) (*Canonicalizer, error) {
 	return &Canonicalizer{strip: strip}, nil
 }
 
-// Canonical resolves raw against base ("" if there is none). Canonical returns the canonical form,
-// which the package comment defines, and its keys. A malformed base is an error only if raw is
-// relative. Errors wrap ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key may
-// share memory with raw.
+// Canonical resolves raw against base ("" if there is none). It returns the canonical form, which
+// the package comment defines, and its keys. A malformed base is an error only if raw is relative.
+// Errors wrap ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key may share memory
+// with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	l, _, err := c.canonical(raw, base)
 	if err != nil {

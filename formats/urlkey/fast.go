@@ -98,7 +98,8 @@ func scanPort(s string, i int) (end int, ok bool) {
 	return i, i > start && s[start] != '0' && n <= 65535 && n != own
 }
 
-// scanPart reads octets of one class and canonical percent escapes, up to the octet stop or "#".
+// scanPart reads octets of one class and canonical percent escapes. It ends at "#" or at the octet
+// that equals stop.
 func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 	for ; i < len(s); i++ {
 		c := s[i]

@@ -72,8 +72,8 @@ func Domain(host string) string {
 	return suffixWithLabel(host, suffix, host)
 }
 
-// suffixWithLabel returns the suffix with the label that precedes the suffix in the host. If
-// there is no such label, the function returns the argument otherwise.
+// suffixWithLabel returns the suffix with the label that precedes the suffix in the host. If there
+// is no such label, it returns the fallback, the parameter otherwise.
 func suffixWithLabel(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {

@@ -27,8 +27,8 @@ func (l urlLayout) surt() string {
 	return string(b)
 }
 
-// appendHost appends the labels of a host in reverse order, separated by commas. appendHost also
-// reverses the parts of an IPv4 address, and removes the brackets of an IPv6 address.
+// appendHost appends the labels of a host in reverse order, separated by commas. It also reverses
+// the parts of an IPv4 address, and removes the brackets of an IPv6 address.
 func appendHost(b []byte, host string) []byte {
 	if strings.HasPrefix(host, "[") {
 		return append(b, host[1:len(host)-1]...)

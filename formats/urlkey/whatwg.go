@@ -72,8 +72,8 @@ var domains = idna.New(
 	idna.Transitional(false),
 )
 
-// badHost replaces a refused host. badHost has a forbidden code point, so the parser then returns
-// an error.
+// badHost replaces a refused host. It has a forbidden code point, so the parser then returns an
+// error.
 const badHost = "\x00"
 
 // hideACE applies "domain to ASCII" before the parser does. The parser must not see the ACE prefix

@@ -60,9 +60,9 @@ var (
 	errMemberHeader = errors.New("no gzip member begins here")
 )
 
-// readHeader reads the version line and the fields up to the blank line, at most limit bytes.
-// readHeader accepts bare LF and folded fields (WARC 1.0). readHeader skips blank lines before the
-// version, and lines without a colon.
+// readHeader reads the version line and the fields up to the blank line, at most limit bytes. It
+// accepts bare LF and folded fields (WARC 1.0). It skips blank lines before the version, and lines
+// without a colon.
 func readHeader(br *bufio.Reader, limit int) (version string, h Header, err error) {
 	left := limit
 	for version == "" {

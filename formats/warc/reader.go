@@ -32,13 +32,13 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Reader reads the records of a plain or gzip WARC file one after the other, as a stream. A Reader
-// is not safe for concurrent use.
+// Reader reads the records of a plain or gzip WARC file one after the other, as a stream. It is not
+// safe for concurrent use.
 type Reader struct {
 	opt     ReaderOptions
 	src     *source
 	plain   bool
-	begun   bool // the Reader has decided whether the file is plain
+	begun   bool // true: the Reader knows whether the file is plain
 	member  gzip.Reader
 	content *bufio.Reader // decompressed content of the member; in a plain file, the file itself
 
@@ -226,8 +226,8 @@ type Summary struct {
 	Extent
 	// Block and Payload are the verdicts on the digests, if ReaderOptions.Check is set.
 	Block, Payload Verdict
-	// StartLine is the first line of the HTTP message in the block, cut to 1 KiB. StartLine is set
-	// only with ReaderOptions.Check.
+	// StartLine is the first line of the HTTP message in the block, cut to 1 KiB. It is set only
+	// with ReaderOptions.Check.
 	StartLine string
 	// Problems are faults that did not prevent reading the record.
 	Problems []string
@@ -242,7 +242,7 @@ func (e *Entry) TargetURI() string { return e.Header.uri(FieldTargetURI) }
 // Date returns the record's WARC-Date in UTC.
 func (e *Entry) Date() (time.Time, error) { return parseDate(e.Header.Get(FieldDate)) }
 
-// Read reads the block up to io.EOF. Read returns a *DamageError if the block ends too early or
+// Read reads the block up to io.EOF. It returns a *DamageError if the block ends too early or
 // cannot be decompressed.
 func (e *Entry) Read(p []byte) (int, error) {
 	if e.err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// source counts the bytes read from the file, for exact offsets. A source also separates read
-// errors from faults in the file's content.
+// source counts the bytes read from the file, for exact offsets. It also separates read errors from
+// faults in the file's content.
 type source struct {
 	in   io.Reader
 	br   *bufio.Reader // buffer over the source's own Read
@@ -84,7 +84,7 @@ func (r *Reader) resync(offset int64, cause error) {
 	r.resyncGzip()
 }
 
-// probeSize is the number of first bytes of a gzip member in which a record must begin.
+// A record must begin within the first probeSize bytes of a gzip member.
 const probeSize = 4 << 10
 
 // resyncGzip moves to the next gzip member that begins like a record.

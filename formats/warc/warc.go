@@ -110,7 +110,7 @@ type Record struct {
 	// Block holds the parts of the block. The Writer does not copy Block.
 	Block [][]byte
 	// PayloadDigest is the digest of the block's entity body, with content codings but without
-	// chunk framing. PayloadDigest is "" if the record has no payload digest.
+	// chunk framing. It is "" if the record has no payload digest.
 	PayloadDigest Digest
 
 	// IPAddress is the address of the server, or the zero Addr.

@@ -322,8 +322,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// FuzzWriter checks that the Writer refuses a record or the Reader reads the record back unchanged.
-// URL, type and body are arbitrary.
+// FuzzWriter checks that the Writer either refuses a record or writes it so that the Reader returns
+// it unchanged. URL, type and body are arbitrary.
 func FuzzWriter(f *testing.F) {
 	f.Add("http://a.example/", "text/html", []byte("HTTP/1.1 200 OK\r\n\r\nbody"), false)
 	f.Add("http://a.example/\r\nWARC-Type: warcinfo", "a\x00b", []byte("WARC/1.1\r\n\r\n"), true)

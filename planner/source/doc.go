@@ -2,8 +2,9 @@
 // earlier rounds, and external WARC files.
 //
 // The input is files of the user, standard input, or objects of a store. The output is a stream of
-// entries with their places, in the same order each time. The planner decides whether an entry is a
-// URL, in scope or known, so that refusals from all sources are counted and listed in the same way.
+// entries with their places, in the same order each time. The planner, not the source, decides
+// whether an entry is a URL, in scope or known. Refusals from all sources are thus counted and
+// listed in the same way.
 //
 // Package source promises bounded memory for any input, such as endless lines, gzip bombs and
 // damaged Parquet. Errors name the file and the place, and say what to do. Package source imports
@@ -18,11 +19,11 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// MaxURL bounds the kept part of an entry, in bytes. MaxURL exceeds the limit of package urlkey.
-// Package urlkey therefore refuses a text that was cut at MaxURL.
+// MaxURL is the largest number of bytes of an entry that a source keeps. It exceeds the limit of
+// package urlkey. Package urlkey therefore refuses a text that was cut at MaxURL.
 const MaxURL = 64<<10 + 1
 
-// The reasons why a source cannot be planned. The user can correct the cause of each error.
+// These errors say why a source cannot be planned. The user can correct the cause of each error.
 var (
 	// ErrMissing means that no file has the given name or matches the given pattern.
 	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', or - for standard input")
@@ -61,8 +62,8 @@ type Entry struct {
 	Content       Content
 }
 
-// Content tells where the store has the content whose digest is ContentDigest. The zero Content
-// means an unknown place.
+// Content is the place in the store of the content whose digest is ContentDigest. The zero Content
+// means that the place is unknown.
 type Content struct {
 	At             int64 // time of the capture, milliseconds UTC
 	Filename       string

@@ -122,7 +122,7 @@ func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (
 	return readText(ctx, file, path, yield)
 }
 
-// readText reads lines, perhaps compressed with gzip. readText skips blank lines.
+// readText reads lines, perhaps compressed with gzip. It skips blank lines.
 func readText(ctx context.Context, r io.Reader, name string, yield func(Entry) bool) (more bool, err error) {
 	in := bufio.NewReaderSize(r, 256<<10)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -158,8 +158,8 @@ func readText(ctx context.Context, r io.Reader, name string, yield func(Entry) b
 	}
 }
 
-// readLine appends at most MaxURL bytes of the next line to buf, without the line end. readLine
-// drops the rest of a longer line.
+// readLine appends at most MaxURL bytes of the next line to buf, without the line end. It drops the
+// rest of a longer line.
 func readLine(in *bufio.Reader, buf []byte) ([]byte, error) {
 	for {
 		part, err := in.ReadSlice('\n')

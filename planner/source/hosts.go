@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// Host is what a round observed of a host.
+// Host holds the delay and the address of a host that a round observed.
 type Host struct {
 	Host    string `parquet:"host"`
 	Domain  string `parquet:"domain"`
@@ -19,8 +19,8 @@ type Host struct {
 	DelayMS *int64 `parquet:"delay_ms,optional"` // delay in force at the end, in milliseconds
 }
 
-// Hosts yields the hosts to which sealed rounds sent requests, in the order of rounds. Hosts skips a
-// part that the store has no more, because the planner only predicts with these rows.
+// Hosts yields the hosts to which sealed rounds sent requests, in the order of rounds. It skips
+// parts that are missing from the store, because these rows only improve predictions.
 func Hosts(ctx context.Context, b store.Bucket, rounds []*manifest.Sealed) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		for _, round := range rounds {

@@ -10,8 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// readParquet reads the column url of a Parquet file. readParquet skips nulls and blank values, and
-// turns a panic of the library on a damaged file into ErrUnreadable.
+// readParquet reads the column url of a Parquet file. It skips nulls and blank values, and turns a
+// panic of the library on a damaged file into ErrUnreadable.
 func readParquet(ctx context.Context, file *os.File, name string, yield func(Entry) bool) (more bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 // putMany writes n pages in partitions of a million. A tenth of the pages are copies of earlier
-// pages, and a hundredth is near an earlier one.
+// pages, and one in a hundred resembles an earlier page.
 func putMany(b *testing.B, bucket store.Bucket, n int) (parts []*manifest.Result) {
 	const partition = 1_000_000
 	env := &stages.Env{Bucket: bucket, Scratch: b.TempDir()}

@@ -13,7 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// candidate is a member of a cluster with the columns that decide about the representative.
+// candidate is a member of a cluster, with the columns that decide which member represents the
+// cluster.
 type candidate struct {
 	member
 	digest
@@ -34,7 +35,7 @@ type choice struct {
 // counts holds the numbers of rows.
 type counts struct{ clusters, exact, near, representatives int64 }
 
-// verdict says what is written about a page of this round that is in a cluster.
+// verdict says what dedup writes about a clustered page of this round.
 type verdict struct {
 	Bucket     int32
 	Page       uint64
@@ -67,8 +68,9 @@ func (ch *choice) close() {
 	closeSorter(&ch.verdicts)
 }
 
-// compare puts the best representative of each cluster first: a sealed representative of the oldest
-// round, then a page that names no other page as canonical, then the shortest URL, then the least.
+// compare puts the best representative of each cluster first. It prefers a sealed representative of
+// the oldest round, then a page that names no other page as canonical, then the shortest URL, then
+// the URL that sorts first.
 func (ch *choice) compare(a, b *candidate) int {
 	return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(ch.sources[a.Source].age, ch.sources[b.Source].age),
 		boolCompare(a.Elsewhere, b.Elsewhere), cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
@@ -84,7 +86,7 @@ func boolCompare(a, b bool) int {
 	return 1
 }
 
-// collect reads the sources again, for the URLs of the members.
+// collect reads the sources again to get the URLs of the members.
 func (ch *choice) collect(ctx context.Context, b store.Bucket, members *table.Sorter[member]) error {
 	at := table.Pull(members.Sorted(ctx))
 	defer at.Close()
@@ -151,7 +153,7 @@ func (ch *choice) choose(ctx context.Context, edges *table.Sorter[treeEdge]) err
 	}
 }
 
-// cluster is a cluster while its pages are judged.
+// cluster holds the state of one cluster while its pages are judged.
 type cluster struct {
 	*choice
 	representative candidate
@@ -163,7 +165,8 @@ type cluster struct {
 	classes []uint64
 	parent  []uint32 // index of the next class on the way to the representative's class
 	// speakers holds the URL of each class's speaker, the page that stands for the class in the
-	// column via. If a page is not alike to its representative, via names the speaker of the parent.
+	// column via. If a page is not alike to its representative, via names the speaker of the parent
+	// class.
 	speakers []string
 	current  []bool // the speaker is a page of this round
 }
@@ -324,7 +327,7 @@ func (c *cluster) row(p *candidate) schema.Duplicate {
 	return d
 }
 
-// alike reports whether two pages are alike.
+// alike reports whether two pages count as exact or near duplicates.
 func (c *cluster) alike(a, b *candidate) bool {
 	return a.digest == b.digest || a.Long && b.Long && simhash.Distance(a.Fingerprint, b.Fingerprint) <= c.cfg.MaxDistance
 }

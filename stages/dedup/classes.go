@@ -39,7 +39,7 @@ func compareDigests(a, b digest) int {
 	return cmp.Or(cmp.Compare(a.A, b.A), cmp.Compare(a.B, b.B), cmp.Compare(a.C, b.C))
 }
 
-// text is a page as the first sort sees it.
+// text is the record of a page in the first sort.
 type text struct {
 	digest
 	Fingerprint uint64
@@ -48,8 +48,7 @@ type text struct {
 }
 
 // Pages with equal digests have equal texts, so also equal words and fingerprints. The comparison
-// includes fingerprints nevertheless, because a damaged file could put pages that are not alike into
-// one class.
+// includes fingerprints nevertheless, because a damaged file could put unlike pages into one class.
 func compareTexts(a, b *text) int {
 	return cmp.Or(compareDigests(a.digest, b.digest), cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Page, b.Page))
 }
@@ -64,7 +63,7 @@ func compareLong(a, b *longText) int {
 	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Page, b.Page))
 }
 
-// member is a page of a class that has several pages or a likeness.
+// member is a page whose class has several pages or is near another class.
 type member struct {
 	Page        uint64
 	Cluster     uint64
@@ -123,7 +122,7 @@ func (c *classes) close() {
 	}
 }
 
-// closeSorter closes a sorter, if there is one, and lets its memory go. Errors do not matter: the
+// closeSorter closes a sorter, if there is one, and frees its memory. Errors do not matter: the
 // scratch directory is removed later.
 func closeSorter[T any](s **table.Sorter[T]) {
 	if *s != nil {
@@ -183,8 +182,9 @@ func (c *classes) findMembers(ctx context.Context, edges *table.Sorter[treeEdge]
 	return nil
 }
 
-// splitByLength divides the pages by the length of their texts. All pages with a digest get the
-// fingerprint and the length of the first one. Short pages with a digest are a class.
+// splitByLength divides the pages by the length of their texts. Pages with the same digest all get
+// the fingerprint and the length of the first of them. Short pages with the same digest are a
+// class.
 func (c *classes) splitByLength(ctx context.Context) error {
 	var first text
 	class, size := uint64(0), 0 // number of the class of first, and number of its pages so far
@@ -243,8 +243,8 @@ func (c *classes) addFingerprints(ctx context.Context) (count uint64, err error)
 	return count, err
 }
 
-// addLongMembers adds the members of the classes of long pages. A class that has no likeness and one
-// page has no members.
+// addLongMembers adds the members of the classes of long pages. A class of one page that is near no
+// other class has no members.
 func (c *classes) addLongMembers(ctx context.Context) error {
 	var first longText
 	class, size := uint64(0), 0

@@ -65,8 +65,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}, nil
 }
 
-// decide reads the sources and gives a verdict on each page of this round that is in a cluster.
-// decide returns the number of pages with text, and how many of them are sealed representatives.
+// decide reads the sources and gives a verdict on each page of this round that is in a cluster. It
+// returns the number of pages with text, and how many of them are sealed representatives.
 func (ch *choice) decide(ctx context.Context, env *stages.Env) (pages, sealed uint64, err error) {
 	c, err := newClasses(env.Scratch, ch.cfg)
 	if err != nil {

@@ -24,7 +24,7 @@ type forest struct {
 	out   *bufio.Writer
 	pairs int64
 
-	marks  []uint64 // one bit for each class: the class has a likeness
+	marks  []uint64 // one bit for each class; set if the class is near another class
 	before []uint64 // number of marked classes before each markWords words of marks
 	parent []uint64 // parent of each marked class in the union-find; the root is the lowest class
 }
@@ -50,7 +50,7 @@ func newForest(scratch string) (*forest, error) {
 	return &forest{file: file, out: bufio.NewWriterSize(file, 256<<10)}, nil
 }
 
-// close removes the scratch file and lets the memory go.
+// close removes the scratch file and frees the memory.
 func (f *forest) close() {
 	_ = f.file.Close()
 	_ = os.Remove(f.file.Name())
@@ -150,11 +150,12 @@ func (f *forest) root(i uint64) uint64 {
 	return i
 }
 
-// alike reports whether a class has a likeness.
+// alike reports whether a class is near another class.
 func (f *forest) alike(class uint64) bool { return f.marks[class/64]&(1<<(class%64)) != 0 }
 
-// cluster returns the number of the cluster of a class of long pages. The numbers of the clusters of
-// classes with a likeness, of other classes, and of short pages differ in their lowest bits.
+// cluster returns the number of the cluster of a class of long pages. The lowest bits of the number
+// tell three kinds of clusters apart: of classes that are near another class, of other long pages,
+// and of short pages.
 func (f *forest) cluster(class uint64) uint64 {
 	if !f.alike(class) {
 		return class<<2 | loneClass

@@ -104,7 +104,7 @@ func TestGoldenRowsOfTheCorpus(t *testing.T) {
 	}
 }
 
-// sameLanguage reports whether the result got names the true language. Norwegian has two written
+// sameLanguage reports whether got is the code of the true language. Norwegian has two written
 // forms, which count as the same.
 func sameLanguage(got, truth string) bool {
 	return got == truth || truth == "nor" && (got == "nob" || got == "nno")

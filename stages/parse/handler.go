@@ -34,8 +34,8 @@ func allHandlers() []handler {
 		{[]string{"text/*"}, always, readPlain},
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
-		// The parser does not read documents of other types, nor texts for programs. The parser
-		// only records the type of such documents.
+		// The parser does not read documents of other types, nor texts that are meant for programs.
+		// The parser only records the type of such documents.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}
@@ -60,8 +60,8 @@ type registry struct {
 	stored   mediatype.Ranges[bool] // true for media ranges that the config stores, false for media ranges that the config skips
 }
 
-// newRegistry registers the handlers. newRegistry also registers the media ranges that the config
-// stores or skips. The ranges of the config override the handlers.
+// newRegistry registers the handlers. It also registers the media ranges that the config stores or
+// skips. The ranges of the config override the handlers.
 func newRegistry(all []handler, store, skip []string) (*registry, error) {
 	r := &registry{}
 	named := map[string]bool{}

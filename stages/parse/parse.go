@@ -41,7 +41,7 @@ const Version = 2
 
 // Config configures a parser. A zero value means the default.
 type Config struct {
-	// Canonicalizer makes the targets of links. A Canonicalizer is required.
+	// Canonicalizer makes the targets of links. It is required.
 	Canonicalizer *urlkey.Canonicalizer
 	// Agent is the crawler's product token. Directives that name this token, in meta elements or
 	// X-Robots-Tag fields, count like directives for all robots. Default: none.
@@ -93,7 +93,7 @@ const (
 	Other   Kind = "other" // not read; only the detected type is recorded
 )
 
-// Result holds the rows of a document. A Result shares no memory with the document's body.
+// Result holds the rows of a document. It shares no memory with the document's body.
 type Result struct {
 	document.Parsed
 	html.Notes
@@ -101,7 +101,7 @@ type Result struct {
 	Cut  bool // whether the body, the text or a sitemap was too long and was cut
 }
 
-// Parser parses documents. A Parser is safe for concurrent use.
+// Parser parses documents. It is safe for concurrent use.
 type Parser struct {
 	cfg      Config
 	registry *registry

@@ -42,7 +42,7 @@ func Need(t testing.TB) {
 	}
 }
 
-// Ask runs SQL files in one session and returns the answers by file name. Ask fails the test at the
+// Ask runs SQL files in one session and returns the answers by file name. It fails the test at the
 // first statement that DuckDB refuses. Without DuckDB, Ask skips the test.
 func Ask(t testing.TB, files ...string) map[string]*Answer {
 	t.Helper()

@@ -139,7 +139,7 @@ func openFile(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Get implements store.Bucket. Get returns the bytes of one state of the object, because writes
+// Get implements store.Bucket. It returns the bytes of one state of the object, because writes
 // replace files and never change them.
 func (s *Store) Get(ctx context.Context, key string, limit int64) ([]byte, store.Version, error) {
 	body, err := s.get(ctx, key, limit)

@@ -53,7 +53,7 @@ type fileLock struct {
 	closed atomic.Bool
 }
 
-// Stands implements store.Lock. Stands compares the file at the lock's path with the open file. The
+// Stands implements store.Lock. It compares the file at the lock's path with the open file. The
 // system does not reuse the inode of an open file.
 func (l *fileLock) Stands() bool {
 	var named syscall.Stat_t
@@ -70,9 +70,9 @@ func (l *fileLock) Abandon() {
 	}
 }
 
-// Release implements store.Lock. Release removes the file while holding the lock, so that lock
-// files do not pile up. If another process opened the file before the removal, Stands returns false
-// for that process.
+// Release implements store.Lock. It removes the file while holding the lock, so that lock files do
+// not pile up. If another process opened the file before the removal, Stands returns false for that
+// process.
 func (l *fileLock) Release() {
 	held := l.Stands()
 	if l.closed.Swap(true) {

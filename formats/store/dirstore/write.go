@@ -26,7 +26,7 @@ const copyBuffer = 256 << 10
 // symbolic link.
 const linkTries = 1000
 
-// Create implements store.Bucket. Create uses link(2), which fails if the name exists.
+// Create implements store.Bucket. It uses link(2), which fails if the name exists.
 func (s *Store) Create(ctx context.Context, key string, body io.ReaderAt, size int64) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -107,7 +107,7 @@ func inTheWay(err error) error {
 	return err
 }
 
-// Swap implements store.Bucket. Swap compares and renames under a lock of the key.
+// Swap implements store.Bucket. It compares and renames under a lock of the key.
 func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -298,7 +298,7 @@ func (s *Store) temporary() (*os.File, error) {
 	}
 }
 
-// Delete implements store.Bucket. Delete also removes the folders that become empty.
+// Delete implements store.Bucket. It also removes the folders that become empty.
 func (s *Store) Delete(ctx context.Context, key string) error {
 	path, err := s.path(key)
 	if err != nil {

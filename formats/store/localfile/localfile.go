@@ -24,8 +24,8 @@ type object struct {
 	wrap func(error) error
 }
 
-// NewObject returns an object that reads the open file f of size bytes. After the end of ctx, reads
-// fail. wrap adds details to the errors of reads.
+// NewObject returns an object that reads the open file f of size bytes. Reads fail after ctx has
+// ended. The function wrap adds details to the errors of reads.
 func NewObject(ctx context.Context, f *os.File, size int64, wrap func(error) error) store.Object {
 	return &object{f, size, ctx.Err, wrap}
 }

@@ -223,7 +223,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[store.Info, 
 	}
 }
 
-// Delete implements store.Bucket. Delete also hides an object of the bucket below.
+// Delete implements store.Bucket. It also hides an object of the bucket below.
 func (b *Bucket) Delete(ctx context.Context, key string) error {
 	if err := check(ctx, key); err != nil {
 		return wrap("delete", key, err)

@@ -105,7 +105,7 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// List implements store.Bucket. List fetches 1,000 keys at a time.
+// List implements store.Bucket. It fetches 1,000 keys at a time.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {

@@ -74,7 +74,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// action handles one request. An action passes the request to next, fails the request or loses the
+// action handles one request. It passes the request to next, fails the request or loses the
 // response.
 type action func(w http.ResponseWriter, r *http.Request, next http.Handler)
 

@@ -205,9 +205,9 @@ func swapAppend(t *testing.T, b store.Bucket) {
 	CheckMarks(t, b, "marks", writers*each)
 }
 
-// Append adds marks to the list of marks under key. Each mark contains who, and one swap adds one
-// mark. A swap that took effect may still report a conflict (see store.Bucket), so each try first
-// looks for its mark.
+// Append adds marks to the list of marks under key. Each mark contains the name who. One swap adds
+// one mark. A swap that took effect may still report a conflict (see store.Bucket), so each try
+// first looks for its mark.
 func Append(ctx context.Context, b store.Bucket, key, who string, times int) error {
 	for i := range times {
 		mark := fmt.Sprintf("%s.%d", who, i)

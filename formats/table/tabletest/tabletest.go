@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// Write stores rows in the given order as the object key.
+// Write stores rows in the given order as the object with the given key.
 func Write[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, opts ...table.WriterOption) manifest.File {
 	t.Helper()
 	w, err := table.NewWriter[T](filepath.Join(t.TempDir(), "rows.parquet"), opts...)
@@ -30,7 +30,7 @@ func Write[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, o
 	return f
 }
 
-// Read returns the rows of the object key.
+// Read returns the rows of the object with the given key.
 func Read[T any](t testing.TB, b store.Bucket, key string, opts ...table.ReaderOption) []T {
 	t.Helper()
 	rows, err := Collect(table.Concat[T](t.Context(), b, []string{key}, opts...))

@@ -35,7 +35,7 @@ type Record struct {
 	Offset, Length int64
 	Type, ID, URI  string
 	Status         string // HTTP status of a response
-	Block, Payload string // verdict on each digest, "ok" or "differs"; "" without a digest or in a whole file
+	Block, Payload string // verdict on each digest, "ok" or "differs"; "" if there is no digest, or if warcio read the whole file
 	Digest         string // WARC-Payload-Digest of the record
 }
 

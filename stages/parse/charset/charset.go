@@ -21,8 +21,8 @@ import (
 const maxDecoded = 64 << 20
 
 // Decode returns the body as UTF-8, and the name of the body's character set in the spelling of
-// Common Crawl's index (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). Decode does not change body.
-// If body is already valid UTF-8, Decode returns the same slice.
+// Common Crawl's index (UTF-8, ISO-8859-2, windows-1252, Shift_JIS). It does not change body. If
+// body is already valid UTF-8, Decode returns the same slice.
 func Decode(body []byte, contentType string) ([]byte, string) {
 	u := undecoded{body: body}
 	e, name := u.sniffEncoding(contentType)
@@ -156,12 +156,12 @@ func (u *undecoded) contradicts(name string) bool {
 	return well >= utf8Proof
 }
 
-// utf8Proof is a number of well-formed multi-byte characters. So many characters prove UTF-8,
-// even if the document declares another encoding.
+// utf8Proof is the number of well-formed multi-byte characters that prove UTF-8, even if the
+// document declares another encoding.
 const utf8Proof = 16
 
-// zeroShare is a number of bytes. In zeroShare bytes of UTF-16, at least one byte is zero, because
-// of spaces, digits and markup.
+// zeroShare is a number of bytes of UTF-16 among which at least one is zero, because of spaces,
+// digits and markup.
 const zeroShare = 64
 
 // fromFirst returns the part of the body that begins just before the first byte outside ASCII. The

@@ -20,7 +20,7 @@ const maxPrescan = 16 << 10
 func prescan(body []byte) string {
 	head := body[:min(len(body), maxPrescan)]
 	if bytes.HasPrefix(head, []byte("<\x00?\x00x\x00")) {
-		return "" // the bytes are UTF-16 without a byte order mark, which guess recognises
+		return "" // the bytes are UTF-16 without a byte order mark, which guessEncoding recognises
 	}
 	for z := (lexer.Lexer{Src: head}); ; {
 		switch z.Next() {

@@ -148,9 +148,9 @@ func (l *linkList) addTag(kind schema.LinkKind, a lexer.Attr, t *lexer.Attrs, in
 	return r
 }
 
-// keepRel stores a rel attribute, in lower case and folded. keepRel keeps the first words that fit
-// into MaxRel bytes, or the beginning of a longer first word. The result nofollow tells whether any
-// word forbids robots to follow the link.
+// keepRel stores a rel attribute, in lower case and folded. It keeps the first words that fit into
+// MaxRel bytes, or the beginning of a longer first word. The result nofollow tells whether any word
+// forbids robots to follow the link.
 func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	if len(rel) == 0 {
 		return span{}, false

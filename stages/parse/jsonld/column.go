@@ -31,8 +31,8 @@ type step struct {
 }
 
 // Column returns a JSON list of the nodes that say something about the page, or "" if no node does.
-// Equal objects are written only once. target makes a reference absolute. For a
-// malformed reference, target returns "".
+// Equal objects are written only once. The function target makes a reference absolute. It returns
+// "" for a malformed reference.
 func (l *Data) Column(target func(ref string) string) string {
 	var one bytes.Buffer
 	encoder := json.NewEncoder(&one)
@@ -54,7 +54,7 @@ func (l *Data) Column(target func(ref string) string) string {
 		one.Reset()
 		_ = encoder.Encode(&o) // it cannot fail, because the object has only strings
 		text := bytes.TrimSpace(one.Bytes())
-		length := len(text) + 1 // the text, and the bracket or comma before it
+		length := len(text) + 1 // size of the text, and of the bracket or comma before it
 		if size+length >= maxRow || slices.ContainsFunc(objects, func(o []byte) bool { return bytes.Equal(o, text) }) {
 			continue
 		}

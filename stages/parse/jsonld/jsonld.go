@@ -14,7 +14,7 @@ import (
 
 // These are the bounds of a page's JSON-LD.
 const (
-	maxScript = 1 << 20  // the package reads so many bytes of a script
+	maxScript = 1 << 20  // largest number of bytes that the package reads of a script
 	maxDepth  = 8        // largest depth of nodes within nodes
 	maxNodes  = 64       // largest number of nodes that are read
 	maxKept   = 64 << 10 // largest number of bytes of the texts of all nodes
@@ -24,8 +24,8 @@ const (
 	maxDate   = 64
 )
 
-// Data holds the statements of the scripts about the page, in page order. Data keeps the objects at
-// the top level, in a list or in a @graph. Data also keeps the subject of the page (mainEntity,
+// Data holds the statements of the scripts about the page, in page order. It keeps the objects at
+// the top level, in a list or in a @graph. It also keeps the subject of the page (mainEntity,
 // mainEntityOfPage) and the place of the page (breadcrumb). Objects within kept objects
 // (publishers, images, comments, items of lists) do not describe the page and are skipped.
 type Data struct {

@@ -162,7 +162,7 @@ func (z *scanner) nextElement() bool {
 }
 
 // eachMember calls read for every member of the object at pos. The argument key is the member's key
-// without the prefix of schema.org. The call must read or skip the value.
+// without the prefix of schema.org. The function read must read or skip the value.
 func (z *scanner) eachMember(read func(key []byte)) {
 	z.pos++
 	for {

@@ -21,7 +21,7 @@ const (
 
 // Lexer cuts an HTML document into tokens (HTML, 13.2.5). A fuzz test checks that Lexer finds the
 // same tokens as x/net/html's tokenizer. Lexer costs much less, because texts and values are ranges
-// of the document and only known attributes are kept. Lexer never changes the document.
+// of the document and only known attributes are kept. It never changes the document.
 type Lexer struct {
 	Src   []byte // the document in UTF-8
 	pos   int
@@ -159,8 +159,8 @@ func (z *Lexer) comment() {
 	}
 }
 
-// readTag reads a tag from its name on. A tag that is incomplete at the end of the file is
-// dropped.
+// readTag reads the rest of a tag, beginning with its name. A tag that is incomplete at the end of
+// the file is dropped.
 func (z *Lexer) readTag(kind Kind) Kind {
 	var low [32]byte
 	n, i := 0, z.pos

@@ -73,8 +73,8 @@ func anyPart(title string, set map[string]bool) bool {
 	return false
 }
 
-// isNotFound reports whether a title says that the page was not found. isNotFound also recognises
-// titles with prefixes: "404 page not found", "error 404 (not found)", "oops! page not found".
+// isNotFound reports whether a title says that the page was not found. It also recognises titles
+// with prefixes: "404 page not found", "error 404 (not found)", "oops! page not found".
 func isNotFound(title string) bool {
 	if anyPart(title, notFoundTitles) {
 		return true
@@ -120,7 +120,7 @@ func offersDomain(lines []string) bool {
 	return false
 }
 
-// beginsLine reports whether one of the lines begins at offset i of all lines joined by spaces.
+// beginsLine reports whether a line begins at offset i of the lines joined by spaces.
 func beginsLine(lines []string, i int) bool {
 	for at, n := 0, 0; n < len(lines) && at <= i; n++ {
 		if at == i {

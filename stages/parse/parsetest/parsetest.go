@@ -62,9 +62,8 @@ func Repository(tb testing.TB, path ...string) string {
 	return ""
 }
 
-// Shared returns a path of the test data beside the repository. If there are no test data beside
-// the repository, ok is false and the log says that they are missing. The test then uses the
-// repository's own data.
+// Shared returns a path of the test data beside the repository. If these data are missing, Shared
+// logs this and returns false. The test then uses the repository's own data.
 func Shared(tb testing.TB, path ...string) (dir string, ok bool) {
 	tb.Helper()
 	dir = Repository(tb, append([]string{"..", "shared", "data"}, path...)...)
@@ -162,8 +161,8 @@ func Pages(tb testing.TB) (pages []Page, real bool) {
 }
 
 // Documents returns the documents on which benchmarks measure the stage. The documents are the real
-// pages. If there are no real pages, the documents are the articles with the typical parts of a
-// real page around each article.
+// pages. If there are none, the documents are the articles, each surrounded by the typical parts of
+// a real page.
 func Documents(tb testing.TB) (docs []document.Document) {
 	tb.Helper()
 	pages := Real(tb)
@@ -290,9 +289,8 @@ func (a *Accuracy) Count(right bool) {
 // Share returns the share of right guesses, from 0 to 1.
 func (a Accuracy) Share() float64 { return float64(a.Right) / float64(a.All) }
 
-// GuessCharsets decodes every page of the corpus as if the page declared nothing. GuessCharsets
-// counts the pages that decode correctly. Pages in UTF-8 do not count, because their bytes prove
-// the encoding.
+// GuessCharsets decodes every page of the corpus as if the page declared nothing. It counts the
+// pages that decode correctly. Pages in UTF-8 do not count, because their bytes prove the encoding.
 func GuessCharsets(tb testing.TB, decode func(body []byte, contentType string) ([]byte, string)) (guesses Accuracy) {
 	for _, c := range Corpus(tb) {
 		if c.Charset == "UTF-8" {

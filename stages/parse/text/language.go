@@ -15,10 +15,10 @@ import (
 // maxSample bounds the part of a text that Detect reads, in bytes.
 const maxSample = 1 << 10
 
-// leastText is the length, in bytes, from which the language of a text is guessed.
+// leastText is the length of the shortest text whose language is guessed, in bytes.
 const leastText = 24
 
-// Declared returns the ISO-639-3 code of the first BCP 47 tag in a list. Declared accepts common
+// Declared returns the ISO-639-3 code of the first BCP 47 tag in a list. It accepts common
 // misspellings ("en_US"). If the tag is not a language, the result is "".
 func Declared(tag string) string {
 	tag = strings.TrimSpace(tag)

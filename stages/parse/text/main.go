@@ -5,11 +5,11 @@ import "golang.org/x/net/html/atom"
 // These are the parameters of the choice of main content, in percent. A change of one parameter by
 // a quarter changes F1 on real pages by less than 0.01.
 const (
-	clutterShare = 40 // share of the page's prose from which an element that is named as clutter counts as content
+	clutterShare = 40 // an element named as clutter counts as content if it has this share of the page's prose
 	chromeShare  = 50 // the same share for nav, footer and aside elements
 	imprintShare = 75 // the same share for elements whose names mean a footer or a cookie notice
 	regionShare  = 40 // share of the page's prose that a main or article element needs to be the content
-	descendShare = 85 // share of its parent's value from which a child is chosen instead of the parent
+	descendShare = 85 // a child is chosen instead of its parent if it has this share of the parent's value
 )
 
 // notContent marks elements that are never main content.
@@ -52,8 +52,8 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of those blocks within root that keep accepts. The method join drops
-// headings at the end.
+// join returns the text of the blocks within root for which the function keep returns true. The
+// method drops headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
 	body := 0     // length of out after the last block that is not a heading

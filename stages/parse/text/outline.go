@@ -187,7 +187,7 @@ var maySpace = func() (t [256]bool) {
 	return t
 }()
 
-// Text appends text to the open block. Text writes every run of white space as one space.
+// Text appends text to the open block. It writes every run of white space as one space.
 func (o *Outline) Text(p []byte) {
 	for len(p) > 0 && !o.cut {
 		if n := spaceAt(p); n > 0 {

@@ -98,7 +98,7 @@ func (t *scorer) scoreLanguages(s string) (score [maxLanguages]int, first, secon
 			continue
 		}
 		if n+utf8.UTFMax > len(word) {
-			n = len(word) // every word in the tables is shorter than a word that does not fit
+			n = len(word) // a word that does not fit is longer than every word in the tables
 			continue
 		}
 		n += utf8.EncodeRune(word[n:], r)

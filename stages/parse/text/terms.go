@@ -54,7 +54,7 @@ type entry struct {
 	class      wordClass
 	stop       bool // whether the word is a stop word
 	pairs      bool // whether the word may be in a pair
-	alone      int8 // number of occurrences from which the word is a term by itself; 0 means never
+	alone      int8 // least number of occurrences that makes the word a term by itself; 0 means never
 }
 
 type pair struct {

@@ -96,8 +96,8 @@ func kindByTheBook(r rune) string {
 	return "letter"
 }
 
-// wordsByTheBook is a second, slow implementation of eachWord. wordsByTheBook looks for
-// the places between code points at which no word ends.
+// wordsByTheBook is a second, slow implementation of eachWord. It looks for the places between code
+// points at which no word ends.
 func wordsByTheBook(normal string) (out []string) {
 	runes := []rune(normal)
 	kinds := make([]string, len(runes)) // kind of each character; a mark within a word gets the kind of the character before
