@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,15 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=15s)
 
 bench: ## print the figures that matter, each with its floor if it has one
 	$(GO) test -run '^$$' -skip one_template -bench 'Map|PageRank|Checkpoint|Resume|Parse|Makespan|Pairs|Plan|Dedup|Canonical|Do$$|Write|Hasher|Verify' ./...
+
+STATE ?= scale-data
+PAGES ?= 100000 1000000
+ROWS  ?= 10000000 100000000
+
+scale: ## crawl and reduce at several sizes, for hours; a later call continues (PAGES="100000 1000000" ROWS=10000000 STATE=dir)
+	@mkdir -p $(STATE)
+	CRAWLBATCH_SCALE=$(abspath $(STATE)) CRAWLBATCH_SCALE_PAGES="$(PAGES)" CRAWLBATCH_SCALE_ROWS="$(ROWS)" CRAWLBATCH_CHAOS_SEED=$(SEED) \
+		$(GO) test -count=1 -v -timeout 0 -run 'TestScale$$' ./cmd/crawlbatch
 
 clean: ## remove what was built; keep the crawl's data
 	rm -rf $(BIN) $(CACHE)
