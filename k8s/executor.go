@@ -243,7 +243,7 @@ func (r *run) waitDeleted(ctx context.Context, name string) error {
 		if err != nil {
 			return explain(err, r.Config)
 		}
-		r.trouble.say("gone "+name, fmt.Sprintf("waiting for the pods of Job %s to end, which is being deleted: `kubectl get pods -n %s -l %s=%[1]s` shows them", name, r.Config.Kubernetes.Namespace, batchv1.JobNameLabel))
+		r.trouble.say("gone "+name, fmt.Sprintf("Job %s is being deleted, waiting for its pods to end: `kubectl get pods -n %s -l %s=%[1]s` shows them", name, r.Config.Kubernetes.Namespace, batchv1.JobNameLabel))
 		if err := r.Clock.Sleep(ctx, pollEvery); err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (r *run) logBlind(ctx context.Context, what string, err error) bool {
 		return false
 	}
 	if ctx.Err() == nil {
-		r.trouble.say("blind "+what, fmt.Sprintf("%s cannot be read; the crawl goes on, but what keeps pods from starting is not reported: %v", what, explain(err, r.Config)))
+		r.trouble.say("blind "+what, fmt.Sprintf("%s cannot be read; the crawl continues, but problems that keep pods from starting are not reported: %v", what, explain(err, r.Config)))
 	}
 	return true
 }

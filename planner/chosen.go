@@ -201,8 +201,8 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 	return err
 }
 
-// matchingIndices yields the indices of the groups of l whose hash also occurs among the given
-// groups of the list other. Both lists are sorted by hash, and the parameter indices ascends.
+// matchingIndices yields the index of each group of l that has the same hash as one of the given
+// groups of other. Both lists are sorted by hash, and the parameter indices ascends.
 func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		end := 0

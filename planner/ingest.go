@@ -25,7 +25,7 @@ type batch struct {
 
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
-// depend on the order in which workers finish. The result lines counts the entries of all sources.
+// depend on the order in which workers finish. It returns the number of entries of all sources.
 func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (lines int64, counts map[schema.SkipReason]int64, err error) {
 	if len(sources) > maxSources {
 		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)

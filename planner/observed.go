@@ -103,8 +103,8 @@ func networks(addresses []uint64) map[uint64]bool {
 }
 
 // unite joins groups of a bucket that share an address into units. A unit must fit into a
-// partition, so an address may have several units. The result unitOf holds the index of each
-// group's unit. The requests of a unit keep the delay per address.
+// partition, so an address may have several units. It also returns the index of each group's unit.
+// The requests of a unit keep the delay per address.
 func (r *rules) unite(groups []group, addresses []uint64, apart map[uint64]bool) (units []group, unitOf []int32) {
 	order := make([]int32, len(groups))
 	for i := range order {

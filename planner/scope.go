@@ -45,8 +45,8 @@ func NewScope(include, exclude []string) (*Scope, error) {
 	return s, nil
 }
 
-// Allows reports whether a canonical URL is in scope. For a URL outside the scope, the result why
-// holds the exclude pattern that matches. If the URL matches no include pattern, why is "include".
+// Allows reports whether a canonical URL is in scope. For a URL outside the scope, it also returns
+// the exclude pattern that matches, or "include" if no include pattern matches.
 func (s *Scope) Allows(url string) (ok bool, why string) {
 	for i := range s.exclude {
 		if s.exclude[i].match(url) {

@@ -100,8 +100,8 @@ type seenPartition struct {
 	deaths   int    // number of deaths in a row without progress
 }
 
-// recorded returns the number of URLs that a checkpoint records. The result more is false for a
-// finished partition.
+// recorded returns the number of URLs that a checkpoint records. For a finished partition, it also
+// returns false.
 func (s *seenProgress) recorded(file string) (n uint64, more bool) {
 	var d manifest.Checkpoint
 	body, err := os.ReadFile(file)

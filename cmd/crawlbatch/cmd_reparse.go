@@ -66,7 +66,7 @@ retry and views also take that name.`,
 	monthFlag(cmd, &o.month, "crawl whose responses are parsed again")
 	cmd.Flags().StringVar(&o.as, "as", "", "name of the new crawl: the month, r and a number, such as 2026-11r1")
 	cmd.Flags().StringVar(&o.warcStore, "warc-store", "", "directory or s3://bucket/prefix with WARC files of another crawler")
-	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file, or -, with the names of those files in --warc-store, one per line, gzip or not")
+	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file (- for stdin) with names of files in --warc-store, one per line, plain or gzip")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: make the crawl, then run it as a Job")
 	o.executorFlags(cmd)
 	return cmd

@@ -187,7 +187,7 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	}
 	made, err := ledgers().Rebuild(ctx, b, o.month, crawls, quarantine.Copy)
 	for _, key := range made {
-		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from what is there: what else was lost cannot be known\n", key)
+		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from what is there: other losses cannot be known\n", key)
 	}
 	return len(made), err
 }

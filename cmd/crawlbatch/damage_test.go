@@ -128,7 +128,7 @@ func reasonOf(c *damageCell) int {
 	return 0
 }
 
-// text returns the text of the cell in the table. The result wrong says why the cell is not
+// text returns the text of the cell in the table. It also returns the reason if the cell is not
 // allowed.
 func (c *damageCell) text() (text, wrong string) {
 	j := c.judged
@@ -222,7 +222,7 @@ func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }
 
-// entry returns the entry of the cell in the table. The result wrong says why the cell is not
+// entry returns the entry of the cell in the table. It also returns the reason if the cell is not
 // allowed.
 func (c *damageCell) entry() (e damageEntry, wrong string) {
 	if c.none {

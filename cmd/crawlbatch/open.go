@@ -219,7 +219,7 @@ var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
 func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {
-		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s: what it lost before cannot be known; the next plan, run, retry, task or reparse gives the store its ledgers\n", crawl)
+		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s, so earlier losses cannot be known; the next plan, run, retry, task or reparse gives the store its ledgers\n", crawl)
 	}
 	return l, err
 }

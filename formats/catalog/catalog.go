@@ -64,7 +64,7 @@ type Dataset struct {
 	Name       string
 	Row        string   // description of a row, such as "a planned URL and its one outcome"
 	Columns    []Column // columns that the Parquet files hold
-	Partitions []Column // columns whose values stand in the files' keys: crawl, round, and for captures subset
+	Partitions []Column // columns whose values are part of the files' keys: crawl, round and, for captures, subset
 	SortedBy   []string // columns by which the rows of each file are sorted
 }
 

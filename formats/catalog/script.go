@@ -105,8 +105,8 @@ func sealedRows(sealed []*manifest.Sealed) string {
 	})
 }
 
-// newest returns a query that selects each URL's newest row. The arguments history and list hold
-// the name of the table and the names of the selected columns.
+// newest returns a query that selects each URL's newest row. The parameter history is the name of
+// the table. The parameter list has the names of the selected columns.
 func newest(history, list string, sealed []*manifest.Sealed) string {
 	return fmt.Sprintf("SELECT %s\nFROM (\n  SELECT %s,\n"+
 		"    row_number() OVER (PARTITION BY url_surtkey, url ORDER BY crawl DESC, round DESC) AS newest\n"+

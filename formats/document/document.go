@@ -66,7 +66,7 @@ type Parser interface {
 	Parse(*Document) (*Parsed, error)
 }
 
-// Parse runs a parser and turns a panic into an error, so that a panic costs the document but not
+// Parse runs a parser and turns a panic into an error, so that a panic loses only the document, not
 // the task.
 func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 	defer func() {

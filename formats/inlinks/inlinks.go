@@ -141,7 +141,7 @@ func (a *Anchors) reindex() {
 	}
 }
 
-// prune drops all texts but the MaxAnchors least ones.
+// prune keeps only the MaxAnchors texts with the least hashes.
 func (a *Anchors) prune() {
 	slices.SortFunc(a.texts, compareAnchors)
 	if len(a.texts) > MaxAnchors {

@@ -35,7 +35,8 @@ func radixSort(a, spare []item, mask uint64) {
 	}
 }
 
-// sortCached is radixSort with passes over all of a, the lowest digit first.
+// sortCached is like radixSort, but every pass covers the whole slice. The first pass sorts by the
+// lowest digit.
 func sortCached(a, spare []item, mask uint64) {
 	if len(a) < fewItems {
 		slices.SortStableFunc(a, func(x, y item) int { return cmp.Compare(x.fingerprint&mask, y.fingerprint&mask) })

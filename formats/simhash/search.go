@@ -160,8 +160,8 @@ func (l *level) choices() []uint64 {
 	return masks
 }
 
-// split finds the pairs of a group whose members differ only in the bits of the mask free. The
-// function cuts these bits into n blocks and reorders the group.
+// split finds the pairs of a group whose members differ only in the free bits. The function cuts
+// these bits into n blocks and reorders the group.
 func (s *Search) split(group list, free uint64, n int, above []*level) (list, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	levels := append(slices.Clip(above), l)
@@ -196,9 +196,9 @@ func endOfRun(sorted []item, begin int, mask uint64) int {
 	return end
 }
 
-// search finds the pairs of a run whose members agree in all bits outside the mask free. The
-// function may reorder the run. The new order does no harm, because the caller sorts again for the
-// next choice of blocks.
+// search finds the pairs of a run whose members agree in all bits that are not free. The function
+// may reorder the run. The new order does no harm, because the caller sorts again for the next
+// choice of blocks.
 func (s *Search) search(run list, free uint64, levels []*level) (list, error) {
 	if run.len() > smallGroup {
 		if err := s.ctx.Err(); err != nil {
@@ -348,7 +348,7 @@ func (t *trees) join(a, b int) bool {
 	return ra != rb
 }
 
-// cut divides the bits of the mask free into n blocks of about equal size.
+// cut divides the free bits into n blocks of about equal size.
 func cut(free uint64, n int) []uint64 {
 	width := bits.OnesCount64(free)
 	blocks := make([]uint64, n)

@@ -60,8 +60,8 @@ func forestOf(n int, pairs []pair) []pair {
 	return forest
 }
 
-// find returns the pairs that a search reports. Fingerprints for which the function old returns true
-// are old. A memory of 0 stands for the default.
+// find returns the pairs that a search reports. The function old reports whether a fingerprint is
+// old. A memory of 0 stands for the default.
 func find(t testing.TB, fps []uint64, k, memory int, every bool, old func(i int) bool) []pair {
 	t.Helper()
 	dir := t.TempDir()
@@ -110,7 +110,7 @@ var populations = map[string]func(r *rand.Rand, n int) []uint64{
 		}
 		return fps
 	},
-	"families": func(r *rand.Rand, n int) []uint64 { // chains of fingerprints that are near a few others
+	"families": func(r *rand.Rand, n int) []uint64 { // chains of fingerprints, each near a few others
 		var fps []uint64
 		for len(fps) < n {
 			f := r.Uint64()

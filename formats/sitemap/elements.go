@@ -161,7 +161,7 @@ func (x *reader) knownElements() map[string]elementRule {
 	return feedElements[string(prefix)]
 }
 
-// take reads the current element by its table entry e.
+// take reads the current element as its table entry e says.
 func (x *reader) take(e elementRule) {
 	switch {
 	case e.take != nil:

@@ -183,7 +183,7 @@ func plainJSON(v jsonText) string {
 	return cut(fold(cut(string(v), maxMarkup)), MaxSummary)
 }
 
-// items passes the items to the caller of Read. The result more tells whether to read on.
+// items passes the items to the caller of Read. It also reports whether to read on.
 func (j *jsonReader) items() (more bool, err error) {
 	if err := j.in.delim('['); err != nil {
 		return false, err

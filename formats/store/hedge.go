@@ -117,9 +117,8 @@ type reply[T any] struct {
 	second bool
 }
 
-// hedged calls the function ask. If the call takes long, hedged calls ask a second time in
-// parallel. ask must not touch data of the caller. The function discard receives the value of the
-// losing call.
+// hedged runs the function ask. If ask takes long, hedged runs it a second time in parallel. ask
+// must not touch data of the caller. The function discard receives the value of the losing call.
 func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T)) (T, error) {
 	wait, may := h.begin(class)
 	replies := make(chan reply[T], 2)

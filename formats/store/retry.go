@@ -20,7 +20,7 @@ type Backoff struct {
 	Rand      func() float64 // random number in [0,1); nil means math/rand/v2
 }
 
-// Delay returns the pause after a try. The argument try is the number of the try, from 0.
+// Delay returns the pause after a try. The first try has the number 0.
 func (b Backoff) Delay(try int) time.Duration {
 	base, limit, random := cmp.Or(b.Base, 200*time.Millisecond), cmp.Or(b.Max, 20*time.Second), b.Rand
 	if random == nil {

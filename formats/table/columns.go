@@ -27,7 +27,7 @@ type columnReader struct {
 }
 
 // leavesOf finds the column of a file for each field of a row type. If the file lacks a column, its
-// entry is nil. The result is false if the library must read the rows, because a column has an
+// entry is nil. leavesOf returns false if the library must read the rows, because a column has an
 // unusual shape or a list is missing. The library reads a missing list as a list of one empty text.
 func leavesOf(layout *rowLayout, names []string, file *parquet.File) ([]*parquet.Column, bool) {
 	leaves := make([]*parquet.Column, len(names))
@@ -131,7 +131,7 @@ func (r *columnReader) close() error {
 	return err
 }
 
-// columnCursor reads one column value by value. A column holds one page in memory.
+// columnCursor reads one column value by value. It holds one page in memory.
 type columnCursor struct {
 	field *rowField
 	pages parquet.Pages   // nil if the file lacks the column

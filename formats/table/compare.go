@@ -19,9 +19,10 @@ import (
 
 // NewComparer returns a writer that writes nothing. Instead, the writer compares its rows, in
 // order, with the rows of the object with the given key. Comparing is much cheaper than encoding
-// the rows. Commit then describes the stored object. Its methods return ErrDiffers at the first
-// difference in rows, schema, codec, sort order or row groups. The options determine the expected
-// codec, sort order and row groups. The encoding of pages, and their boundaries, are not compared.
+// the rows. Close returns the description of the stored object. The writer's methods return
+// ErrDiffers at the first difference in rows, schema, codec, sort order or row groups. The options
+// determine the expected codec, sort order and row groups. The encoding of pages, and their
+// boundaries, are not compared.
 func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ...WriterOption) (*Writer[T], error) {
 	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
@@ -68,7 +69,7 @@ func specimen[T any](opts []WriterOption) (*format.FileMetaData, error) {
 	return f.Metadata(), nil
 }
 
-// storedObject is the object with which a comparer compares its rows.
+// storedObject is the existing object that a comparer reads.
 type storedObject[T any] struct {
 	*Reader[T]
 	batch  []T

@@ -84,7 +84,7 @@ func TestColumnsThatDidNotTellZero(t *testing.T) {
 	for n := range 300 {
 		var old []int64
 		var rows []row
-		for len(rows) < 1+n { // adds 64 rows: nulls, a run of values about as long, nulls
+		for len(rows) < 1+n { // adds 64 rows: nulls, about as many values, then nulls
 			begin := 1 + random.IntN(31)
 			end := 2*begin + random.IntN(2)
 			for i := range 64 {

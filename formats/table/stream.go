@@ -55,8 +55,8 @@ func Concat[T any](ctx context.Context, b store.Bucket, keys []string, opts ...R
 	}
 }
 
-// streamObject yields the rows of a single object. The result more tells whether the caller may
-// continue with the next object.
+// streamObject yields the rows of a single object. It also reports whether the caller may continue
+// with the next object.
 func streamObject[T any](ctx context.Context, b store.Bucket, key string, opts []ReaderOption, yield func(T, error) bool) (more bool) {
 	var zero T
 	r, err := Open[T](ctx, b, key, opts...)

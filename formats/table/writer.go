@@ -92,7 +92,7 @@ func (l *Local) File(dataset, key string) manifest.File {
 }
 
 // Writer writes rows of T as one Parquet file. Only one goroutine may use a Writer. The caller ends
-// a Writer with Close or Abort. The file enters the store only by Commit.
+// a Writer with Close or Abort. Only Commit puts the file into the store.
 type Writer[T any] struct {
 	pq     *parquet.GenericWriter[T]
 	out    *summingWriter

@@ -55,7 +55,7 @@ func (w *Writer) Add(url string) error {
 	return nil
 }
 
-// Abort removes the scratch file. Abort after Finish does nothing.
+// Abort removes the scratch file. After Finish, it does nothing.
 func (w *Writer) Abort() {
 	if w.file != nil {
 		w.file.Close()

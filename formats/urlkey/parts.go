@@ -99,8 +99,8 @@ func isIP(host string) bool {
 // order of hashes, the domains of a bucket are adjacent for any number of buckets.
 func Hash(domain string) uint64 { return xxh3.HashString(domain) }
 
-// Bucket maps a domain to one of n reduce buckets, 0 to n-1. Bucket i holds the i-th of n equal
-// ranges of hashes.
+// Bucket maps a domain to one of n reduce buckets, 0 to n-1. The i-th bucket holds the i-th of n
+// equal ranges of hashes.
 func Bucket(domain string, n int) int { return BucketOf(Hash(domain), n) }
 
 // BucketOf is like Bucket but takes the hash of a domain.

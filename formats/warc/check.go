@@ -157,8 +157,8 @@ func (c *checker) finish(s *Summary) {
 	}
 }
 
-// messagePayload returns the verdict on the payload of an HTTP message. The result problem is a
-// message if the digest covers more than the entity body, which WARC 1.1 forbids.
+// messagePayload returns the verdict on the payload of an HTTP message. If the digest covers more
+// than the entity body, which WARC 1.1 forbids, the method also returns a message.
 func (c *checker) messagePayload() (v Verdict, problem string) {
 	matches := func(h hash.Hash) bool { return h != nil && c.wantPayload.matches(h.Sum(nil)) }
 	onlyHead := !c.headDone && !c.large // the block ended within the head, so the body's hash covers no bytes

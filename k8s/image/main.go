@@ -58,7 +58,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // removes the file after an error; after the rename, finds no file
+	defer os.Remove(f.Name()) // removes the file after an error; after the rename, there is nothing to remove
 	err = tarball.Write(tag, img, f)
 	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return fmt.Errorf("write %q: %w", o.out, err)

@@ -105,7 +105,7 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// read reads one file, or standard input. The result more is false if yield asked to stop.
+// read reads one file, or standard input. It returns false if yield asked to stop.
 func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
 	if f.stdin != nil {
 		return readText(ctx, f.stdin, "stdin", yield)

@@ -238,8 +238,9 @@ func (c *cluster) index(class uint64) uint32 {
 	return uint32(i)
 }
 
-// look counts the pages of the cluster and finds the speaker of each class: its first page of this
-// round, or its first sealed representative if it has no page of this round.
+// look counts the pages of the cluster and finds the speaker of each class. The speaker is the
+// first page of this round, or the first sealed representative if the class has no page of this
+// round.
 func (c *cluster) look(ahead *table.Cursor[candidate]) error {
 	for {
 		p, err := ahead.Peek()

@@ -110,7 +110,7 @@ func (f *forest) join(ctx context.Context, edges *table.Sorter[treeEdge]) error 
 	for i := range f.parent {
 		f.parent[i] = uint64(i)
 	}
-	// The pairs that join two trees go to the beginning of the file, which is read already.
+	// The pairs that join two trees go to the beginning of the file, which has already been read.
 	trees := int64(0)
 	kept := bufio.NewWriterSize(io.NewOffsetWriter(f.file, 0), 256<<10)
 	if err := f.each(ctx, f.pairs, func(a, b uint64) error {

@@ -50,7 +50,8 @@ func wantsGzip(prefix []byte) bool {
 // are planned.
 //
 // The full text of a feed consists of its titles and summaries. The main content of a feed is
-// empty. Words, topics and fingerprint belong to the pages to which the entries link.
+// empty. A feed has no words, topics or fingerprint of its own, because these belong to the pages
+// to which the entries link.
 func readEntries(j *job) {
 	r := j.r
 	rows := newEntryRows(j)

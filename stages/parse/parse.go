@@ -53,8 +53,8 @@ type Config struct {
 	MaxText int
 	// MaxBody bounds the part of a body that is read, in bytes. Default 50 MiB.
 	MaxBody int
-	// MaxSitemap bounds the part of a sitemap that is read, in bytes. A MaxSitemap below MaxBody
-	// has no effect. Default 50 MiB.
+	// MaxSitemap bounds the part of a sitemap that is read, in bytes. A value below MaxBody has no
+	// effect. Default 50 MiB.
 	MaxSitemap int
 	// Store and Skip list media ranges (see package mediatype). Wants accepts types in Store and
 	// rejects types in Skip, even if a handler decides otherwise. The most specific media range

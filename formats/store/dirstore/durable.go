@@ -130,7 +130,7 @@ func (s *Store) syncFolders(folder string) error {
 }
 
 // isKnown reports whether the folder's entry in its parent is known to be durable. The result epoch
-// changes when a known folder may have been removed.
+// changes whenever a known folder may have been removed.
 func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

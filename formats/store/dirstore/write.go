@@ -70,8 +70,8 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 	return "", fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
 }
 
-// link gives the staged file the name of the object. The result done is false if the caller must
-// try again, because another writer was faster or a folder is missing.
+// link gives the staged file the name of the object. It returns false if the caller must try again,
+// because another writer was faster or a folder is missing.
 func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 	switch err := os.Link(tmp.f.Name(), path); {
 	case err == nil:

@@ -95,8 +95,8 @@ func (s *Store) AwayFor(d time.Duration) {
 	s.back = s.faults.Now().Add(d)
 }
 
-// meet sleeps for the latency of a call, and chooses the fault with which the call fails. If the
-// fault is Short, the result part is the share of the call that takes place, 0 to 1.
+// meet sleeps for the latency of a call, and chooses the fault with which the call fails. For the
+// fault Short, it also returns the share of the call that takes place, 0 to 1.
 func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
 	s.mu.Lock()
 	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()

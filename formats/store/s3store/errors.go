@@ -128,7 +128,7 @@ func plain(err error) string {
 	}
 }
 
-// shortLine shortens a text of the server to one short line of text.
+// shortLine turns a text from the server into one short line.
 func shortLine(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > 200 {

@@ -134,7 +134,7 @@ type pairCount struct{ pairs, frequent, single, kana, bad int }
 
 // countPairs counts the characters of a text in the encoding. Bytes below 0x40 are not part of a
 // pair, except in the rarest characters of GB 18030. If countPairs mistakes a byte for the first
-// byte of a pair, the next byte below 0x40 ends the mistake.
+// byte of a pair, it recovers at the next byte below 0x40.
 func (e *pairEncoding) countPairs(p []byte) (n pairCount) {
 	for i := 0; i < len(p); i++ {
 		a := p[i]
@@ -246,7 +246,7 @@ const (
 	costNothing  = 240 // a control character, or a byte to which the encoding assigns no character
 )
 
-// byteCosts holds the costs of the high bytes of an encoding in a language.
+// byteCosts holds the cost of each high byte, for one encoding and one language.
 type byteCosts struct {
 	encoding string
 	prior    int

@@ -21,7 +21,7 @@ const (
 // Control characters count as white space. Malformed UTF-8 becomes U+FFFD.
 func Bytes(p []byte, max int) string {
 	if len(p) > 4*max {
-		p = p[:runeStart(p, 4*max)] // so many bytes are enough for max bytes of text, unless most bytes are white space
+		p = p[:runeStart(p, 4*max)] // 4*max bytes are enough for max bytes of text, unless most bytes are white space
 	}
 	s := string(bytes.Join(bytes.FieldsFunc(p, IsSpace), space))
 	if !utf8.ValidString(s) {

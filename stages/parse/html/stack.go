@@ -102,7 +102,7 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 }
 
 // endWithin ends the innermost open element a and all elements within it. If an element with the
-// flag edge lies between a and the top of the stack, endWithin does nothing.
+// flag edge lies between the element a and the top of the stack, endWithin does nothing.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return

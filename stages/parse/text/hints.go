@@ -80,7 +80,7 @@ func OfName(name []byte) Hint {
 		prev = c
 	}
 	if h&embedded != 0 {
-		h &^= Clutter | embedded // an article quotes things with such a name, for example social-embed
+		h &^= Clutter | embedded // articles contain elements with such names, for example social-embed
 	}
 	return h
 }

@@ -102,9 +102,9 @@ func (b *Block) proseBytes() int32 {
 	return int32(n - b.Link)
 }
 
-// measureElements passes the tree three times: upwards for the prose of elements, downwards for
-// the elements to drop, and upwards for the values of the other elements. In the list of elements,
-// parents come before their children.
+// measureElements goes through the tree three times: upwards for the prose of elements, downwards
+// for the elements to drop, and upwards for the values of the other elements. In the list of
+// elements, parents come before their children.
 func (o *Outline) measureElements() {
 	for i := range o.blocks {
 		b := &o.blocks[i]
@@ -200,8 +200,8 @@ func surrounds(a atom.Atom) bool {
 	return false
 }
 
-// This method looks for the outermost elements with the hint h. If there is exactly one, and
-// its name is a, the result is this element. Otherwise the result is -1.
+// This method looks for the outermost elements with the hint h. If there is exactly one, and its
+// name is the parameter a, the method returns it. Otherwise the method returns -1.
 func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {
@@ -250,8 +250,8 @@ func (o *Outline) bestElement(root int32) int32 {
 	return best
 }
 
-// hintedRegion returns the outermost element with the hint and the greatest value. If that
-// element's value is less than least, hintedRegion returns -1.
+// Of the outermost elements with the hint, hintedRegion returns the one with the greatest value. If
+// that element's value is less than least, hintedRegion returns -1.
 func (o *Outline) hintedRegion(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

@@ -50,7 +50,7 @@ type Elem struct {
 	Atom   atom.Atom
 	Hint   Hint
 
-	// Main computes last, good and value.
+	// The method Main computes the fields last, good and value.
 	last    int32 // index of the last descendant of the element
 	good    int32 // number of bytes of prose within the element
 	value   int32 // number of bytes of prose without dropped elements, less the cost of clutter

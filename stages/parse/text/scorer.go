@@ -62,8 +62,8 @@ func newScorer() *scorer {
 	return t
 }
 
-// scoreLanguages returns the points of each language for the words and letters of s. The results
-// first and second are the numbers of the languages with the most and the second most points.
+// scoreLanguages returns the points of each language for the words and letters of s. It also
+// returns the numbers of the languages with the most and the second most points.
 func (t *scorer) scoreLanguages(s string) (score [maxLanguages]int, first, second int) {
 	var word [64]byte
 	n := 0

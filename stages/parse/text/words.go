@@ -15,8 +15,7 @@ type word struct {
 // unspacedWord is the mean length of a word in scripts without spaces, in letters and marks.
 const unspacedWord = 4
 
-// wordCount returns the number of words for which w counts. A run without spaces counts for the
-// likely number of words in the run.
+// wordCount returns 1. For a run without spaces, it returns the likely number of words in the run.
 func (w *word) wordCount() int32 {
 	if w.class != unspaced {
 		return 1
