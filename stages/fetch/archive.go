@@ -15,8 +15,8 @@ import (
 )
 
 // archive writes a response and its request as WARC records and returns the row of captures. It
-// returns false if there is no row. Then WARC cannot hold the response, or the sink failed and the
-// fetcher ends.
+// returns false if there is no row: either WARC cannot represent the response, or the sink failed,
+// which ends the fetcher.
 func (f *fetcher) archive(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool) {
 	cp, err := f.describeCapture(s, key, subset, parsed)
 	if err == nil {
@@ -54,9 +54,9 @@ func (f *fetcher) describeCapture(s *request.Sent, key urlkey.Key, subset string
 	return cp, nil
 }
 
-// withheld reports whether a response asks crawlbatch to keep no copy (noarchive), in its header or
-// in the document's meta elements. A robots.txt is always kept, because it proves which requests
-// were allowed.
+// withheld reports whether a response forbids a stored copy (noarchive), in a header field or in a
+// meta element of the document. A robots.txt is always kept, because it proves which requests were
+// allowed.
 func (f *fetcher) withheld(x *wire.Exchange, subset string, parsed *document.Parsed) bool {
 	switch {
 	case subset == schema.SubsetRobots || len(x.Payload) == 0:

@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
-// attempt is one attempt at a fetch task while the attempt holds the lease.
+// attempt is the state of one attempt at a fetch task while it holds the lease.
 type attempt struct {
 	env     *stages.Env
 	in      *Input
@@ -31,15 +31,15 @@ type attempt struct {
 	inputs  *manifest.Checked // opens what earlier attempts and the previous round wrote
 	disk    *segments.Disk
 	one     serialMode
-	paused  atomic.Pointer[stages.Wait] // wait of the whole attempt, for the store or for scratch space; nil if there is none
+	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for (the store or scratch space); nil if nothing
 
 	began    time.Time
-	elapsed  time.Duration // part of the window that earlier attempts used up
+	elapsed  time.Duration // time for which earlier attempts kept the window open
 	revision atomic.Int64  // revision of the politeness settings in force
 
 	cutting sync.Mutex          // held while a checkpoint is made, because only one checkpoint may be made at a time
 	waiting []*segments.Segment // finished segments that no checkpoint lists yet
-	queued  int64               // number of planned URLs whose outcome the checkpoint does not list
+	queued  int64               // number of planned URLs without an outcome in the checkpoint
 }
 
 // fetch runs the fetcher and the background work. It then makes the last checkpoint.
@@ -55,7 +55,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		wg.Go(func() {
 			if err := f(beside); err != nil && beside.Err() == nil {
 				stop(err)
-				flights.End() // no request may go on once the lease has ended
+				flights.End() // no request may outlive the lease
 			}
 		})
 	}
@@ -64,8 +64,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	guard(a.closeWindow)
 	guard(a.reloads)
 	wg.Go(func() { a.lease.WatchExpiry(beside, flights) })
-	// When told to stop, the task uploads its records at once. Requests in flight get a quarter of
-	// the grace (Pauses.Grace).
+	// When the task is told to stop, it starts to upload its records. Requests in flight get a
+	// quarter of the grace period (Pauses.Grace) to finish.
 	wg.Go(func() {
 		<-beside.Done()
 		if ctx.Err() != nil {
@@ -84,7 +84,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 			a.env.Log.Warn("told to stop, and the first upload failed", "error", err)
 		}
 	})
-	// The watcher runs until the end, because the last checkpoint may wait for the store.
+	// The watcher runs until fetch returns, because the last checkpoint may have to wait for the
+	// store.
 	defer stages.Watched(a.env.Watcher, a.in.Task, a.activity)()
 	err := a.fetcher.loop(work, flights)
 	ended()
@@ -105,8 +106,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return a.interrupted(ctx, true)
 	}
-	// The attempt is told to stop, or this machine has a fault. The next attempt gets all complete
-	// records.
+	// Either the attempt was told to stop, or this machine has a fault. All complete records are
+	// saved for the next attempt.
 	asked := errors.Is(err, stages.ErrInterrupted) || segments.NoRoom(err)
 	if kept := a.interrupted(ctx, asked); !errors.Is(kept, stages.ErrInterrupted) {
 		return errors.Join(err, kept)
@@ -114,8 +115,8 @@ func (a *attempt) fetch(ctx context.Context) error {
 	return err
 }
 
-// graceful returns a context that ends later than ctx. The difference is the grace of an
-// interrupted task (Pauses.Grace).
+// graceful returns a context that outlives ctx by the grace period of an interrupted task
+// (Pauses.Grace).
 func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -125,8 +126,8 @@ func (a *attempt) graceful(ctx context.Context) (context.Context, func()) {
 	return longer, func() { stop(); cancel() }
 }
 
-// interrupted makes a checkpoint of all records and releases the partition. An excused attempt
-// (stopped from outside) does not count as stalled.
+// interrupted makes a checkpoint of all records and releases the partition. The caller sets excused
+// if the attempt was stopped from outside. An excused attempt does not count as stalled.
 func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 	defer cancel()
@@ -148,8 +149,9 @@ func (a *attempt) interrupted(ctx context.Context, excused bool) error {
 	return stages.ErrInterrupted
 }
 
-// unfinished returns records of the URL and robots tasks that wait between two hops of a redirect.
-// The records hold the requests so far, and the state from which the next attempt continues.
+// unfinished returns a record for each URL task or robots task that waits between two hops of a
+// redirect. The record holds the requests so far and the state from which the next attempt
+// continues.
 func (f *fetcher) unfinished() []*segments.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -183,14 +185,14 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round gets only the delays that exceed the configured delays. Longer delays come
-	// from a Crawl-delay or from the host's responses.
+	// The next round gets a host's delay only if it exceeds the configured one, because a
+	// Crawl-delay or the host's responses have raised it.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// Rounds are hours apart, and most hosts are up again by then. A host that is still down
-		// costs only five requests.
+		// The breaker is not passed on. Rounds are hours apart, and most hosts work again by then.
+		// A host that is still down costs only five requests.
 		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0
@@ -215,8 +217,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	if g != nil {
 		a.waiting = append(a.waiting, g)
 	}
-	// Segments are uploaded in order, because rows of a segment may point into WARC files of
-	// earlier segments. The upload of an interrupted checkpoint is continued here.
+	// Segments are uploaded in order, because a segment's rows may point into WARC files of earlier
+	// segments. If a checkpoint was interrupted, this loop continues its upload.
 	for len(a.waiting) > 0 {
 		g := a.waiting[0]
 		if err := retryStore(ctx, a.env, &a.paused, func() error { return g.Upload(ctx, a.env.Bucket) }); err != nil {
@@ -237,8 +239,8 @@ func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint)
 	return cut
 }
 
-// commit swaps in a checkpoint. If g is not nil, the checkpoint lists the segment g. If set is not
-// nil, the function set changes the checkpoint.
+// commit swaps in a new checkpoint. If g is not nil, the checkpoint also lists segment g. If set is
+// not nil, commit calls it to change the checkpoint before the swap.
 func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*manifest.Checkpoint) error) error {
 	return retryStore(ctx, a.env, &a.paused, func() error {
 		elapsed := a.elapsed + a.env.Clock.Now().Sub(a.began)
@@ -261,14 +263,13 @@ func (a *attempt) commit(ctx context.Context, g *segments.Segment, set func(*man
 }
 
 const (
-	// quietFailures is a number of failures. retryStore logs the wait after
-	// this many failures in a row.
+	// quietFailures is how many failures in a row retryStore accepts before it reports the wait.
 	quietFailures = 2
 )
 
-// retryStore calls op until op succeeds or fails for good. It waits while the store does not
-// answer or is full. currentWait describes this wait. During the wait, the function
-// admit lets no request begin if the lease has ended or too many bytes wait for upload.
+// retryStore calls op until it succeeds or fails for good. While the store does not answer or is
+// full, retryStore waits, and stores the reason in currentWait. Meanwhile the method admit stops
+// new requests if the lease has ended or too many bytes wait for upload.
 func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointer[stages.Wait], op func() error) error {
 	began := env.Clock.Now()
 	defer currentWait.Store(nil)
@@ -304,7 +305,7 @@ func (a *attempt) activity() stages.Activity {
 	return out
 }
 
-// tell describes in a checkpoint what the attempt is doing, for the command `status`.
+// tell writes the attempt's activity into a checkpoint, where the command `status` reads it.
 func (a *attempt) tell(d *manifest.Checkpoint) {
 	d.Activity = nil
 	if !d.Complete {
@@ -318,7 +319,7 @@ func (a *attempt) queue(n int64) {
 	a.env.Progress.Add(stages.CountQueued, n)
 }
 
-// listed adds segment g to the progress, because a checkpoint now lists it.
+// listed adds segment g to the progress once a checkpoint lists it.
 func (a *attempt) listed(g *segments.Segment) {
 	for name, n := range g.Counts() {
 		if strings.HasPrefix(name, stages.CountOutcomes) {

@@ -9,12 +9,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 )
 
-// This file holds the background work of an attempt. Each part of the background work runs until
-// its context ends. An error ends the attempt.
+// This file holds the background loops of an attempt. Each loop runs until its context ends. If a
+// loop returns an error, the attempt ends.
 
-// A checkpoint is postponed if it would list fewer URLs per minute than worthwhile. It is postponed
-// for at most stretch intervals. A checkpoint writes about ten objects, and in a slow crawl these
-// objects would cost more than the data. Intervals shorter than patientFrom are never stretched.
+// A checkpoint writes about ten objects. In a slow crawl these objects would cost more than the
+// data, so a checkpoint with few URLs is put off: worthwhile is the number of URLs per minute below
+// which it waits, and stretch is the longest wait in intervals. Intervals below patientFrom are not
+// stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10
@@ -31,7 +32,7 @@ func (a *attempt) checkpointLoop(ctx context.Context) error {
 	every, limit := a.cfg.Checkpoint.Every, a.cfg.Checkpoint.Bytes
 	last := a.env.Clock.Now()
 	if a.lease.Checkpoint().Stalled > 1 {
-		// The previous attempt recorded nothing, so this attempt makes its first checkpoint sooner.
+		// An earlier attempt recorded nothing, so this attempt makes its first checkpoint sooner.
 		last = last.Add(-every * 3 / 4)
 	}
 	for {
@@ -92,8 +93,8 @@ func (a *attempt) reloads(ctx context.Context) error {
 // mayWrite implements gate.
 func (a *attempt) mayWrite(now time.Time) bool { return a.lease.MayWrite(now) }
 
-// admit implements gate. It returns when three conditions hold: the lease lasts long enough for a
-// request, few bytes wait for upload, and scratch space has room.
+// admit implements gate. It returns once the lease lasts long enough for a request, few bytes wait
+// for upload, and scratch space has room.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {

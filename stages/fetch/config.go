@@ -16,9 +16,9 @@ type Config struct {
 
 	Slots    int           // number of concurrent fetches; default 200
 	Timeouts wire.Timeouts // time limits of a request; default: connect 10s, first byte 15s, total 30s
-	// RobotsTimeout bounds a request for robots.txt, because all URLs of the host wait for it. The
-	// default of RobotsTimeout is 15s. If RobotsTimeout is 0 or above Timeouts.Total,
-	// Timeouts.Total applies.
+	// RobotsTimeout is the time limit of a request for robots.txt. It is shorter than other limits
+	// because all URLs of the host wait for robots.txt. Default 15s. If it is 0 or above
+	// Timeouts.Total, Timeouts.Total applies.
 	RobotsTimeout time.Duration
 	response.Limits
 	MaxRedirects int // largest number of redirects that are followed for a URL; default 5
@@ -29,23 +29,23 @@ type Config struct {
 	StripParams  []string // query parameters that are removed from canonical URLs
 
 	Proxy        string
-	ProxyFilters bool // whether the proxy itself refuses private addresses
+	ProxyFilters bool // whether the proxy refuses private addresses by itself
 
-	Resolvers []string // name servers, as ADDRESS[:PORT], instead of the system's; the servers are asked in order until one server answers
+	Resolvers []string // name servers, as ADDRESS[:PORT], that replace the system's; each is asked in turn until one answers
 	ConnectTo []string // rules HOST:PORT:ADDR:PORT that send connections to another address
-	// PaceConnectTo applies the delay of an address to targets of ConnectTo too.
+	// PaceConnectTo applies the delay per address to ConnectTo targets too.
 	PaceConnectTo bool
 
 	AllowPrivateNetworks bool
 }
 
-// Retries say how often a URL is tried again, by class of failure.
+// Retries holds the number of retries of a request, by class of failure.
 type Retries struct {
-	Timeout     int // retries after no answer in time; default 1
+	Timeout     int // retries after a time-out; default 1
 	ServerError int // retries after a 5xx status except 503; default 2
 	RateLimited int // retries after 429 or 503; default 3
 	DNS         int // retries after a failed name lookup; default 1
-	Robots      int // later requests for a robots.txt whose other retries all failed; default 2
+	Robots      int // further requests for a robots.txt, minutes later, once its other retries have failed; default 2
 }
 
 // Pauses are the times before retries. A random part is added to each pause.
@@ -55,13 +55,13 @@ type Pauses struct {
 	ServerError time.Duration // pause before a retry after a 5xx status; default 10s
 	DNS         time.Duration // pause of the whole host after a failed name lookup; default 1m
 	Breaker     time.Duration // time until a suspended host is probed; default 2m
-	Grace       time.Duration // time in which an interrupted task has to end; default 20s
+	Grace       time.Duration // time that an interrupted task has to finish; default 20s
 }
 
 // Checkpoint says how often a task makes its work durable.
 type Checkpoint struct {
-	Every time.Duration // interval between checkpoints; default 60s; stretched up to tenfold while little is recorded
-	Bytes int64         // recorded bytes that cause a checkpoint at once; default 256 MiB
+	Every time.Duration // interval between checkpoints; default 60s; up to ten times longer while little is recorded
+	Bytes int64         // amount of recorded data that triggers a checkpoint early; default 256 MiB
 	Lease time.Duration // length of the lease; default 180s
 }
 
@@ -114,8 +114,8 @@ const (
 	mostReserve  = 256 << 20
 )
 
-// reserve estimates how many bytes the requests in flight will still record, as compressed
-// bodies and rows.
+// reserve estimates the disk space that requests in flight will still need for compressed bodies
+// and rows, in bytes.
 func (c *Config) reserve() int64 {
 	return min(max(int64(c.Slots)*c.MaxBody/4, leastReserve), mostReserve)
 }

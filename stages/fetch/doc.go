@@ -22,17 +22,17 @@
 //	   │                                                           └─ anything else ─► http_4xx, protocol_error …
 //	   └─ window closed, host given up, domain stopped ─► deferred, host_suspended, stopped
 //
-// A wait (for a host's delay, a retry, robots.txt) holds no slot and no goroutine, because the
-// waiting URL goes back to its host queue (package polite). The hops of a redirect chain send the
-// cookies that the chain received (RFC 6265). No other request sends cookies. A chain may request a
-// URL twice if the chain received a cookie in between.
+// A URL that waits (for a host's delay, a retry, robots.txt) holds no slot and no goroutine: it
+// goes back to its host queue (package polite). A redirect chain sends back the cookies that its
+// own responses set (RFC 6265). No other request sends cookies. Normally a chain requests a URL
+// once; after it has received a cookie, it may request the URL again.
 //
 // # What counts
 //
 // To make a checkpoint, the task uploads the records since the previous one, then swaps the
-// checkpoint object. Only records that the checkpoint object lists count. After a crash, listed
-// URLs are not fetched again, and all other URLs are. Rows of a redirect chain that has no outcome
-// yet stay in memory at a checkpoint.
+// checkpoint object. Records count only if this object lists them. After a crash, the next attempt
+// fetches exactly the URLs that are not listed. While a redirect chain has no outcome, its rows
+// stay in memory and are in no checkpoint.
 //
 // The task may send requests while it holds its lease. Before each request is written, the task
 // asks one gate, which refuses requests that could outlast the lease.

@@ -48,12 +48,12 @@ type fetcher struct {
 	token    string // product token of the user agent
 
 	sched *polite.Scheduler
-	cpu   chan struct{} // holds a value for each goroutine that compresses or parses; the channel's capacity limits their number
+	cpu   chan struct{} // limits the goroutines that compress or parse; each holds one value in this channel
 
 	failures status.Failures
 
 	mu             sync.Mutex
-	urlTasks       map[int64]*urlTask // URL tasks that continue with a later grant, by number of the planned row
+	urlTasks       map[int64]*urlTask // URL tasks that need another grant, by row number in the plan
 	robotsTasks    map[int64]*robotsTask
 	lastRobotsTask int64 // ID of the newest robots task
 	claims         map[uint64]struct{}
@@ -71,9 +71,9 @@ type options struct {
 	reading  robots.Reading
 	epoch    int
 	segment  string // column warc_segment: the partition's name, such as part-00017
-	deferAll bool   // whether to send no requests and to defer all URLs without an outcome
+	deferAll bool   // whether to send no requests and to defer every URL without an outcome
 
-	// patience is the longest Retry-After for which the fetcher waits; 0 means no bound.
+	// patience is the longest Retry-After that the fetcher waits for; 0 means no limit.
 	patience time.Duration
 	onRetry  func(stages.Wait) // called for each retry; may be nil
 
@@ -149,8 +149,8 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 	return wire.New(connections)
 }
 
-// maxRules bounds the memory for the rules of robots.txt files, in bytes. A partition may
-// have a million hosts, and one robots.txt may hold 500 KiB of rules.
+// maxRules limits the memory for robots.txt rules, in bytes. A partition may have a million hosts,
+// and each robots.txt may hold 500 KiB of rules.
 const maxRules = 64 << 20
 
 // close releases connections and scratch space.
@@ -166,9 +166,9 @@ func (f *fetcher) fail(err error) {
 	}
 }
 
-// loop serves grants until no URL is left or ctx ends. Before it returns, loop waits for the
-// requests in flight. The parameter flights gives each request its context. loop
-// returns nil once every URL has its outcome.
+// loop serves grants until no URL is left or ctx ends. Before it returns, it waits for the requests
+// in flight. Each request gets its context from flights. The error is nil if every URL has its
+// outcome.
 func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -217,8 +217,8 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve uses a grant. Items that need no request are finished until one item sends a request. The
-// context of the request is flight.
+// serve uses a grant for one request, which runs under the context flight. Before the request, it
+// finishes any items that turn out to need none.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)
@@ -236,7 +236,7 @@ func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 }
 
 // step does the next step of the grant's item (a URL task or robots task). It returns false if the
-// item ended without a request, so that the grant can serve another item.
+// item ended without a request. The grant can then serve another item.
 func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	if g.Item.ID < 0 {
 		return f.stepRobots(ctx, flight, g, f.robotsTaskOf(g.Item.ID))
@@ -275,8 +275,8 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	return true
 }
 
-// stepRobots does the next step of a robots task. A step of a robots task always uses up the grant,
-// so stepRobots returns true.
+// stepRobots does the next step of a robots task. It always returns true, because every such step
+// uses up the grant.
 func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *robotsTask) bool {
 	if f.begin(ctx, g, manifest.Trying{Origin: rt.entry.Root}) {
 		f.askRobots(flight, g, rt)
@@ -284,8 +284,8 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge returns the verdict of robots.txt on the URL that u requests next. If the URL is denied,
-// why is the reason.
+// judge returns the verdict of robots.txt on the next URL that u requests. If the verdict is to
+// deny, why gives the reason.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {
@@ -296,8 +296,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	} else {
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
-	// If a URL has too many spellings, some of them are unknown, so the URL is denied. The planner
-	// refuses URLs with too many spellings too.
+	// A URL may have more spellings than are stored. The unknown ones might be denied, so the URL
+	// is denied. The planner does the same.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())
@@ -305,8 +305,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	return verdict, why
 }
 
-// begin tells the gate which URL or robots.txt the grant will request. After an error, begin ends
-// the fetcher and the grant, and returns false.
+// begin tells the gate which URL or robots.txt the grant is about to request. If the gate returns
+// an error, begin ends the fetcher and the grant, and returns false.
 func (f *fetcher) begin(ctx context.Context, g *polite.Grant, what manifest.Trying) bool {
 	err := f.gate.begin(ctx, what)
 	if err != nil {
@@ -332,7 +332,7 @@ func (f *fetcher) drain(g *polite.Grant) {
 		if it.ID < 0 {
 			rt := f.robotsTaskOf(it.ID)
 			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
-			f.recordRobots(rt, nil) // another attempt may request this robots.txt again
+			f.recordRobots(rt, nil) // with no row, another attempt may request this robots.txt again
 			continue
 		}
 		u, err := f.urlTask(it.ID)
@@ -355,10 +355,10 @@ func (f *fetcher) reload(p polite.Config) {
 	f.log.Info("politeness reloaded", "delay", p.Delay.String(), "domains", len(p.Domains))
 }
 
-// If all retries for a robots.txt fail, the fetcher requests this robots.txt again later. The first
-// later request comes after 2 minutes by default. Each further wait is three times as long.
+// These constants pace the requests for a robots.txt after its first retries have all failed. By
+// default, the next request follows after 2 minutes, and each further wait is three times as long.
 const (
-	laterPauses = 12 // pause before the first later request, as a multiple of Pauses.ServerError
+	laterPauses = 12 // wait before the first of these requests, in units of Pauses.ServerError
 	laterGrowth = 3
 	maxLater    = 5
 )
@@ -375,7 +375,7 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	case response.AfterLimit:
 		return &counts.Limited, r.RateLimited, 0 // the scheduler pauses the whole host
 	case response.AfterDNS:
-		return &counts.DNS, r.DNS, 0 // retry puts off all requests to the host
+		return &counts.DNS, r.DNS, 0 // retry puts off all requests to the host instead
 	case response.ForRobots:
 		pause = laterPauses * p.ServerError
 		for range min(counts.Later, maxLater) {
@@ -386,8 +386,8 @@ func (f *fetcher) retryRule(counts *manifest.RetryCounts, class response.RetryCl
 	return new(int), 0, 0
 }
 
-// retry decides whether an item is tried again after a failure of the given class. To try the item
-// again, retry adds it to the grant's result. The text why describes the failure for people.
+// retry decides whether to try an item again after a failure of the given class. If so, it puts the
+// item into the grant's result. The text why describes the failure for people.
 func (f *fetcher) retry(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool {
 	used, limit, pause := f.retryRule(counts, class)
 	if *used >= limit || f.patience > 0 && r.RetryAfter > f.patience {
@@ -422,7 +422,7 @@ func (f *fetcher) record(r *segments.Record) {
 	}
 }
 
-// retryCounts are the progress counts of retries.
+// retryCounts names the progress count of each retry class.
 var retryCounts = [response.RetryClasses]string{
 	response.AfterTimeout:     stages.CountRetries + "timeout",
 	response.AfterServerError: stages.CountRetries + "server_error",

@@ -7,23 +7,22 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// gate tells a fetcher when it may begin and write requests. It is safe for concurrent
-// use. An error ends the fetcher.
+// gate tells a fetcher when it may begin and write requests. It is safe for concurrent use. An
+// error from a method ends the fetcher.
 type gate interface {
 	// admit waits until the fetcher may begin a request.
 	admit(ctx context.Context) error
 	// mayWrite reports whether the fetcher may write a request now.
 	mayWrite(now time.Time) bool
-	// serial reports whether only one grant may be in use at a time.
+	// serial reports whether the fetcher must use one grant at a time.
 	serial() bool
-	// begin is called before a grant sends a request. The parameter what names the URL or
-	// robots.txt.
+	// begin is called before a grant sends a request. The URL or robots.txt to request is in what.
 	begin(ctx context.Context, what manifest.Trying) error
 	// done is called after each grant.
 	done(ctx context.Context) error
 }
 
-// openGate allows everything.
+// openGate is a gate that allows everything.
 type openGate struct{}
 
 func (openGate) admit(ctx context.Context) error              { return ctx.Err() }

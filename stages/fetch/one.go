@@ -23,13 +23,14 @@ const (
 	onePause     = 2 * time.Second  // pause before a retry
 	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further 429 or 503 in a row
 	oneRetries   = 2                // largest number of retries of one class
-	onePatience  = 15 * time.Second // longest Retry-After after which the URL is tried again
+	onePatience  = 15 * time.Second // longest Retry-After that is waited for
 	oneTellEvery = time.Second
-	oneBrief     = 2 * time.Second // shortest wait for a delay that is reported
-	oneSilent    = 4               // number of ticks after which a request without a response is reported
+	oneBrief     = 2 * time.Second // shortest wait for a delay that is reported to the person
+	oneSilent    = 4               // number of ticks without a response after which a request is reported
 )
 
-// hasty shortens pauses and retries for a waiting person. Delays and Crawl-delays do not change.
+// hasty shortens pauses and retries for a waiting person. It leaves delays between requests as they
+// are.
 func hasty(cfg Config) Config {
 	r, p := &cfg.Retries, &cfg.Pauses
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
@@ -38,10 +39,10 @@ func hasty(cfg Config) Config {
 	return cfg
 }
 
-// One fetches rawURL as a map task would, with robots.txt, redirects and short retries, but without
-// a store. The captures name no file, and env.Bucket is not used. The request uses the canonical
-// form of rawURL. robots.txt must allow rawURL and its canonical form. tell is called
-// for each wait. The error says why rawURL is not a URL, or wraps stages.ErrInterrupted.
+// One fetches rawURL like a fetch task, with robots.txt, redirects and short retries, but without a
+// store: captures name no file, and env.Bucket is not used. It requests the canonical form of
+// rawURL, if robots.txt allows both that form and rawURL. It calls tell for each wait. The error
+// says why rawURL is not a URL, or wraps stages.ErrInterrupted.
 func One(ctx context.Context, env *stages.Env, cfg Config, parser document.Parser, rawURL string, tell func(stages.Wait)) (*segments.Record, error) {
 	return one(ctx, env, cfg, parser, rawURL, tell, hooks{})
 }
@@ -91,7 +92,7 @@ func one(ctx context.Context, env *stages.Env, cfg Config, parser document.Parse
 	return &out.rows, nil
 }
 
-// tellRetry calls onRetry with the time of the retry.
+// tellRetry reports a retry and its time to onRetry.
 func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *polite.Item, r *polite.Result, pause time.Duration) {
 	if class == response.AfterLimit && r.RetryAfter == 0 {
 		pause = f.cfg.Pauses.RateLimited << (n - 1)
@@ -100,15 +101,15 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits reports each wait to a person once.
+// waits reports waits to a person, each only once.
 type waits struct {
 	tell func(stages.Wait)
 
 	mu   sync.Mutex
-	told map[string]bool // messages that were reported
+	told map[string]bool // messages that were already reported
 }
 
-// retry reports a retry, even if the same message was reported before.
+// retry reports a retry even if the same message was reported before.
 func (w *waits) retry(wait stages.Wait) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -116,7 +117,7 @@ func (w *waits) retry(wait stages.Wait) {
 	w.tell(wait)
 }
 
-// note marks a wait as reported. It returns false if the wait was reported before.
+// note marks a wait as reported. It returns false if the wait was already reported.
 func (w *waits) note(wait stages.Wait) bool {
 	if w.told == nil {
 		w.told = map[string]bool{}
@@ -126,8 +127,8 @@ func (w *waits) note(wait stages.Wait) bool {
 	return before
 }
 
-// watch runs until end is called. It reports waits other than retries, such as a Crawl-delay or a
-// slow response.
+// watch reports waits other than retries, such as a Crawl-delay or a slow response, until end is
+// called.
 func (w *waits) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

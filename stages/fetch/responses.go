@@ -84,9 +84,9 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	}
 }
 
-// afterAbort returns the earliest time at which an aborted request may be repeated. The zero time
-// means as soon as the host is due. If there was no memory for the response, the time is later than
-// now, because memory may still be short.
+// afterAbort returns when an aborted request may be repeated. The zero time means as soon as the
+// host is due. If memory for the response was short, the request waits longer, because memory may
+// still be short.
 func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	if !errors.Is(s.Err, wire.ErrNoRoom) {
 		return time.Time{}
@@ -94,11 +94,12 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// If there was no memory for a document, the document is requested again after a pause between
-// noRoomPause and twice noRoomPause.
+// noRoomPause is the pause before a document is requested again for which there was no memory. A
+// random part of the same size is added.
 const noRoomPause = 30 * time.Second
 
-// conditions returns the header fields that ask for a document only if it has changed.
+// conditions returns the header fields that make a request conditional: the document is sent only
+// if it has changed.
 func conditions(p *schema.PlannedURL) http1.Header {
 	var h http1.Header
 	if p.ETag != "" {
@@ -110,7 +111,7 @@ func conditions(p *schema.PlannedURL) http1.Header {
 	return h
 }
 
-// failed ends or retries a URL task whose request returned no document.
+// failed ends or retries a URL task whose request brought no document.
 func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict response.Verdict, why response.Failure) {
 	r := polite.Result{Class: verdict.Health, RetryAfter: s.RetryAfter}
 	if f.retry(&u.retries, verdict.Retry, s.How(verdict.Outcome), g.Host, &polite.Item{ID: u.row}, &r) {
@@ -128,7 +129,7 @@ func (f *fetcher) failed(g *polite.Grant, u *urlTask, s *request.Sent, verdict r
 	f.finish(u, verdict.Outcome, why)
 }
 
-// redirect follows a redirect, or ends the URL task with the outcome of the redirect.
+// redirect follows a redirect, or ends the URL task if it must not be followed.
 func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	end := func(o schema.Outcome, why response.Failure) {
 		g.Done(polite.Result{Class: polite.Success})
@@ -179,8 +180,8 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	}
 }
 
-// document handles a 2xx response. Unless the document is filtered out, it is parsed, archived and
-// recorded.
+// document handles a 2xx response. It parses, archives and records the document unless a filter
+// excludes it.
 func (f *fetcher) document(u *urlTask, s *request.Sent) {
 	if u.detected == "" { // the body is empty
 		u.detected = mediatype.Essence(s.Exchange.Header.Get("Content-Type"))
@@ -234,8 +235,8 @@ func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.captureInSlot(u, s, subset)
 }
 
-// captureInSlot does the work of capture for a caller that already holds a slot of f.cpu. It takes
-// no second slot. If all callers waited for a second slot, no slot would ever become free.
+// captureInSlot is capture for a caller that already holds a slot of f.cpu. It takes no second one:
+// if all callers waited for a second slot, none would ever become free.
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)
@@ -243,7 +244,7 @@ func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	}
 }
 
-// point makes the URL task's row point to the capture of its last response.
+// point makes the row of the URL task point to the capture of its last response.
 func (u *urlTask) point(cp segments.Capture) {
 	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit

@@ -22,12 +22,12 @@ import (
 )
 
 // resume restores the state that earlier attempts left: recorded rows, URLs that wait for another
-// try, URLs that redirects led to, and the state of hosts. resume sends no requests.
+// try, targets of redirects, and the state of hosts. It sends no requests.
 func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	a.revision.Store(int64(max(a.in.Politeness, doc.Politeness)))
 	a.queue(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
-	ended := before.Recorded.Clone() // rows that have an outcome or are quarantined
+	ended := before.Recorded.Clone() // rows that have an outcome or were quarantined
 	for _, t := range quarantine(&doc) {
 		if t.Origin == "" && t.Row >= 0 {
 			ended.Add(uint32(t.Row))
@@ -56,9 +56,9 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	return nil
 }
 
-// addHosts adds the hosts with planned rows to the scheduler. Hosts of suspects come first. The
-// host queues omit the rows in skip, retries and suspects. Retries and suspects are pushed
-// separately.
+// addHosts adds the hosts with planned rows to the scheduler, beginning with those of suspects. It
+// leaves the rows in skip, retries and suspects out of the host queues. Retries and suspects are
+// pushed separately.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {
@@ -89,8 +89,8 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 	return nil
 }
 
-// takeState restores the clocks of hosts, the state of robots.txt files and the retries, from the
-// previous round or from earlier attempts. Rows in ended are not tried again.
+// takeState restores the state of hosts, robots.txt files and retries from the previous round or
+// from earlier attempts. It does not retry the rows in ended.
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	// If no earlier attempt of this round fetched, the hosts' state at the end of the previous
@@ -114,7 +114,7 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	}
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
-		// Hosts may have got requests a moment ago: from the previous attempt after its last
+		// Hosts may have received requests a moment ago: from the previous attempt, after its last
 		// checkpoint, or from the previous round.
 		f.sched.HoldAll()
 	case before.Exists:
@@ -123,9 +123,8 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 	return nil
 }
 
-// takeCheckpoint restores the state in the checkpoint and in the files that the checkpoint lists.
-// This attempt first saw the checkpoint at the time seen. Waits in the checkpoint are counted from
-// this time.
+// takeCheckpoint restores the state from the checkpoint and the files that it lists. Waits in the
+// checkpoint are counted from seen, the time when this attempt first saw it.
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)
@@ -153,9 +152,9 @@ type hop struct {
 	Target string `parquet:"fetch_redirect,optional"`
 }
 
-// claims reserves the URLs to which recorded redirects led within their domain. Some reserved URLs
-// were never requested, because robots.txt denied them or the chain was too long. If another chain
-// leads to a reserved URL, the chain ends there, and the frontier decides about the URL.
+// claims reserves the URLs to which recorded redirects led within their domain, even those that
+// were never requested because robots.txt denied them or the chain was too long. A later chain that
+// leads to a reserved URL ends there, and the frontier decides about the URL.
 func (a *attempt) claims(ctx context.Context, doc *manifest.Checkpoint) error {
 	for _, file := range doc.Files {
 		if file.Dataset != stages.FileCaptures || file.Subset != schema.SubsetDiagnostics {
@@ -185,8 +184,8 @@ func sameDomain(a, b string) bool {
 	return err == nil && k.Domain == l.Domain
 }
 
-// handBack releases the lease of an attempt that has sent no requests. The next attempt can then
-// begin at once. It returns the reason why the attempt ends.
+// handBack releases the lease of an attempt that has sent no requests, so that the next attempt can
+// begin immediately. It returns the reason why this attempt ends.
 func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease, before lease.Predecessor, reason error) error {
 	if errors.Is(reason, stages.ErrTaken) {
 		return reason
@@ -200,12 +199,12 @@ func handBack(ctx context.Context, env *stages.Env, cfg *Config, l *lease.Lease,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.Pauses.Grace)
 	defer cancel()
-	var paused atomic.Pointer[stages.Wait] // nobody reads the activity any more
+	var paused atomic.Pointer[stages.Wait] // required by retryStore, but not read any more
 	err := retryStore(ctx, env, &paused, func() error {
 		return l.Swap(ctx, func(d *manifest.Checkpoint) error {
 			// If the previous attempt did not release the partition, the time of its last requests
-			// is unknown. Then this attempt does not release the partition either, so that the next
-			// attempt waits too.
+			// is unknown. The next attempt must then wait too, so this attempt does not release the
+			// partition either.
 			d.Released = !before.Exists || before.Released
 			if excused && d.Stalled > 0 {
 				d.Stalled--

@@ -19,21 +19,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// robotsTask requests the robots.txt of one origin. The goroutine that has the grant for the task's
-// item owns the task. The fetcher's mutex guards some fields.
+// robotsTask requests the robots.txt of one origin. It belongs to the goroutine that has the grant
+// for its item; the fetcher's mutex guards some fields.
 type robotsTask struct {
 	id      int64 // ID of the task's items; negative
 	entry   *robotscache.Entry
 	next    string // URL to request next: the origin's robots.txt or a redirect's target
-	nextAt  string // host of the URL in the field next
+	nextAt  string // host of next
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts
-	record  segments.Record    // requests and captures of the task that are not recorded yet
+	record  segments.Record    // requests and captures that are not recorded yet
 	answer  robotscache.Record // record of the last response
 
 	// The fetcher's mutex guards the fields kept and due.
-	kept *manifest.OriginRetry // state of the task in a checkpoint; nil if no checkpoint holds it
+	kept *manifest.OriginRetry // state of the task for a checkpoint; nil if it has none
 	due  time.Time             // when the task's next try is due
 }
 
@@ -98,8 +98,8 @@ func (f *fetcher) captureRobots(rt *robotsTask, s *request.Sent) {
 	}
 }
 
-// passOn ends a grant whose response was a redirect. It puts the next request (item) into the queue
-// of the host.
+// passOn ends a grant whose response was a redirect. It queues the next request (item) for the
+// target's host.
 func (f *fetcher) passOn(g *polite.Grant, host string, item *polite.Item) {
 	r := polite.Result{Class: polite.Success}
 	if host == g.Host {
@@ -133,7 +133,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 		case s.Err != nil:
 			v = response.OfError(s.Err)
 			if v.Outcome == schema.ConnectError {
-				v.Retry = response.AfterTimeout // tried again, because all URLs of the origin depend on this request
+				v.Retry = response.AfterTimeout // tried again, because all URLs of the origin depend on it
 			}
 		case err == nil:
 			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)
@@ -143,7 +143,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 	}
 }
 
-// robotsLearned applies the rules of a robots.txt and records them with the file's text.
+// robotsLearned applies the rules of a robots.txt and records them with its text.
 func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text []byte) {
 	row, err := f.robots.Learn(rt.entry, rules)
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text [
 }
 
 // robotsUnreachable handles a robots.txt that could not be fetched. It schedules another request
-// for the robots.txt, or ends the origin's URLs.
+// for it, or ends the origin's URLs.
 func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
 	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
@@ -177,8 +177,8 @@ func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.
 	g.Done(r)
 }
 
-// recordRobots ends a robots task and records its requests. The parameter row is the state of the
-// robots.txt for other attempts, or nil if they must not know this state.
+// recordRobots ends a robots task and records its requests. The row tells other attempts the state
+// of the robots.txt; it is nil if they must request the file again.
 func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	b := rt.record
 	b.Robots = row
@@ -190,8 +190,8 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	f.record(&b)
 }
 
-// finishFailed ends the URLs of a host whose robots.txt could not be fetched. One grant suffices
-// for all URLs of the host, because they need no request.
+// finishFailed ends the URLs of a host whose robots.txt could not be fetched. They need no request,
+// so one grant is enough for all of them.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {
@@ -212,9 +212,9 @@ func (f *fetcher) finishFailed(g *polite.Grant) {
 	}
 }
 
-// unreachable returns the outcome of URLs whose robots.txt could not be fetched. The parameter own
-// is true if the connection to the URLs' own host failed. The outcome is then the class of this
-// failure.
+// unreachable returns the outcome of URLs whose robots.txt could not be fetched. If the request
+// failed at the URLs' own host (own), not at a redirect's target, the outcome may be the class of
+// that failure.
 func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	if !own && class != schema.AddressBlocked {
 		return schema.RobotsUnreachable
@@ -230,7 +230,7 @@ func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	return schema.RobotsUnreachable
 }
 
-// keepRobotsTask notes for the next checkpoint that a robots.txt waits for another request.
+// keepRobotsTask saves for the next checkpoint that a robots.txt waits for another request.
 func (f *fetcher) keepRobotsTask(rt *robotsTask, host, why string, due time.Time) {
 	kept := &manifest.OriginRetry{
 		Origin: rt.entry.Root, Next: rt.next, Host: host, Hops: rt.hops, Tries: rt.tries, Why: why, RetryCounts: rt.retries,

@@ -16,21 +16,21 @@ import (
 )
 
 // A URL may kill every process that works on it, because of a bug or because it needs too much
-// memory. Such a URL ends every attempt. Therefore, after several attempts that recorded nothing,
-// the next attempts run in serial mode: the checkpoint names each URL before the attempt tries it.
-// A URL at which several attempts died is quarantined: its outcome is internal_error. One death at
-// a URL is not enough, because the machine may have caused the death.
+// memory. Such a URL would end every attempt. Therefore, after several attempts that recorded
+// nothing, the following attempts run in serial mode: they name each URL in the checkpoint before
+// they try it. A URL at which several attempts died is quarantined, with the outcome
+// internal_error. A single death is not enough, because the machine may have caused it.
 
 const (
-	// maxStalled is a number of attempts in a row that record nothing. After this many attempts,
-	// serial mode begins.
+	// maxStalled is the number of attempts in a row without any record after which serial mode
+	// begins.
 	maxStalled = 3
-	// maxSerial is a number of grants. If there is no suspect, serial mode ends after this many
-	// grants. The URLs of these grants then count as harmless.
+	// maxSerial is the number of grants after which serial mode ends if there is no suspect. The
+	// URLs of these grants then count as harmless.
 	maxSerial = 1000
 )
 
-// quarantine lists the URLs and robots.txt files that are quarantined.
+// quarantine returns the URLs and robots.txt files that are quarantined.
 func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	for _, s := range d.Suspects {
 		if lease.Quarantined(s) {
@@ -40,7 +40,7 @@ func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	return found
 }
 
-// suspicious reports whether a suspect has no outcome and is not quarantined.
+// suspicious reports whether any suspect has no outcome and is not quarantined.
 func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
 		if s.Origin != "" {
@@ -50,15 +50,15 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 	})
 }
 
-// serialMode allows one grant at a time. The checkpoint names the URL or robots.txt that the grant
-// requests. If the attempt dies, the named URL or robots.txt becomes a suspect.
+// serialMode permits one grant at a time, and names its URL or robots.txt in the checkpoint. If the
+// attempt dies, that one becomes a suspect.
 type serialMode struct {
 	on        atomic.Bool
-	suspected bool // whether serial mode ends once no suspect is left; otherwise it ends after maxSerial grants
+	suspected bool // whether serial mode ends when no suspect is left, not after maxSerial grants
 	grants    int
 }
 
-// enterSerial begins the serial mode. It must be called before the fetcher runs.
+// enterSerial begins serial mode. It must be called before the fetcher runs.
 func (a *attempt) enterSerial(suspected bool) {
 	doc := a.lease.Checkpoint()
 	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", doc.Stalled-1, "suspects", len(doc.Suspects))
@@ -69,8 +69,8 @@ func (a *attempt) enterSerial(suspected bool) {
 // serial implements gate.
 func (a *attempt) serial() bool { return a.one.on.Load() }
 
-// begin implements gate. In serial mode, begin first swaps in a checkpoint that names the URL or
-// robots.txt of the parameter what.
+// begin implements gate. In serial mode, it first swaps in a checkpoint that names the URL or
+// robots.txt in what.
 func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	if !a.serial() {
 		return nil
@@ -101,7 +101,7 @@ func (a *attempt) done(ctx context.Context) error {
 	return nil
 }
 
-// quarantine ends the URLs and robots.txt files that are quarantined.
+// quarantine ends the quarantined URLs and robots.txt files.
 func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	const why = "the attempts that worked on it alone died"

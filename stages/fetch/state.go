@@ -19,12 +19,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// An attempt passes its rows and further state to the next attempt. The checkpoint holds the clocks
-// of hosts and the URLs that wait for another try, because both are few. Each segment has a file
-// with the state of robots.txt files.
+// An attempt passes on its rows and some state to the next attempt. The few hosts with state and
+// the few URLs that wait for another try are in the checkpoint. The state of robots.txt files is in
+// a file of each segment.
 
-// waiting lists the URLs and the robots.txt files that wait for another try or whose redirects are
-// being followed. It includes only requests that are recorded.
+// waiting lists the URLs and robots.txt files that wait for another try or for the next hop of a
+// redirect. It includes only requests that are recorded.
 func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginRetry) {
 	now := f.clock.Now()
 	f.mu.Lock()
@@ -51,13 +51,13 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 	return out, origins
 }
 
-// maxChains bounds the redirect chains in a checkpoint, in bytes. Chains of many hosts may wait at
-// the same time, and readers refuse a checkpoint that is too long. JSON may need six bytes for one
-// byte of text.
+// maxChains limits the redirect chains in a checkpoint, in bytes. Chains of many hosts may wait at
+// the same time, and readers refuse too long a checkpoint. JSON may need six bytes for one byte of
+// text.
 const maxChains = 4 << 20
 
-// forget keeps the first redirect chains, up to maxChains bytes in total, and drops the other
-// chains. The next attempt begins dropped chains again.
+// forget keeps redirect chains of up to maxChains bytes in total and drops those after them. The
+// next attempt starts the dropped chains from their first URL.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
@@ -78,9 +78,8 @@ func forget(waiting []manifest.URLRetry) {
 	}
 }
 
-// takeHosts restores the clocks of planned hosts from the previous round. If the store serves
-// several machines, the clocks of the machines may differ. The hosts then wait longer by twice
-// maxSkew.
+// takeHosts restores the state of planned hosts from the previous round. If several machines share
+// the store, their clocks may differ, so the hosts wait longer by twice maxSkew.
 func (a *attempt) takeHosts(planned map[string]bool) {
 	for _, r := range a.in.Before {
 		waited := a.env.Clock.Now().Sub(time.UnixMilli(r.CompletedAt))
@@ -92,7 +91,7 @@ func (a *attempt) takeHosts(planned map[string]bool) {
 	}
 }
 
-// restoreRetries restores the URL tasks that waited for another try.
+// restoreRetries restores the URL tasks that were waiting for another try.
 func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitmap, waited time.Duration) error {
 	now := f.clock.Now()
 	for _, r := range d.Retries {
@@ -116,8 +115,8 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 	return nil
 }
 
-// restoreOriginRetries restores the robots tasks that waited for another try, except tasks of
-// quarantined robots.txt files. It blocks the hosts of the restored tasks again.
+// restoreOriginRetries restores the robots tasks that were waiting for another try, except those of
+// quarantined robots.txt files. It blocks their hosts again.
 func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Duration) error {
 	now := f.clock.Now()
 	quarantined := quarantine(d)
@@ -145,16 +144,16 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 	return nil
 }
 
-// takeRobots takes over the state of robots.txt files from the previous round. It skips hosts that
-// are not planned, and states that have expired. It records the rows of these states again. So this
-// round has complete evidence, and later rounds need not read older rounds.
+// takeRobots loads the state of robots.txt files from the previous round, without hosts that are
+// not planned and states that have expired. It records the rows again in this round, so that its
+// evidence is complete and later rounds need not read older ones.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher
 	now := f.clock.Now()
 	taken := 0
 	for _, r := range a.in.Before {
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
-			continue // no row of this file applies any more
+			continue // all rows of this file have expired
 		}
 		err := robotscache.Each(ctx, a.inputs, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {

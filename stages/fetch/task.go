@@ -24,18 +24,17 @@ import (
 type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
-	// Politeness is the revision of the politeness config, or 0 if no revision was ever stored.
+	// Politeness is the revision of the politeness config, or 0 if none was ever stored.
 	Politeness int
-	// Reload receives politeness that replaces the config's politeness while the task runs. It may
-	// be nil.
+	// Reload receives new politeness settings while the task runs. It may be nil.
 	Reload <-chan Revision
-	// Before holds results of fetch tasks of the previous round. These tasks may know hosts of the
-	// partition. The results say how long the hosts must still wait. The task reads only one kind
-	// of these results' files: the working files robots, which hold the rules of robots.txt.
+	// Before holds the results of fetch tasks of the previous round that may know hosts of this
+	// partition: how long each host must still wait, and which working files (robots) hold the
+	// rules of robots.txt. The task reads no other files of these results.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading
-	// GiveUp stops all fetching, so URLs without an outcome are deferred.
+	// GiveUp stops all fetching. URLs without an outcome are then deferred.
 	GiveUp bool
 }
 
@@ -45,10 +44,10 @@ type Revision struct {
 	Config polite.Config
 }
 
-// Run fetches a partition from its checkpoint on, and returns the result. The result depends only
-// on the last checkpoint. When ctx ends, Run starts no more requests, makes its records durable,
-// releases the partition and returns stages.ErrInterrupted. The error may also wrap stages.ErrTaken
-// or stages.ErrPermanent.
+// Run continues a partition from its checkpoint and returns the result, which depends only on the
+// last checkpoint. When ctx ends, Run starts no more requests, makes its records durable, releases
+// the partition and returns stages.ErrInterrupted. The error may also wrap stages.ErrTaken or
+// stages.ErrPermanent.
 func Run(ctx context.Context, env *stages.Env, in *Input, cfg Config, parser document.Parser) (*manifest.Result, error) {
 	return runWith(ctx, env, in, cfg, parser, hooks{})
 }
@@ -99,7 +98,7 @@ func leaseOptions(in *Input, cfg *Config) lease.Options {
 	return lease.Options{Task: in.Task, Plan: in.Plan.ID, Attempt: uuid.NewString(), Duration: cfg.Checkpoint.Lease, Request: cfg.Timeouts.Total}
 }
 
-// newAttempt makes an attempt that holds a lease. The caller closes the attempt.
+// newAttempt makes an attempt that holds the lease l. The caller closes the attempt.
 func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *partition.Index, parser document.Parser, h hooks) (*attempt, error) {
 	doc := l.Checkpoint()
 	read := &stages.Input{Task: in.Task, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: append([]*manifest.Result{{Files: doc.Files}}, in.Before...)}}
@@ -119,7 +118,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	return a, err
 }
 
-// close releases connections and scratch space. It removes the URLs without an outcome from the
+// close releases connections and scratch space, and takes the URLs without an outcome off the
 // progress.
 func (a *attempt) close() {
 	a.queue(-a.queued)
@@ -127,11 +126,11 @@ func (a *attempt) close() {
 	a.log.Abort()
 }
 
-// maxSkew bounds the difference between this machine's clock and the store's clock.
+// maxSkew is the largest difference allowed between this machine's clock and the store's.
 const maxSkew = time.Minute
 
-// checkClock refuses to run if this machine's clock differs too much from the store's clock,
-// because the times in the tables would be wrong. It returns nil if the store has no clock.
+// checkClock returns an error if this machine's clock differs too much from the store's, because
+// the times in the tables would be wrong. It returns nil if the store has no clock.
 func checkClock(ctx context.Context, b store.Bucket) error {
 	d, ok := store.As[store.Dater](b)
 	if !ok {
@@ -147,7 +146,7 @@ func checkClock(ctx context.Context, b store.Bucket) error {
 	return nil
 }
 
-// result returns the task's result, which holds everything that the task's last checkpoint lists.
+// result returns the task's result: everything that the task's last checkpoint lists.
 func result(l *lease.Lease, in *Input) (*manifest.Result, error) {
 	doc := l.Checkpoint()
 	rows, err := doc.RecordedRows()

@@ -20,37 +20,36 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// urlTask is a planned URL on its way to its outcome. Only the goroutine with the grant for the URL
-// task uses the URL task.
+// urlTask is a planned URL on its way to its outcome. Only the goroutine that has the grant for it
+// uses it.
 type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
 	key     urlkey.Key       // URL to request next: the planned URL or a redirect's target
-	spelled string           // spelling of the URL key in the redirect; "" if the spelling is canonical
-	known   schema.Spellings // known spellings of the URL key, if this URL is not planned
-	met     []manifest.Hop   // requests of the redirect chain so far
-	cookies response.Cookies // cookies that the chain received
+	spelled string           // spelling of that URL in the redirect; "" if canonical
+	known   schema.Spellings // known spellings of that URL, if it is not planned
+	met     []manifest.Hop   // hops of the redirect chain so far
+	cookies response.Cookies // cookies that the chain has received
 	retries manifest.RetryCounts
-	tries   int32         // number of requests sent for the URL in key
+	tries   int32         // number of requests for the URL in key
 	why     string        // last failure, in words for people
-	rules   *robots.Group // rules that allowed the current request
-	// detected is the media type of the current response, and empty before the first bytes of the
-	// response arrive. The goroutine of the exchange sets this field before send returns.
+	rules   *robots.Group // rules that allow the current request
+	// detected is the media type of the current response, "" until its first bytes arrive. The
+	// goroutine of the exchange sets it before send returns.
 	detected string
 
 	// The fetcher's mutex guards the fields due and kept.
 	due  time.Time          // time of the task's next try; zero means as soon as its host is due
-	kept *manifest.URLRetry // state of the task in a checkpoint; nil if no checkpoint holds it
+	kept *manifest.URLRetry // state of the task for a checkpoint; nil if it has none
 
 	fetch    schema.Fetch // row of fetches for the planned URL, filled step by step
 	requests []schema.Request
 	captures []segments.Capture
-	links    []schema.Link // rows of links for the redirects
+	links    []schema.Link // rows of links for the redirects of the chain
 }
 
-// spellings returns the known spellings of the URL to request next: those in the plan, and the
-// spelling in the redirect that led to the URL. The canonical form is not among the returned
-// spellings.
+// spellings returns the known spellings of the URL to request next: those in the plan and the one
+// in the redirect. The canonical form is left out.
 func (u *urlTask) spellings() []string {
 	all := []string(u.known)
 	if u.key.URL == u.planned.URL {
@@ -62,8 +61,8 @@ func (u *urlTask) spellings() []string {
 	return all
 }
 
-// asked reports whether the redirect chain has requested a URL before, and whether the next request
-// would send the same cookies.
+// asked reports whether the redirect chain has already requested a URL, and if so, whether the next
+// request would send the same cookies again.
 func (u *urlTask) asked(url string) (before, alike bool) {
 	for _, h := range u.met {
 		if h.URL == url {
@@ -74,8 +73,8 @@ func (u *urlTask) asked(url string) (before, alike bool) {
 	return before, alike
 }
 
-// urlTask returns the URL task of a planned row, and makes it if there is none. The caller has the
-// row's grant, so no other goroutine requests the URL.
+// urlTask returns the URL task of a planned row, and makes it if necessary. The caller has the
+// grant for the row, so no other goroutine uses it.
 func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	f.mu.Lock()
 	u := f.urlTasks[row]
@@ -95,8 +94,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep remembers a URL task that continues with a later grant. The grant comes at the time due or
-// later. A zero time means as soon as the host is due.
+// keep stores a URL task that continues with a later grant, not before due. A zero time means as
+// soon as its host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,8 +103,8 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// keepRecorded does the work of the function keep for a URL task whose requests are all recorded.
-// Checkpoints hold the state of a recorded task, and the next attempt continues from this state.
+// keepRecorded is keep for a URL task whose requests are all recorded. Checkpoints hold the state
+// of such a task, so that the next attempt can continue it.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,
@@ -143,15 +142,16 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// evidence takes the URL task's rows that are not recorded yet, so that they are recorded before
-// the task ends.
+// evidence takes those rows from the URL task that are not recorded yet, so that they can be
+// recorded before the task ends.
 func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil
 	return b
 }
 
-// finish ends a URL task with an outcome and records it. Each function of the list more changes the record.
+// finish ends a URL task with an outcome and records it. The functions in more may change the
+// record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)
@@ -182,7 +182,7 @@ func (u *urlTask) judge(r robots.Verdict) {
 	u.fetch.RobotsAllowed, u.fetch.RobotsRule = &allowed, r.Rule
 }
 
-// note adds a request to the URL task's row.
+// note adds a request to the row of the URL task.
 func (u *urlTask) note(s *request.Sent) {
 	if s.Recorded() {
 		u.requests = append(u.requests, s.Row)
@@ -191,7 +191,7 @@ func (u *urlTask) note(s *request.Sent) {
 		return
 	}
 	if len(u.met) == 0 || u.tries > 1 {
-		u.fetch.Attempts++ // only the first hop of a chain counts as an attempt
+		u.fetch.Attempts++ // only requests for the first hop count as attempts
 	}
 	u.fetch.FetchedAt = s.At.UnixMilli()
 	total := s.Row.TotalMS
@@ -202,14 +202,14 @@ func (u *urlTask) note(s *request.Sent) {
 	}
 	u.fetch.HTTPStatus = int16(s.Exchange.Status)
 	u.fetch.FinalURL = u.key.URL
-	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.Exchange.Header.Get("Content-Type"))) // a waiting task must not keep the whole head
+	u.fetch.MimeType = strings.Clone(mediatype.Essence(s.Exchange.Header.Get("Content-Type"))) // a copy, so that a waiting task does not keep the whole head in memory
 	u.fetch.ETag, u.fetch.LastModified = response.Validators(s.Exchange)
 	u.fetch.Truncated = response.Truncation(s.Exchange)
 	u.fetch.RetryAfterMS = s.RetryMS
 }
 
-// claim reserves a redirect's target for one URL task, so that the target is not fetched twice. It
-// returns false if another URL task has the target.
+// claim reserves a redirect's target for one URL task, so that it is not fetched twice. It returns
+// false if another URL task has reserved it.
 func (f *fetcher) claim(url string) bool {
 	h := xxh3.HashString(url)
 	f.mu.Lock()

@@ -1,6 +1,6 @@
 // Package guard decides whether the fetcher may open a connection to an address.
 //
-// The guard takes the address and port that the fetcher is about to dial, after each DNS lookup and
+// A Guard checks the address and port that the fetcher is about to dial, after each DNS lookup and
 // each redirect. It returns nil, or ErrAddressBlocked with the reason and the setting that would
 // allow the connection.
 //
@@ -31,23 +31,22 @@ var ErrAddressBlocked = errors.New("address blocked")
 const Setting = "fetch.allow_private_networks"
 
 // azureWire is a public address at which Azure serves instance metadata and credentials. IANA's
-// registries do not list azureWire.
+// registries do not list it.
 var azureWire = netip.MustParsePrefix("168.63.129.16/32")
 
-// Guard holds the rules for addresses. A Guard is immutable, so any number of goroutines may use
-// it.
+// Guard holds the rules for addresses. It is immutable and safe for concurrent use.
 type Guard struct {
 	addresses *ssrf.Guardian // nil if every address may be dialled
 }
 
-// New returns a guard. With allowPrivate, the guard allows every address, but still refuses bad
-// ports.
+// New returns a guard. If allowPrivate is true, the guard allows every address. It refuses bad
+// ports in any case.
 func New(allowPrivate bool) *Guard {
 	if allowPrivate {
 		return &Guard{}
 	}
 	return &Guard{addresses: ssrf.New(
-		ssrf.WithAnyPort(), // the library can only list allowed ports, so CheckPort refuses the bad ports
+		ssrf.WithAnyPort(), // the library can only list allowed ports, so CheckPort checks ports instead
 		ssrf.WithDeniedV4Prefixes(azureWire),
 	)}
 }
@@ -64,7 +63,7 @@ func (g *Guard) Check(addr netip.AddrPort) error {
 	return g.CheckAddr(addr.Addr())
 }
 
-// CheckAddr checks an address as Check does, but checks no port.
+// CheckAddr checks an address like Check, but no port.
 func (g *Guard) CheckAddr(addr netip.Addr) error {
 	if g.addresses == nil {
 		return nil
@@ -82,7 +81,7 @@ func (g *Guard) CheckAddr(addr netip.Addr) error {
 	return nil
 }
 
-// Control checks an address right before each connect, as the Control function of a net.Dialer.
+// Control is the Control function of a net.Dialer. It checks an address right before each connect.
 func (g *Guard) Control(network, address string, _ syscall.RawConn) error {
 	switch network {
 	case "tcp", "tcp4", "tcp6":

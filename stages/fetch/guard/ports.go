@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// badPorts are ports of other protocols, in ascending order. Fetchers must not send HTTP
-// requests to them (WHATWG Fetch, 2.9 "Port blocking").
+// badPorts lists the ports of other protocols, in ascending order. Fetchers must not send HTTP
+// requests to these ports (WHATWG Fetch, 2.9 "Port blocking").
 var badPorts = []uint16{
 	0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77,
 	79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135,
@@ -16,10 +16,10 @@ var badPorts = []uint16{
 	6669, 6679, 6697, 10080,
 }
 
-// ErrPort means that the port is a bad port. It wraps ErrAddressBlocked.
+// ErrPort means that the port belongs to another protocol (badPorts). It wraps ErrAddressBlocked.
 var ErrPort = fmt.Errorf("%w: port of another protocol", ErrAddressBlocked)
 
-// CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows bad ports. Targets of
+// CheckPort refuses WHATWG's bad ports with ErrPort. No setting allows them, but targets of
 // fetch.connect_to are not checked.
 func CheckPort(port uint16) error {
 	if _, bad := slices.BinarySearch(badPorts, port); bad {

@@ -17,11 +17,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Predecessor describes the checkpoint that a new holder finds.
+// Predecessor describes the checkpoint that an attempt finds when it acquires the partition.
 type Predecessor struct {
 	Exists   bool
 	Released bool
-	Seen     time.Time       // when this attempt first saw this version of the checkpoint
+	Seen     time.Time       // when this attempt first read this version of the checkpoint
 	Recorded *roaring.Bitmap // planned rows that have an outcome; empty without a checkpoint
 }
 
@@ -29,8 +29,8 @@ type Predecessor struct {
 var ErrComplete = errors.New("the fetch task is complete")
 
 // Acquire waits until the partition is free and takes it with the next epoch. If the task is
-// complete, Acquire returns ErrComplete and a closed lease, whose checkpoint the caller can read.
-// If there is no error, the caller closes the lease.
+// already complete, it returns ErrComplete and a closed lease, from which the caller can read the
+// checkpoint. On success the caller closes the lease.
 func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predecessor, error) {
 	l := &Lease{
 		Options: opt, bucket: env.Bucket, key: layout.Checkpoint(opt.Task.Crawl, opt.Task.Round, opt.Task.Partition),
@@ -56,17 +56,17 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 		if !errors.Is(err, stages.ErrTaken) {
 			return l, before, err
 		}
-		l.lost, l.unsettled = false, nil // another attempt took the partition first, so wait until that attempt ends
+		l.lost, l.unsettled = false, nil // another attempt took the partition first, so wait for that attempt to end
 	}
 }
 
-// remedy tells people what to do about a checkpoint that is lost, damaged or old. Fetching the
-// partition again is no remedy, because nobody knows which URLs were already fetched.
+// remedy tells people what to do about a checkpoint that is lost, damaged or out of date. Fetching
+// the partition from the start is no remedy, because nobody knows which URLs were already fetched.
 const remedy = "restore the last state of it (a version that the store keeps, or a copy made since the crawl stopped); " +
 	"until then this partition is not fetched, and no attempt deletes anything of it"
 
-// refuseLoss returns an error if other objects prove that the partition's checkpoint is lost or
-// that an older checkpoint was put back.
+// refuseLoss returns an error if other objects prove that the partition's checkpoint was lost or
+// replaced by an older one.
 func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	var evidence string
 	var err error
@@ -92,10 +92,10 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	return fmt.Errorf("%q is gone, though %q was written under it: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
 }
 
-// markTaken creates the object `taken`, which proves later that the partition has had a
-// checkpoint. It runs after the first checkpoint and before the first request. If this attempt
-// took the partition as new although `taken` exists, somebody removed the checkpoint meanwhile:
-// markTaken removes the new checkpoint, so that later attempts find the loss.
+// markTaken creates the object `taken`, which later proves that the partition has had a checkpoint.
+// It runs after the first checkpoint and before the first request. The object may exist although
+// this attempt found no checkpoint. Then somebody removed the checkpoint, and markTaken removes the
+// new one too, so that later attempts notice the loss.
 func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	t := l.Task
 	key := layout.Taken(t.Crawl, t.Round, t.Partition)
@@ -108,14 +108,14 @@ func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	}
 	_, err = manifest.Create(ctx, l.bucket, key, &manifest.Taken{Header: manifest.Header{Version: l.version}, Plan: l.Plan, Partition: t.Partition})
 	if errors.Is(err, store.ErrExists) {
-		return nil // a different version of crawlbatch created the object
+		return nil // another version of crawlbatch created the object
 	}
 	return err
 }
 
-// untake removes the checkpoint that this attempt created, because the object with the given key
-// shows that the partition was taken before. If another attempt has taken the partition since,
-// untake removes nothing and returns stages.ErrTaken.
+// untake removes the checkpoint that this attempt created, because the object named key proves that
+// the partition was taken before. If another attempt has taken the partition meanwhile, untake
+// removes nothing and returns stages.ErrTaken.
 func (l *Lease) untake(ctx context.Context, key string) error {
 	_, version, err := l.bucket.Get(ctx, l.key, manifest.MaxBytes)
 	if errors.Is(err, store.ErrNotFound) || err == nil && version != l.stored {
@@ -127,8 +127,9 @@ func (l *Lease) untake(ctx context.Context, key string) error {
 	return errors.Join(fmt.Errorf("%q was removed before this attempt took the partition, as %q shows: %s: %w", l.key, key, remedy, stages.ErrPermanent), err)
 }
 
-// take swaps in a checkpoint with the next epoch. If somebody removed the store's lock while the
-// predecessor's process lived, take does not count a death of the predecessor.
+// take swaps in a checkpoint with the next epoch. It normally counts the death of a predecessor
+// that did not release the partition. It does not if somebody removed the store's lock while the
+// predecessor's process was alive.
 func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	lock := l.heldLock()
 	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()
@@ -151,9 +152,9 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	})
 }
 
-// wait returns once the partition may be taken. A partition may be taken if its checkpoint is
-// absent or released, or if the store's lock on it is free. The partition may also be taken if the
-// checkpoint has not changed for 1.1 times the holder's lease, by this attempt's own clock.
+// wait returns once the partition may be taken. That is so if its checkpoint is absent or released,
+// if the store's lock on it is free, or if the checkpoint has not changed for 1.1 times the
+// holder's lease, by this attempt's own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}
@@ -173,7 +174,7 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 			}
 			if ok {
 				l.hold(lock)
-				return l.look(ctx, seen) // load the checkpoint again, because its holder may have swapped it before the lock became free
+				return l.look(ctx, seen) // load the checkpoint again: the holder may have swapped it before it freed the lock
 			}
 			standing.Store(&stages.Wait{Why: "another process of this machine fetches this partition; gone on with when it ends"})
 		} else {
@@ -194,8 +195,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. The parameter seen is a time: this attempt then first saw the version
-// that l knows. The time is zero if l knows no version.
+// look loads the checkpoint. The time seen is when this attempt first saw the version that l holds,
+// or zero if l holds none.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
@@ -230,12 +231,10 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	return before, nil
 }
 
-// deadly is the number of attempts that must die at a URL or robots.txt before the URL or
-// robots.txt is quarantined.
+// deadly is the number of attempts that must die at a URL or robots.txt before it is quarantined.
 const deadly = 3
 
-// countDeath adds a death to the list of suspects. An attempt died while it tried the URL or
-// robots.txt at.
+// countDeath adds to suspects the death of an attempt while it tried the URL or robots.txt at.
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
 	suspects = slices.Clone(suspects)
 	for i := range suspects {
@@ -247,5 +246,5 @@ func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Susp
 	return append(suspects, manifest.Suspect{Trying: at, Deaths: 1})
 }
 
-// Quarantined reports whether a suspect killed so many attempts that no attempt tries it again.
+// Quarantined reports whether so many attempts died at a suspect that no attempt tries it again.
 func Quarantined(s manifest.Suspect) bool { return s.Deaths >= deadly }

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// Flights holds the context of the requests in flight. It is safe for concurrent use.
+// Flights provides the contexts of the requests in flight, so that they can be aborted together. It
+// is safe for concurrent use.
 type Flights struct {
 	base context.Context // context of all requests; End cancels it
 	stop context.CancelFunc
@@ -15,7 +16,7 @@ type Flights struct {
 	abort context.CancelFunc
 }
 
-// NewFlights makes Flights whose requests end when ctx ends. The caller calls End.
+// NewFlights makes a Flights whose requests end with ctx. The caller calls End.
 func NewFlights(ctx context.Context) *Flights {
 	f := &Flights{}
 	f.base, f.stop = context.WithCancel(ctx)
@@ -30,7 +31,7 @@ func (f *Flights) Context() context.Context {
 	return f.now
 }
 
-// AbortAll aborts the requests in flight. Requests that begin later are not affected.
+// AbortAll aborts the requests in flight. It does not affect later requests.
 func (f *Flights) AbortAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,8 +39,8 @@ func (f *Flights) AbortAll() {
 	f.now, f.abort = context.WithCancel(f.base)
 }
 
-// Base returns a context that lasts until the call of End.
+// Base returns a context that ends when End is called.
 func (f *Flights) Base() context.Context { return f.base }
 
-// End aborts the requests in flight. Later requests are aborted at once.
+// End aborts the requests in flight, and all later requests as soon as they begin.
 func (f *Flights) End() { f.stop() }

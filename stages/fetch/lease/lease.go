@@ -2,10 +2,10 @@
 // by swapping in a checkpoint with the next epoch, and renews its right by further swaps. The lease
 // tells whether a request may still be written.
 //
-// The attempt that swapped the checkpoint last holds the partition, and only the files that this
-// checkpoint lists count. The lease starts when the last acknowledged swap is sent. The holder
-// measures the lease by its own clock, so clocks of different machines are never compared. Package
-// lease imports packages stages, segments and formats.
+// The attempt that swapped the checkpoint last holds the partition, and only the files in that
+// checkpoint count. The lease runs from the moment at which the last acknowledged swap was sent.
+// The holder measures it by its own clock, so clocks of different machines are never compared.
+// Package lease imports packages stages, segments and formats.
 package lease
 
 import (
@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Options describe the partition, the attempt and the terms of a lease.
+// Options holds the partition, the attempt and the durations of a lease.
 type Options struct {
 	Task     stages.Task
 	Plan     string
@@ -44,7 +44,7 @@ type Lease struct {
 	swapping  sync.Mutex // held during a swap
 	doc       manifest.Checkpoint
 	stored    store.Version
-	unsettled *manifest.Checkpoint // checkpoint that was sent, but not acknowledged; else nil
+	unsettled *manifest.Checkpoint // checkpoint that was sent but not yet acknowledged; nil if none
 	first     time.Time            // when unsettled was first sent
 
 	mu    sync.Mutex
@@ -58,8 +58,8 @@ type Lease struct {
 // Key returns the key of the checkpoint in the store.
 func (l *Lease) Key() string { return l.key }
 
-// Close frees the store's lock. The lease itself ends when a swap releases it, or at the end of its
-// time.
+// Close frees the store's lock. It does not end the lease: the lease ends when a swap releases it
+// or when its time is over.
 func (l *Lease) Close() {
 	lock, doc := l.heldLock(), l.Checkpoint()
 	switch {
@@ -67,11 +67,11 @@ func (l *Lease) Close() {
 	case doc.Released || doc.Complete || doc.Holder != l.Attempt && !lock.Inherited():
 		lock.Release()
 	default:
-		lock.Abandon() // the holder of the checkpoint ended without a release
+		lock.Abandon() // the lease was not released
 	}
 }
 
-// Checkpoint returns the last acknowledged checkpoint. The caller must not change the checkpoint.
+// Checkpoint returns the last acknowledged checkpoint. The caller must not change it.
 func (l *Lease) Checkpoint() manifest.Checkpoint {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
@@ -86,10 +86,9 @@ func (l *Lease) Position() manifest.Position {
 	return l.at
 }
 
-// Swap changes the checkpoint. If the error says that the store did not answer, the store may or
-// may not have made the change, and the next Swap first sends the same bytes again. An error that
-// wraps stages.ErrTaken says that another attempt has taken the partition. The caller must then
-// stop for good.
+// Swap changes the checkpoint. If the store did not answer, the change may or may not have
+// happened; the next Swap first sends the same bytes again. If the error wraps stages.ErrTaken,
+// another attempt has taken the partition, and the caller must stop for good.
 func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
@@ -110,8 +109,8 @@ func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) erro
 	return l.send(ctx)
 }
 
-// send swaps the unsettled checkpoint in. If the store does not answer, the checkpoint stays
-// unsettled. The lease is counted from the time when this checkpoint was first sent, because the
+// send swaps in the unsettled checkpoint. If the store does not answer, the checkpoint stays
+// unsettled. The lease runs from the first time at which this checkpoint was sent, because the
 // store may have accepted the first try. The caller holds the mutex swapping.
 func (l *Lease) send(ctx context.Context) error {
 	next := l.unsettled
@@ -133,7 +132,7 @@ func (l *Lease) send(ctx context.Context) error {
 		case lerr != nil:
 			return errors.Join(err, lerr)
 		}
-		version, err = v, nil // the store made an earlier swap whose answer was lost
+		version, err = v, nil // the store had made an earlier swap whose answer was lost
 	}
 	if err != nil {
 		return err
@@ -148,10 +147,10 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine returns nil if found (the store's checkpoint) equals sent (the checkpoint that this attempt
-// sent). If found is older than the checkpoint that this attempt knows, somebody put back an old
-// checkpoint. If found is newer than the known checkpoint but has a lower epoch than sent, the
-// previous holder renewed its lease during the take.
+// mine returns nil if the checkpoint in the store (found) is the one that this attempt sent. If
+// found is older than the last checkpoint that this attempt knows, somebody put back an old one. If
+// found is newer but has a lower epoch than sent, the previous holder renewed its lease during the
+// take.
 func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -171,20 +170,20 @@ func (l *Lease) lose() {
 	l.lost, l.until = true, time.Time{}
 }
 
-// maxDisagreement bounds how far the monotonic clock and the wall clock may differ since the last
-// acknowledged swap. A larger difference means that the machine was suspended or that its wall
-// clock was set.
+// maxDisagreement limits how far the monotonic clock and the wall clock may drift apart after an
+// acknowledged swap. A larger difference means that the machine was suspended or its wall clock was
+// set.
 const maxDisagreement = 5 * time.Second
 
-// MayWrite reports whether a request that is written now ends before the lease ends. MayWrite also
+// MayWrite reports whether a request that is written now will end before the lease does. It also
 // checks the store's lock.
 func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
 
-// MayBegin reports the same as MayWrite, but does not check the store's lock.
+// MayBegin is MayWrite without the check of the store's lock.
 func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request }
 
-// remaining returns how long the lease still lasts, or zero or less if it has ended. The lease also
-// ends if somebody removed the store's lock, because another process may then have the lock.
+// remaining returns how much time the lease has left; zero or less means that it has ended. The
+// lease also ends if somebody removed the store's lock, because another process may then hold it.
 func (l *Lease) remaining(now time.Time) time.Duration {
 	if lock := l.heldLock(); lock != nil && !lock.Stands() {
 		l.mu.Lock()
@@ -197,8 +196,8 @@ func (l *Lease) remaining(now time.Time) time.Duration {
 	return l.right(now)
 }
 
-// right returns how long the lease still lasts by the clocks. If the two clocks disagree, there is
-// no right to fetch until the next swap is acknowledged.
+// right returns how much time the lease has left by the clocks. If the two clocks disagree, it
+// returns zero until the next swap is acknowledged.
 func (l *Lease) right(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,23 +207,22 @@ func (l *Lease) right(now time.Time) time.Duration {
 	return timeLeft(l.until, now)
 }
 
-// timeLeft returns the time from now to until, by the monotonic or the wall clock, whichever
-// advanced further. The monotonic clock stops while the machine is suspended, and the wall clock
-// may be set back. If the wall clock is set forward, the lease ends early, and the next renewal
-// restores the lease.
+// timeLeft returns the time from now to until. It uses the monotonic or the wall clock, whichever
+// advanced further, because the monotonic clock stops while the machine is suspended, and the wall
+// clock may be set back. If the wall clock is set forward, the lease ends early, and the next
+// renewal restores it.
 func timeLeft(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// disagreement returns the difference between the monotonic and the wall clock in the time between
-// two readings.
+// disagreement returns how much further one clock advanced than the other between two readings.
 func disagreement(from, to time.Time) time.Duration {
 	return (to.Sub(from) - to.Round(0).Sub(from.Round(0))).Abs()
 }
 
-// reclaim takes the store's lock again if somebody removed the lock's file. If another process has
-// the lock now, the checkpoint tells whether that process has taken the partition. Until the next
-// swap this attempt continues to renew the lease, but has no right to fetch. The caller holds the
+// reclaim takes the store's lock again if somebody removed the lock's file. If another process
+// holds the lock now, the checkpoint tells whether that process has taken the partition. Until the
+// next swap, this attempt keeps renewing the lease but has no right to fetch. The caller holds the
 // mutex swapping.
 func (l *Lease) reclaim() error {
 	gone := l.heldLock()
@@ -253,14 +251,14 @@ func (l *Lease) heldLock() store.Lock {
 	return l.lock
 }
 
-// hold stores the store's lock in l. The attempt gets this lock before it takes the partition.
+// hold stores the store's lock in l. The attempt gets the lock before it takes the partition.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lock = lock
 }
 
-// isLost reports whether another attempt has the partition.
+// isLost reports whether another attempt has taken the partition.
 func (l *Lease) isLost() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Patience is how long an attempt waits for a store that does not answer or is full, beyond the end
-// of its lease.
+// Patience is how long an attempt waits, after its lease has ended, for a store that does not
+// answer or is full.
 const Patience = 30 * time.Minute
 
 // maxSleep bounds one sleep while an attempt waits for a deadline of the lease. Timers stop while
 // the machine is suspended, so a longer sleep could end too late.
 const maxSleep = time.Second
 
-// toldAfter is the number of failed renewals in a row after which the failure is logged.
+// toldAfter is the number of failed renewals in a row after which a warning is logged.
 const toldAfter = 3
 
-// RenewIfDue renews the lease if a third of its time is over. An attempt calls RenewIfDue while it
-// reads its state, before KeepRenewed runs, because reading may take longer than the lease. If the
-// store does not answer, RenewIfDue returns nil, and the next call tries again.
+// RenewIfDue renews the lease if a third of its time has passed. An attempt calls it while it loads
+// its state, which may take longer than the lease; later KeepRenewed does this work. If the store
+// does not answer, RenewIfDue returns nil, and the next call tries again.
 func (l *Lease) RenewIfDue(ctx context.Context) error {
 	if l.renewsIn(l.clock.Now()) > 0 {
 		return nil
@@ -36,21 +36,21 @@ func (l *Lease) RenewIfDue(ctx context.Context) error {
 	return err
 }
 
-// renewsIn returns the time until the lease should be renewed, or zero or less if the lease is due
-// for renewal.
+// renewsIn returns the time until the lease is due for renewal; zero or less means now.
 func (l *Lease) renewsIn(now time.Time) time.Duration {
 	return min(timeLeft(l.renewed().Add(l.Duration/3), now), l.remaining(now))
 }
 
-// KeepRenewed renews the lease until ctx ends, even if no checkpoint is made or an upload takes
-// long. It calls update on each checkpoint before the swap. An error ends the attempt.
+// KeepRenewed renews the lease until ctx ends, also while no checkpoint is made or an upload takes
+// long. It calls update on each checkpoint before the swap. If KeepRenewed returns an error, the
+// attempt ends.
 func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
 	every := l.Duration / 3
 	failed := 0
 	for {
 		if wait := l.renewsIn(l.clock.Now()); wait > 0 {
 			if err := l.clock.Sleep(ctx, min(wait, maxSleep)); err != nil {
-				return nil //nolint:nilerr // the attempt has ended
+				return nil //nolint:nilerr // ctx has ended
 			}
 			continue // a checkpoint may have been swapped meanwhile
 		}
@@ -71,8 +71,8 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 			}
 			failed = 0
 		case errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrFull):
-			// No request is written after the end of the lease, so the attempt can wait for the
-			// store.
+			// The attempt can afford to wait for the store, because no request is written after the
+			// lease has ended.
 			if l.clock.Now().Sub(l.renewed()) > l.Duration+Patience {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
@@ -88,9 +88,9 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 	}
 }
 
-// WatchExpiry runs until ctx ends. Whenever the lease ends without renewal, WatchExpiry aborts the
-// requests in flight. Usually no request is in flight then, because no request begins that could
-// outlast the lease. A process that was suspended may have requests in flight when it wakes up.
+// WatchExpiry runs until ctx ends. When the lease ends without renewal, it aborts the requests in
+// flight. Usually there are none, because a request does not begin if it could outlast the lease.
+// But a process that was suspended may have some when it wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {

@@ -1,8 +1,9 @@
 // Package partition indexes the planned URLs of one fetch task.
 //
-// The index reads the plan's files of the partition. It finds rows by number, by URL and by host,
-// and the known spellings of URLs that are not planned. Rows are in scratch files. The index takes
-// about 24 bytes of memory per URL. Package partition imports formats packages and polite (bands).
+// The index reads the partition's files in the plan. It finds rows by number, by URL and by host.
+// It also finds the spellings of known URLs that are not planned. Rows are in scratch files, and
+// memory holds about 24 bytes per URL. Package partition imports formats packages and polite
+// (bands).
 package partition
 
 import (
@@ -30,10 +31,10 @@ import (
 // concurrent use.
 type Index struct {
 	file      *os.File // scratch file with one record for each row
-	offsets   []int64  // offset of each row's record in the scratch file; the last element is the length of the scratch file
+	offsets   []int64  // offset of each row's record in the scratch file; one more element holds the file's length
 	byURL     []urlRow // rows sorted by the hash of their URL
 	hosts     []Host
-	spellings *spellings // known spellings of URLs that are not planned
+	spellings *spellings // spellings of known URLs that are not planned
 }
 
 // codec encodes the records of the scratch files.

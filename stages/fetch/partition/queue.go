@@ -8,15 +8,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
-// Queue returns a host's rows without an outcome one by one. It implements polite.Rows.
+// Queue returns, one by one, a host's rows that have no outcome. It implements polite.Rows.
 type Queue struct {
 	ranges   []rowRange
 	recorded *roaring.Bitmap
 	left     int
 }
 
-// Queue makes a queue of the host's rows that are not in the bitmap recorded. A nil bitmap means
-// the empty set. The bitmap must not change afterwards.
+// Queue makes a queue of the host's rows, without the rows in recorded (nil if empty). The bitmap
+// must not change afterwards.
 func (h *Host) Queue(recorded *roaring.Bitmap) *Queue {
 	q := &Queue{ranges: slices.Clone(h.ranges), recorded: recorded}
 	for _, r := range h.ranges {

@@ -21,16 +21,16 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// spellings holds URLs that are not planned, but known in several spellings. A redirect may lead to
-// such a URL. Only URLs of the partition's domains are held. The records are in a scratch file,
-// sorted by host and URL. Memory holds the offset of every spellingsBlock-th record. A nil pointer
-// holds no URLs.
+// spellings holds URLs that are known in several spellings but are not planned. A redirect may lead
+// to such a URL. Only URLs of the partition's domains are included. The records are in a scratch
+// file, sorted by host and URL; memory holds the offset of every spellingsBlock-th one. A nil
+// *spellings is empty.
 type spellings struct {
 	file   *os.File
-	blocks []int64 // offset of each block of records; the last element is the length of the file
+	blocks []int64 // offset of each block of records; one more element holds the file's length
 }
 
-// spellingsBlock is the number of records in a block. The records of a block are read together.
+// spellingsBlock is the number of records that are read together.
 const spellingsBlock = 16
 
 // loadSpellings copies the spellings of a partition into the scratch directory. It returns nil if
@@ -91,7 +91,7 @@ func compareSpellings(r *schema.PlannedURL, host, url string) int {
 	return cmp.Or(strings.Compare(r.Host, host), strings.Compare(r.URL, url))
 }
 
-// lookUp looks up the known spellings of a URL that is not planned.
+// lookUp returns the spellings of a URL that is not planned.
 func (s *spellings) lookUp(k urlkey.Key) (schema.Spellings, error) {
 	if s == nil || len(s.blocks) < 2 {
 		return nil, nil

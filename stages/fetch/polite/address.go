@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// address is the state of an IP address that hosts share.
+// address is the state of an IP address. Several hosts may share one address.
 type address struct {
-	due    time.Time // when a host may get a grant for the address; an estimate, because connecting takes time
-	next   time.Time // when the next request may be written to the address; exact
+	due    time.Time // when a host may next get a grant for the address; an estimate, because connecting takes time
+	next   time.Time // when the next request to the address may be written; exact
 	parked byWork    // due hosts that wait for the address
 	wait   waiter
 }
 
-// addressOf returns the state of an address, and makes it if there is none. It returns nil for the
-// invalid address, which has no delay.
+// addressOf returns the state of an address, and creates it if necessary. For the invalid address,
+// which has no delay, it returns nil.
 func (s *Scheduler) addressOf(a netip.Addr) *address {
 	if !a.IsValid() {
 		return nil
@@ -31,7 +31,7 @@ func (s *Scheduler) addressOf(a netip.Addr) *address {
 	return addr
 }
 
-// meet notes the address of a host.
+// meet records the address of a host.
 func (s *Scheduler) meet(h *host, addr *address) {
 	h.met = true
 	if h.addr == addr {
@@ -58,17 +58,17 @@ func (s *Scheduler) arm(a *address) {
 	}
 }
 
-// wake makes the first host that waits for the address ready. When that host gets its grant, the
-// timer of the address is set again for the other waiting hosts.
+// wake makes the first host that waits for the address ready. When this host gets its grant, the
+// timer is set for the next one.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {
 		s.makeReady(heap.Pop(&a.parked).(*host))
 	}
 }
 
-// Clear returns the wait before the grant's request may be written to address a. It reserves the
-// moment after this wait for the request. The caller calls Clear right before the write. For the
-// invalid address the wait is 0.
+// Clear returns how long the grant's request must wait before it is written to address a, and
+// reserves that moment for it. The caller calls Clear right before the write. For the invalid
+// address the wait is 0.
 func (g *Grant) Clear(a netip.Addr) time.Duration {
 	s := g.s
 	s.mu.Lock()

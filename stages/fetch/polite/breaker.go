@@ -4,29 +4,29 @@ import "time"
 
 // Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
-	Window   time.Duration // period whose requests count
-	Requests int           // least number of requests in the window at which the share of failures counts
-	InARow   int           // number of failures in a row that suspend the host, in a period of any length
+	Window   time.Duration // period before now in which requests are counted
+	Requests int           // number of requests in the window from which the share of failures is judged
+	InARow   int           // number of failures in a row that suspend the host, however long they take
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
 	MaxPause time.Duration
-	Probes   int // number of failed probes in a row after which the host is given up
+	Probes   int // number of failed probes in a row after which fetching from the host is given up
 }
 
 // DefaultBreaker suspends a host if more than half of at least 20 requests in 5 minutes failed, or
-// if 20 requests in a row failed. It also suspends a host after 5 requests in a row without a
-// response, because each may block a slot for a whole time-out.
+// if 20 requests in a row failed. After 5 requests in a row without a response it also suspends the
+// host, because each of them may have blocked a slot for a whole time-out.
 func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }
 
-// windowParts is the number of parts of the window. All requests of one part leave the window at
-// the same time.
+// windowParts is the number of parts into which the window is divided. All requests of one part
+// leave the window together.
 const windowParts = 10
 
 // breaker is the state of one host's Breaker.
 type breaker struct {
-	record  *record // nil if no request has ended, or after a call of forget
+	record  *record // nil if no request has ended yet, or after forget
 	open    bool
 	gaveUp  bool
 	row     int32 // failed requests in a row
@@ -36,10 +36,10 @@ type breaker struct {
 	probeAt time.Time
 }
 
-// record counts a host's requests in the window.
+// record counts the outcomes of a host's requests in the window.
 type record struct {
 	counts [windowParts]struct{ ok, failed int32 }
-	newest int64 // number of the newest part of the window, counted from 1970
+	newest int64 // number of the window's newest part; parts are numbered from 1970 on
 }
 
 // sum returns how many requests in the window succeeded and how many failed.
@@ -62,8 +62,8 @@ func (b *breaker) forget() {
 	}
 }
 
-// count adds a finished request and reports whether this request opened the breaker. The parameter
-// silent is the number of requests in a row without a response.
+// count adds a finished request and reports whether it opened the breaker. The parameter silent is
+// the number of requests in a row that got no response.
 func (b *breaker) count(cfg *Breaker, now time.Time, failed bool, silent int) bool {
 	if b.record == nil {
 		b.record = &record{}

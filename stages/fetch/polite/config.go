@@ -11,26 +11,24 @@ import (
 // Config is the politeness section of a crawl's config. Scheduler.Reload replaces the Config while
 // a task runs.
 type Config struct {
-	// Delay is the least time between two requests to a host, counted from write to write. Default
-	// 2s.
+	// Delay is the least time between two requests to a host, from write to write. Default 2s.
 	Delay time.Duration
 	// InFlightPerHost bounds the requests in flight to one host. Default 1.
 	InFlightPerHost int
-	// PerAddressDelay is the least time between two requests to one IP address, for any hosts.
-	// Default 200ms.
+	// PerAddressDelay is the least time between two requests to an IP address, even for different
+	// hosts. Default 200ms.
 	PerAddressDelay time.Duration
-	// SlowFactor lengthens the delay of a slow host, up to 30s. The delay grows by SlowFactor ×
-	// (response time − delay). The response time is the shorter of two times: the last response
-	// time and the moving mean. A delay under 1s counts as 1s. With SlowFactor 2, a host that takes
-	// 5s at a delay of 2s gets a request every 8s. A host that responds within its delay keeps that
-	// delay. SlowFactor 0 never lengthens a delay. Default 2.
+	// SlowFactor lengthens the delay of a host that responds slower than its delay, to delay +
+	// SlowFactor × (response time − delay), at most 30s. With SlowFactor 2 and a delay of 2s, a
+	// host that takes 5s gets a request every 8s. The response time is the last one or the moving
+	// mean, whichever is shorter. In this formula, a delay under 1s counts as 1s. 0 never lengthens
+	// a delay. Default 2.
 	SlowFactor float64
 	// RobotsTTL is how long a robots.txt is valid before it is fetched again. Default 24h.
 	RobotsTTL time.Duration
-	// Classes maps a kind of site to its delay. By default, the class ecommerce has 5s and the
-	// class news 3s.
+	// Classes maps a kind of site to its delay. Default: ecommerce 5s, news 3s.
 	Classes map[string]time.Duration
-	// Domains holds the settings of single domains or hosts, by name. The longest matching name
+	// Domains maps a domain or host to its settings. If several names match a host, the longest
 	// applies.
 	Domains map[string]Domain
 }
@@ -39,8 +37,8 @@ type Config struct {
 type Domain struct {
 	Class string         // kind of the site, a key of Config.Classes
 	Delay *time.Duration // delay of the domain; overrides the delay of the class
-	Stop  string         // reason why nothing more is fetched from the domain; "" if the domain is not stopped
-	// InFlightPerHost, unless 0, replaces Config.InFlightPerHost.
+	Stop  string         // reason why fetching from the domain has stopped; "" if it has not
+	// InFlightPerHost replaces Config.InFlightPerHost unless it is 0.
 	InFlightPerHost int
 }
 
@@ -57,7 +55,7 @@ func Default() Config {
 }
 
 const (
-	maxDelay      = 24 * time.Hour // a longer configured delay is taken for a typing error
+	maxDelay      = 24 * time.Hour // a longer configured delay is probably a typing error
 	maxInFlight   = 64
 	maxSlowFactor = 10
 )
@@ -117,12 +115,11 @@ func checkDelay(field string, d time.Duration) error {
 type terms struct {
 	delay    time.Duration
 	inFlight int
-	stop     string // why the host's domain is stopped; "" if the domain is not stopped
+	stop     string // reason why the host's domain is stopped; "" if it is not
 }
 
-// termsOf collects the settings of a host. The host's port does not matter. A stopped domain stops
-// its subdomains too. Each other setting comes from the longest matching name that has this
-// setting.
+// termsOf collects the settings of a host, whatever its port. If a domain is stopped, its
+// subdomains are too. Every other setting comes from the longest matching name that has it.
 func (c *Config) termsOf(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
@@ -158,7 +155,7 @@ func (c *Config) termsOf(host string) terms {
 	return t
 }
 
-// MostInFlight returns the largest limit of requests in flight of any host.
+// MostInFlight returns the largest limit of requests in flight per host.
 func (c *Config) MostInFlight() int {
 	most := c.InFlightPerHost
 	for _, d := range c.Domains {
@@ -167,6 +164,6 @@ func (c *Config) MostInFlight() int {
 	return most
 }
 
-// DelayOf returns a host's configured delay. The host's robots.txt and responses may lengthen the
-// delay.
+// DelayOf returns a host's configured delay. The actual delay may be longer, because of robots.txt
+// or the host's responses.
 func (c *Config) DelayOf(host string) time.Duration { return c.termsOf(host).delay }

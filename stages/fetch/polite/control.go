@@ -2,9 +2,9 @@ package polite
 
 import "time"
 
-// SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt. If several
-// calls name different delays, the longest delay applies. There may be several calls because http
-// and https share a host. SetCrawlDelay adds the host if it is unknown.
+// SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt. The http
+// and https origins of a host may name different delays; the longest one applies. SetCrawlDelay
+// adds an unknown host.
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -15,15 +15,15 @@ func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	}
 }
 
-// Configured returns a host's delay in the current config.
+// Configured returns a host's delay according to the current config.
 func (s *Scheduler) Configured(name string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cfg.termsOf(name).delay
 }
 
-// Reload replaces the config at once. Items of a domain that the new config stops get grants of
-// kind Stopped.
+// Reload replaces the config and applies it immediately. If it stops a domain, the domain's items
+// get grants of kind Stopped.
 func (s *Scheduler) Reload(cfg Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +37,8 @@ func (s *Scheduler) Reload(cfg Config) {
 	s.wakeNext()
 }
 
-// Close ends fetching. All remaining items get grants of kind Closed, or of kind Suspended if the
-// host's breaker is open. Earlier grants stay valid.
+// Close ends fetching. Each remaining item gets a grant of kind Closed, or of kind Suspended if its
+// host's breaker is open. Grants that were given before stay valid.
 func (s *Scheduler) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,16 +53,16 @@ func (s *Scheduler) close() {
 	}
 }
 
-// Resumed marks that an earlier attempt sent requests. The scheduler may then close early if no
-// remaining item is due before the window closes.
+// Resumed tells the scheduler that an earlier attempt sent requests. The scheduler may then close
+// early, once no remaining item is due before the window closes.
 func (s *Scheduler) Resumed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sent = true
 }
 
-// CloseAt sets when the crawl window closes. The zero time means unknown. If a request was sent and
-// no remaining item is due before the given time, the scheduler closes at once.
+// CloseAt sets when the crawl window closes; zero means unknown. Once a request was sent and no
+// remaining item is due before that time, the scheduler closes early.
 func (s *Scheduler) CloseAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

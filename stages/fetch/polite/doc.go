@@ -18,11 +18,11 @@
 //     says why;
 //   - the same calls at the same times give the same grants.
 //
-// The delay in force is the longest of four delays: the configured delay (domain, class or
-// default), the Crawl-delay in robots.txt, the delay that 429 and 503 raise and other responses
-// lower again, and the delay of a slow host (Config.SlowFactor). A Retry-After is obeyed up to a
-// day. A host with a long delay gets as many requests as fit into the crawl window. When no more
-// item can become due in the window, the host's other items are closed.
+// The delay in force is the longest of four delays: the configured one (domain, class or default),
+// the Crawl-delay in robots.txt, a delay that rises with each 429 or 503 and falls again with other
+// responses, and the delay of a slow host (Config.SlowFactor). A Retry-After is obeyed up to a day.
+// A host with a long delay gets as many requests as fit into the crawl window; its other items are
+// closed.
 //
 // A waiting host costs a heap entry, not a goroutine. The diagram shows the life of a host:
 //

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Kind tells what a grant allows.
+// Kind tells what a grant permits.
 type Kind uint8
 
 // The kinds of grants.
 const (
-	Fetch     Kind = iota // allows one request
-	Probe                 // allows one request to a host whose breaker is open
-	Stopped               // allows no request, because the host's domain is stopped
-	Suspended             // allows no request, because the host was given up, or its breaker was open at Close
-	Closed                // allows no request, because Close was called
+	Fetch     Kind = iota // permits one request
+	Probe                 // permits one request, to a host whose breaker is open
+	Stopped               // permits no request, because the host's domain is stopped
+	Suspended             // permits no request, because the host was given up or its breaker was open at Close
+	Closed                // permits no request, because Close was called
 )
 
-// Grant permits one request for one item to a host. For the kinds Fetch and Probe, the caller calls
-// Clear and Written right before the write. It calls Done when the request has ended. If no request
-// was sent, the caller calls only Done. For other kinds, the caller calls Another until no item is
-// left, and then Done. A grant is for one goroutine.
+// Grant permits one request to a host for one item. For the kinds Fetch and Probe, the caller calls
+// Clear and Written right before the write, and Done when the request has ended; if it sends no
+// request, it calls only Done. For other kinds, the caller calls Another until no item is left, and
+// then Done. Only one goroutine may use a Grant.
 type Grant struct {
 	Host   string
 	Item   Item
 	Kind   Kind
-	Reason string        // why the domain is stopped; "" unless Kind is Stopped
+	Reason string        // reason why the domain is stopped; "" unless Kind is Stopped
 	Due    time.Time     // when the host became due and began to wait for a slot
 	Delay  time.Duration // delay in force for this request
 
@@ -38,20 +38,19 @@ type Grant struct {
 	done     bool
 }
 
-// ErrNotDue means that the grant's request must not be written at this time. Either the host's
-// domain was stopped, or the host's delay grew after the grant was given. The caller puts the item
-// back.
+// ErrNotDue means that the grant's request must not be written now: after the grant was given, the
+// host's domain was stopped or its delay grew. The caller puts the item back.
 var ErrNotDue = errors.New("the host is not due any more")
 
-// Pace tells which delay a request kept.
+// Pace tells how a request was paced.
 type Pace struct {
 	Delay time.Duration // delay in force for the request
 	Gap   time.Duration // time since the host's previous request
 	First bool          // whether the host has no previous request
 }
 
-// Another replaces an item that needed no request: the grant then holds the host's next item. It
-// returns false if no item is due.
+// Another is called for an item that needs no request. It replaces this item with the host's next
+// one, or returns false if none is due.
 func (g *Grant) Another() (Item, bool) {
 	s := g.s
 	s.mu.Lock()
@@ -64,20 +63,19 @@ func (g *Grant) Another() (Item, bool) {
 	return it, ok
 }
 
-// PutBack returns an unused item to the front of the host's queue.
+// PutBack returns an unused item to the front of its host's queue.
 func (g *Grant) PutBack(it Item) { g.s.Push(g.Host, it) }
 
-// HasAddress reports whether the host's address is known, or has no delay. If HasAddress returns
-// false, the caller resolves the name and calls Meet before the connect.
+// HasAddress reports whether the caller may connect: either the host's address is known, or it has
+// no delay. If not, the caller first resolves the name and calls Meet.
 func (g *Grant) HasAddress() bool {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	return g.h.met
 }
 
-// Meet sets the host's address and reports whether a request to that address may be made now. If
-// Meet returns false, the caller puts the item back and calls Done. The host then waits for its
-// address and holds no slot.
+// Meet sets the host's address and reports whether a request to it is due. If not, the caller puts
+// the item back and calls Done; the host then waits for its address without a slot.
 func (g *Grant) Meet(a netip.Addr) bool {
 	s := g.s
 	s.mu.Lock()
@@ -96,9 +94,9 @@ func (g *Grant) Meet(a netip.Addr) bool {
 	return true
 }
 
-// Written announces a write of the grant's request at the given time, and returns the pace of the
-// request. The caller calls Written right before the write. After ErrNotDue the request must not be
-// written.
+// Written announces that the grant's request is about to be written, and returns the pace of the
+// request. The caller calls it right before the write. If it returns ErrNotDue, the request must
+// not be written.
 func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -119,9 +117,9 @@ func (g *Grant) Written(at time.Time, a netip.Addr) (Pace, error) {
 	return p, nil
 }
 
-// Sent reports when the announced request (Written) was actually sent. The host's delay starts at
-// this time. A busy machine may write late, and the server must still see the whole delay between
-// two requests.
+// Sent reports when the announced request was actually sent. The host's delay starts at this time,
+// because a busy machine may write late, and the server must still see the whole delay between two
+// requests.
 func (g *Grant) Sent(at time.Time) {
 	s, h := g.s, g.h
 	s.mu.Lock()
@@ -130,7 +128,7 @@ func (g *Grant) Sent(at time.Time) {
 	s.reschedule(h)
 }
 
-// sentAt starts the delays of a host and of its address at the given time.
+// sentAt starts the delays of a host and its address.
 func (s *Scheduler) sentAt(h *host, at time.Time) {
 	h.paced = later(h.paced, at)
 	if h.addr != nil {
@@ -145,21 +143,20 @@ type Class uint8
 // The classes of results.
 const (
 	Unsent      Class = iota // no request was tried, so the host's state does not change
-	Success                  // any response that no other class covers
-	ClientError              // 4xx except 429; does not count as a failure of the host
+	Success                  // any response not covered by another class
+	ClientError              // 4xx except 429; not a failure of the host
 	Failure                  // 5xx, or no valid response
 	RateLimited              // 429 or 503
-	Unanswered               // no connection or no response; such a request may block a slot until its time-out
+	Unanswered               // no connection or no response, so the request may have blocked a slot until its time-out
 )
 
 // Result tells how a grant ended.
 type Result struct {
 	Class      Class
-	RetryAfter time.Duration // Retry-After of a response of class RateLimited; 0 if the header is missing
-	// Hold is the time in which the host gets no request, even if the host's delay is shorter.
+	RetryAfter time.Duration // Retry-After of a response of class RateLimited; 0 if it has none
+	// Hold is the time during which the host gets no request, even if its delay is shorter.
 	Hold time.Duration
-	// Requeue, if not nil, is the item's retry or next hop. Done puts this item into the host's
-	// queue.
+	// Requeue is the item's retry or next hop, or nil. Done puts it into the host's queue.
 	Requeue *Item
 }
 
@@ -235,7 +232,7 @@ func (g *Grant) account(r Result, now time.Time) {
 		case !h.br.open:
 			s.log.Info("host resumed", "host", h.name)
 		}
-	case h.br.open: // this request was sent before the breaker opened, so its result does not count
+	case h.br.open: // sent before the breaker opened, so the result does not count
 	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}

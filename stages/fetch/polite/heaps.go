@@ -7,17 +7,17 @@ import (
 
 // Item is something to fetch from a host.
 type Item struct {
-	ID        int64     // the caller chooses the number
+	ID        int64     // chosen by the caller
 	NotBefore time.Time // when a retry is due; zero means as soon as the host is due
 	// Urgent marks an item that comes before all others, such as a robots.txt. A blocked host gets
-	// grants only for urgent items.
+	// grants for its urgent items only.
 	Urgent bool
-	Why    string // why a retry waits, in words for people
+	Why    string // reason of a retry, in words for people
 
 	seq int64
 }
 
-// items is a heap of pushed items. The earliest item is on top.
+// items is a heap of pushed items with the earliest on top.
 type items = heapOf[Item]
 
 func (it Item) less(o Item) bool {
@@ -29,8 +29,8 @@ func (it Item) less(o Item) bool {
 
 func (Item) setIndex(int) {}
 
-// element is an element of a heap. less says which of two elements comes first. The
-// method moved receives the element's new index, or -1 when the element is removed.
+// element is an element of a heap. The method less says which of two elements comes first. The
+// method moved receives the element's new index, or -1 when the element leaves the heap.
 type element[T any] interface {
 	less(T) bool
 	setIndex(index int)
@@ -60,18 +60,18 @@ func (q *heapOf[T]) Pop() any {
 	return last
 }
 
-// place says which heap holds a host.
+// place says which heap a host is in.
 type place uint8
 
 const (
-	nowhere place = iota // the host has nothing to do, or its granted request is not written yet
+	nowhere place = iota // the host has nothing to do, or it has a grant whose request is not written yet
 	timed
 	ready
 	parked
 )
 
-// byWork is a heap of hosts. The host with the most predicted work is on top. Of two hosts with
-// equal work, the host that was added first is on top.
+// byWork is a heap of hosts with the most predicted work on top. If two hosts have equal work, the
+// one that was added first comes first.
 type byWork = heapOf[*host]
 
 func (h *host) less(o *host) bool {
@@ -83,16 +83,16 @@ func (h *host) less(o *host) bool {
 
 func (h *host) setIndex(i int) { h.index = i }
 
-// waiter is an entry in the timer heap, for a host or an address.
+// waiter is the timer of a host or an address, an entry of byTime.
 type waiter struct {
 	at    time.Time
 	order int64
-	index int // index in the heap; -1 if the waiter is not in the heap
+	index int // index in the heap; -1 if not in it
 	host  *host
 	addr  *address
 }
 
-// byTime is a heap of waiters. The earliest waiter is on top.
+// byTime is a heap of waiters with the earliest on top.
 type byTime = heapOf[*waiter]
 
 func (w *waiter) less(o *waiter) bool {
@@ -104,7 +104,7 @@ func (w *waiter) less(o *waiter) bool {
 
 func (w *waiter) setIndex(i int) { w.index = i }
 
-// setTime gives w the time at. If w is not in the heap, setTime adds w.
+// setTime sets the time of w, and adds w to the heap if it is not there.
 func setTime(q *byTime, w *waiter, at time.Time) {
 	w.at = at
 	if w.index < 0 {

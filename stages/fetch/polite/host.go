@@ -5,32 +5,32 @@ import (
 	"time"
 )
 
-// These constants say how the responses of a host lengthen its delay.
+// These constants determine how the responses of a host lengthen its delay.
 const (
 	limitedPause    = 30 * time.Second // default of Options.LimitedPause
-	maxLimitedPause = 2 * time.Hour    // largest pause after doubling; a Retry-After is obeyed up to maxDelay
-	minRaisedDelay  = time.Second      // smallest raised delay, unless the first pause is shorter
+	maxLimitedPause = 2 * time.Hour    // longest pause that doubling may reach; a Retry-After may be longer, up to maxDelay
+	minRaisedDelay  = time.Second      // smallest raised delay; if the first pause is shorter, that pause
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // most doublings of the pause and of the delay; without this limit, an often interrupted task might never send a request
+	maxDoublings    = 4  // limit of doublings of the pause and of the delay; without it, a task that is often interrupted might never send a request
 	calmAfter       = 10 // number of responses in a row without 429 or 503 after which a raised delay is halved
 
-	slowFrom     = time.Second      // a host with a shorter response time is never slow, even at a short delay
+	slowFrom     = time.Second      // a host that responds faster than this is never slow, even if its delay is short
 	maxSlowDelay = 30 * time.Second // largest delay of a slow host
-	newestWeight = 0.2              // weight of the last response in the mean
+	newestWeight = 0.2              // weight of the last response in the moving mean
 )
 
-// guessedService is the expected duration of a host's first request, in seconds. The constant
-// serviceWeight is the weight of each request in the moving mean.
+// guessedService is the assumed duration of a host's first request, in seconds. serviceWeight is
+// the weight of each further request in the moving mean.
 const (
 	guessedService = 1.5
 	serviceWeight  = 0.2
 )
 
-// Rows holds a host's planned items in fetch order. The scheduler calls the methods under its lock,
-// so they must be quick.
+// Rows is a host's queue of planned items in fetch order. The scheduler calls its methods while it
+// holds its lock, so they must be quick.
 type Rows interface {
 	Len() int
-	Band() Band // band of the item that Pop returns next; not called if no item is left
+	Band() Band // band of the item that Pop returns next; not called if none is left
 	Pop() (id int64, ok bool)
 }
 
@@ -44,46 +44,46 @@ type host struct {
 	blocked bool // whether only urgent items get grants
 
 	base       time.Duration // configured delay
-	stop       string        // why the host's domain is stopped in the config; "" if the domain is not stopped
+	stop       string        // reason why the config stops the host's domain; "" if it does not
 	allowed    int           // configured limit of requests in flight
 	crawlDelay time.Duration
-	stored     time.Duration // delay that an earlier attempt stored; zero once a newer config replaces it
-	raised     time.Duration // delay raised by 429 and 503; 0 if no response raised the delay
+	stored     time.Duration // delay that an earlier attempt stored; zero after a reload
+	raised     time.Duration // delay raised by 429 and 503; 0 if not raised
 	slowed     time.Duration // delay of a slow host; 0 if the host is not slow
 	limited    int           // number of 429 and 503 in a row
 	calm       int           // number of other responses in a row since the delay was raised
 	jitters    uint64
 
-	notBefore time.Time // the host gets no request before this time, whatever its delay
+	notBefore time.Time // no request before this time, however short the delay
 	putOff    Reason    // why notBefore is set
-	paced     time.Time // start of the delay: the last request or failed connection; zero if there was none
-	written   time.Time // when the last request was written; zero if there was none
-	service   float64   // mean time from a grant to the call of Done, in seconds
-	response  float64   // mean time from a request to the end of its response, in seconds; 0 if there was none
-	recent    float64   // response or the time of the last response, whichever is smaller; so one slow response does not make the host slow
+	paced     time.Time // start of the current delay: the last request or failed connection; zero if none
+	written   time.Time // when the last request was written; zero if none
+	service   float64   // mean time from a grant to its Done, in seconds
+	response  float64   // mean time from a request to the end of its response, in seconds; 0 if none
+	recent    float64   // the smaller of response and the last response time, so that one slow response does not make the host slow
 	silent    int       // number of requests in a row without a response
 	inFlight  int
-	met       bool // whether the address is known (addr), or the host needs no delay per address (addr is nil)
-	held      bool // whether the host has an open grant that is not written yet, or an open grant that allows no request
+	met       bool // whether addr is set, or the host needs no delay per address (addr is then nil)
+	held      bool // whether the host has an open grant that is not written yet or permits no request
 	br        breaker
 	addr      *address
 
-	drain Kind // Fetch if requests are allowed, else the kind of the host's grants
+	drain Kind // Fetch if requests are allowed, else the kind of grant that the host's items get
 	place place
 	band  Band    // band of the host's next row
-	queue *byWork // lane that holds the host while the host is ready
-	index int     // index in queue or in the heap of the host's address
+	queue *byWork // lane in which the ready host waits
+	index int     // index in queue, or in the heap of hosts that wait for the address
 	work  float64 // predicted work when the host entered its heap, in seconds
 	wait  waiter
 }
 
-// asked returns the delay for which the config and the host's robots.txt ask.
+// asked returns the delay that the config and the host's robots.txt ask for.
 func (h *host) asked() time.Duration { return max(h.base, h.crawlDelay, h.stored) }
 
-// delay returns the delay in force.
+// delay returns the delay in force, the longest of all delays of the host.
 func (h *host) delay() time.Duration { return max(h.asked(), h.raised, h.slowed) }
 
-// remaining returns how many items the host has left.
+// remaining returns the number of items that the host has left.
 func (h *host) remaining() int { return h.rows.Len() + len(h.extra) + len(h.urgent) }
 
 // dueTime returns when the host's next request may be sent. The host's address may be due later.
@@ -95,7 +95,7 @@ func (h *host) dueTime() time.Time {
 	return at
 }
 
-// firstItem returns when the first available item is due.
+// firstItem returns when the earliest item is due that is not blocked. Zero means now.
 func (h *host) firstItem() (at time.Time) {
 	rows := !h.blocked && h.rows.Len() > 0
 	pushed := len(h.urgent) > 0 || !h.blocked && len(h.extra) > 0
@@ -105,8 +105,8 @@ func (h *host) firstItem() (at time.Time) {
 	return at
 }
 
-// take removes the next item: an urgent item, a pushed item that is due, or a row. If the parameter
-// all is true, take also removes items that are not due and items of a blocked host.
+// take removes the next item: an urgent item, a pushed item that is due, or a planned row. If all
+// is true, it also takes items that are not due and items of a blocked host.
 func (h *host) take(now time.Time, all bool) (Item, bool) {
 	if len(h.urgent) > 0 && (all || !h.urgent[0].NotBefore.After(now)) {
 		return heap.Pop(&h.urgent).(Item), true
@@ -123,7 +123,7 @@ func (h *host) take(now time.Time, all bool) (Item, bool) {
 	return Item{}, false
 }
 
-// predict returns a lower bound of the time that the host's remaining items take, in seconds.
+// predict returns a lower bound for the time that the host's remaining items take, in seconds.
 func (h *host) predict() float64 {
 	return float64(h.remaining()) * max(h.delay().Seconds(), h.service/float64(h.allowed))
 }
@@ -143,8 +143,7 @@ func (h *host) slowDown(s *Scheduler, now time.Time, retryAfter time.Duration) {
 	h.calm = 0
 }
 
-// slacken computes the field slowed, the delay of a slow host (Config.SlowFactor). A slower host
-// gets a longer delay.
+// slacken computes the delay of a slow host (Config.SlowFactor).
 func (h *host) slacken(factor float64) {
 	h.slowed = 0
 	from := max(h.asked(), slowFrom)
@@ -156,8 +155,8 @@ func (h *host) slacken(factor float64) {
 	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
 }
 
-// answered updates the host's response times after a response that took d. If the host is slow,
-// answered also updates the host's delay.
+// answered updates the host's response times after a response that took d, and with them the delay
+// of a slow host.
 func (h *host) answered(d time.Duration, factor float64) {
 	last := d.Seconds()
 	if h.response == 0 {

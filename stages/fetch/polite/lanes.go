@@ -2,8 +2,8 @@ package polite
 
 import "container/heap"
 
-// Band is a class of priorities. The band of a host's next item decides how large a share of the
-// slots the host gets when it is due.
+// Band is a class of priorities. The band of a host's next item determines the host's share of the
+// slots when it is due.
 type Band uint8
 
 // The bands, from the highest to the lowest. Each band covers 200 points of priority.
@@ -21,21 +21,19 @@ func BandOf(priority int32) Band {
 	return Batch - Band(min(max(priority, 0)/200, int32(Batch)))
 }
 
-// shares are the weights of the bands when more hosts are due than slots are free. A band's least
-// share of the slots is its weight divided by the sum of all weights, so no band starves. If a band
-// needs less than its share, the other bands get the rest.
+// shares holds the weights of the bands, which apply when more hosts are due than slots are free.
+// Each band gets at least its weight divided by the sum of all weights, so no band starves. A band
+// that needs less leaves the rest to the others.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
-// Two more lanes follow the lanes of the bands. These lanes hold hosts of any band and have their
-// own shares.
+// Beside the lane of each band there are two lanes for hosts of any band, with their own shares.
 const (
-	// The lane longest holds each host that alone needs at least as long as all remaining items
-	// need in all slots. The hosts in this lane decide when the task ends, so they do not wait for
-	// other hosts. The lane never holds more hosts than there are slots.
+	// A host is in lane longest if its own items, one after another, take at least as long as all
+	// remaining items spread over all slots. These hosts decide when the task ends, so they do not
+	// wait for others. The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
-	// The lane doubtful holds hosts whose last request got no response. Each of these hosts may
-	// block a slot for a whole time-out. So all of them together get at most 1/doubtfulPart of the
-	// slots.
+	// A host is in lane doubtful if its last request got no response. Such a host may block a slot
+	// for a whole time-out, so all of them together get at most 1/doubtfulPart of the slots.
 	doubtful
 	lanes
 
@@ -44,9 +42,9 @@ const (
 	doubtfulPart  = 8
 )
 
-// lane is a queue of due hosts. The host with the most predicted work is first. Lanes share the
-// slots by start-time fair queueing. For each grant, a lane pays the predicted slot time divided by
-// its weight. The lane that paid least is next.
+// lane is a queue of due hosts with the most predicted work first. Lanes share the slots by
+// start-time fair queueing: for each grant, a lane pays the predicted slot time divided by its
+// weight, and the lane that has paid least comes next.
 type lane struct {
 	hosts  byWork
 	weight float64
@@ -70,13 +68,13 @@ func (s *Scheduler) laneOf(h *host) int {
 		return longest
 	}
 	if h.rows.Len() > 0 {
-		h.band = h.rows.Band() // pushed items do not change the band of the host's rows
+		h.band = h.rows.Band() // pushed items do not affect the band
 	}
 	return int(h.band)
 }
 
-// enqueue puts a due host into its lane. Hosts whose items get no requests go into the separate
-// queue drains, which comes before all lanes.
+// enqueue puts a due host into its lane. Hosts whose items get grants without a request go into the
+// queue drains instead, which comes before all lanes.
 func (s *Scheduler) enqueue(h *host) {
 	if h.drain != Fetch {
 		h.queue = &s.drains
@@ -85,14 +83,14 @@ func (s *Scheduler) enqueue(h *host) {
 	}
 	l := &s.lanes[s.laneOf(h)]
 	if len(l.hosts) == 0 {
-		l.paid = max(l.paid, s.paid) // time in which the lane was empty earns no share
+		l.paid = max(l.paid, s.paid) // an empty lane saves up no share
 	}
 	h.queue = &l.hosts
 	heap.Push(h.queue, h)
 }
 
-// dequeue removes and returns the host that gets the next grant, or nil if no host may get a grant.
-// The caller calls charge when it gives the grant.
+// dequeue removes and returns the host that gets the next grant, or nil if there is none. When the
+// caller gives the grant, it calls charge.
 func (s *Scheduler) dequeue() (h *host, from *lane) {
 	if len(s.drains) > 0 {
 		return heap.Pop(&s.drains).(*host), nil
@@ -112,7 +110,7 @@ func (s *Scheduler) dequeue() (h *host, from *lane) {
 	return heap.Pop(&from.hosts).(*host), from
 }
 
-// charge adds the predicted slot time of a grant to the sum that the lane has paid.
+// charge makes a lane pay the predicted slot time of a grant.
 func (s *Scheduler) charge(l *lane, h *host) {
 	s.paid = l.paid
 	l.paid += h.service / l.weight

@@ -17,23 +17,23 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Options are the options of New.
+// Options configures a Scheduler.
 type Options struct {
 	Config  Config
 	Breaker Breaker      // zero means DefaultBreaker
 	Clock   stages.Clock // nil means the system clock
-	Log     *slog.Logger // logs which hosts are suspended and resumed; nil means no log
+	Log     *slog.Logger // for suspended and resumed hosts; nil means no log
 	Seed    uint64       // seed of the random part of pauses
-	// LimitedPause is the pause of a host after its first 429 or 503, before a random part is
-	// added. The pause doubles with each further 429 or 503 in a row. Zero means 30s.
+	// LimitedPause is the pause of a host after its first 429 or 503, without the random part. It
+	// doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
-	// Slots is how many grants the caller may have at a time. Hosts whose last request got no
-	// response share an eighth of the grants, at least one. Zero means no bound.
+	// Slots limits the grants that the caller holds at a time. Hosts whose last request got no
+	// response share an eighth of them, at least one. Zero means no limit.
 	Slots int
 }
 
-// Scheduler gives grants. Only one goroutine may call Next. All other methods may be called
-// concurrently.
+// Scheduler gives grants. Only one goroutine at a time may call Next. All other methods are safe
+// for concurrent use.
 type Scheduler struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -44,24 +44,24 @@ type Scheduler struct {
 	mu        sync.Mutex
 	cfg       Config
 	hosts     map[string]*host
-	inOrder   []*host // hosts in the order in which they were added
+	inOrder   []*host // hosts in the order of Add
 	addresses map[netip.Addr]*address
 	timed     byTime
-	drains    byWork // due hosts whose items get grants without a request
+	drains    byWork // due hosts whose items get grants that permit no request
 	lanes     [lanes]lane
-	paid      float64 // field paid of the lane of the last grant, before that grant
+	paid      float64 // what the lane of the last grant had paid before that grant
 	seq       int64
 	grants    int // number of open grants
 	left      int // number of items in queues
 	closed    bool
-	sent      bool               // whether this attempt or an earlier attempt wrote a request
+	sent      bool               // whether this or an earlier attempt has written a request
 	closesAt  time.Time          // when Close will be called; zero if unknown
-	held      time.Time          // when HoldAddresses or HoldAll was called; zero if neither was called
+	held      time.Time          // when HoldAddresses or HoldAll was called; zero if not
 	wholly    bool               // whether HoldAll was called
 	wakeup    context.CancelFunc // ends the sleep of Next
 
 	slots          int     // limit of open grants; 0 if unknown
-	service        float64 // mean time of about the last hundred grants, in seconds
+	service        float64 // moving mean of the time that a grant takes, over about a hundred grants, in seconds
 	doubtfulGrants int     // number of open grants of hosts whose last request got no response
 	doubtfulMax    int
 }
@@ -92,7 +92,7 @@ func New(opt Options) *Scheduler {
 	return s
 }
 
-// Add adds a host with its planned rows. A name may be added only once.
+// Add adds a host with its planned rows. Each name may be added once.
 func (s *Scheduler) Add(name string, rows Rows) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,11 +116,11 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 	return h
 }
 
-// adopt sets the host's terms, which come from the config.
+// adopt applies the host's settings from the config.
 func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
 
-// host returns the host with the given name. It adds an unknown host, because some hosts are first
-// named by a redirect or a robots.txt.
+// host returns the host with the given name, and adds it if it is unknown: a redirect or a
+// robots.txt may name a host without planned rows.
 func (s *Scheduler) host(name string) *host {
 	if h := s.hosts[name]; h != nil {
 		return h
@@ -134,8 +134,8 @@ func (noRows) Len() int           { return 0 }
 func (noRows) Band() Band         { return Medium }
 func (noRows) Pop() (int64, bool) { return 0, false }
 
-// Push adds an item, such as a redirect's next hop or a retry, to a host. A due item comes before
-// the host's planned rows. Push adds an unknown host.
+// Push adds an item to a host, such as a retry or the next hop of a redirect. When it is due, it
+// comes before the host's planned rows. Push adds an unknown host.
 func (s *Scheduler) Push(name string, it Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,10 +156,10 @@ func (s *Scheduler) push(h *host, it Item) {
 	s.left++
 }
 
-// Block restricts a host to urgent items until Unblock. It adds an unknown host.
+// Block limits a host to urgent items until Unblock is called. It adds an unknown host.
 func (s *Scheduler) Block(name string) { s.setBlocked(name, true) }
 
-// Unblock ends the effect of Block.
+// Unblock ends a Block.
 func (s *Scheduler) Unblock(name string) { s.setBlocked(name, false) }
 
 func (s *Scheduler) setBlocked(name string, blocked bool) {
@@ -172,8 +172,8 @@ func (s *Scheduler) setBlocked(name string, blocked bool) {
 	}
 }
 
-// Next waits for the next grant. It returns io.EOF when no items are left and no open grant can
-// push more. It returns the context's error when the context ends.
+// Next waits for the next grant. It returns io.EOF if no item is left and no open grant can add
+// one. If the context ends, it returns the context's error.
 func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -196,11 +196,11 @@ func (s *Scheduler) Next(ctx context.Context) (*Grant, error) {
 	}
 }
 
-// idle is how long Next sleeps when only a call of Done can add work. Done ends the sleep.
+// idle is how long Next sleeps when only Done can add work. Done wakes it up.
 const idle = time.Hour
 
-// pick returns a grant if a host is due at the time now. If no host is due, pick returns how long
-// to wait, and whether more grants can follow.
+// pick returns a grant if a host is due at the time now. Otherwise it returns how long to wait, and
+// whether more grants can follow.
 func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool) {
 	for len(s.timed) > 0 && !s.timed[0].at.After(now) {
 		w := heap.Pop(&s.timed).(*waiter)
@@ -219,7 +219,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 		h.place = nowhere
 		if h.drain == Fetch {
 			if h.dueTime().After(now) {
-				s.reschedule(h) // the host's delay grew while the host was ready
+				s.reschedule(h) // the delay grew while the host was ready
 				continue
 			}
 			if h.addr != nil && h.addr.due.After(now) {
@@ -235,7 +235,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 		return nil, idle, s.grants > 0
 	}
 	// A task that has sent nothing does not close early, because the next round would start in the
-	// same state and send nothing either.
+	// same state and also send nothing.
 	if first := s.timed[0].at; s.grants > 0 || s.closed || !s.sent || s.closesAt.IsZero() || first.Before(s.closesAt) {
 		return nil, first.Sub(now), true
 	}
@@ -244,8 +244,7 @@ func (s *Scheduler) pick(now time.Time) (t *Grant, wait time.Duration, more bool
 	return s.pick(now)
 }
 
-// give takes an item of the host and makes a grant for it. It returns nil if the host has no such
-// item.
+// give takes an item of the host and makes a grant for it. It returns nil if there is no such item.
 func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	due := h.dueTime()
 	it, ok := h.take(now, h.drain != Fetch)
@@ -277,7 +276,7 @@ func (s *Scheduler) give(h *host, now time.Time, from *lane) *Grant {
 	return t
 }
 
-// reschedule is called after a host's state has changed. It moves the host to the right heap.
+// reschedule moves a host to the right heap after a change of its state.
 func (s *Scheduler) reschedule(h *host) {
 	drain := s.drainKind(h)
 	if h.held || h.remaining() == 0 || drain == Fetch && h.blocked && len(h.urgent) == 0 {
@@ -301,14 +300,14 @@ func (s *Scheduler) reschedule(h *host) {
 		return
 	}
 	if h.place == ready || h.place == parked {
-		return // pick checks later whether the host is still due
+		return // pick checks again whether the host is due
 	}
 	h.place = timed
 	setTime(&s.timed, &h.wait, h.dueTime())
 }
 
-// drainKind returns the kind of the host's grants that allow no request, or Fetch if requests are
-// allowed.
+// drainKind returns Fetch if requests to the host are allowed, otherwise the kind of grant that its
+// items get.
 func (s *Scheduler) drainKind(h *host) Kind {
 	switch {
 	case h.stop != "":
@@ -327,7 +326,7 @@ func (s *Scheduler) makeReady(h *host) {
 	s.enqueue(h)
 }
 
-// remove takes a host out of the heap that holds it, if any.
+// remove takes a host out of the heap that holds it, if any does.
 func (s *Scheduler) remove(h *host) {
 	switch h.place {
 	case timed:
@@ -340,7 +339,7 @@ func (s *Scheduler) remove(h *host) {
 	h.place = nowhere
 }
 
-// wakeNext ends the sleep of Next, so that Next calls pick again.
+// wakeNext ends the sleep of Next, which then calls pick again.
 func (s *Scheduler) wakeNext() {
 	if s.wakeup != nil {
 		s.wakeup()
@@ -348,7 +347,7 @@ func (s *Scheduler) wakeNext() {
 	}
 }
 
-// Remaining returns the number of items in queues. Items of open grants do not count.
+// Remaining returns the number of items in queues, without those of open grants.
 func (s *Scheduler) Remaining() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -356,7 +355,7 @@ func (s *Scheduler) Remaining() int {
 }
 
 // Jitter lengthens a pause by a random part, so that items that failed together are not retried
-// together. The random part is at most a quarter of the pause and at most half an hour.
+// together. This part is at most a quarter of the pause, and at most half an hour.
 func (s *Scheduler) Jitter(host string, d time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

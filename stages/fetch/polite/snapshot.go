@@ -8,9 +8,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Snapshot returns the clocks of some hosts, sorted by name: hosts that must wait, were slowed
-// down, or failed. Checkpoints store the clocks. The times in the clocks are relative to now,
-// because the clocks of two machines may differ.
+// Snapshot returns the state of all hosts that must wait, were slowed down, or failed, sorted by
+// name, for a checkpoint. Its times are relative to now, because the clocks of two machines may
+// differ.
 func (s *Scheduler) Snapshot() []manifest.HostClock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -19,7 +19,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 	for _, h := range s.inOrder {
 		wait := max(h.pace().Sub(now), 0)
 		if h.held && h.inFlight > 0 {
-			wait = max(wait, h.delay()) // the request of the open grant may be written right now
+			wait = max(wait, h.delay()) // a request with an open grant may be written any moment
 		}
 		b := h.br.clock(now)
 		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
@@ -27,7 +27,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 				Host: h.name, DelayMS: Millis(h.delay()), BaseMS: Millis(h.asked()), RaisedMS: Millis(h.raised), Limited: h.limited, WaitMS: Millis(wait),
 			}
 			if b != (manifest.HostBreaker{}) {
-				kept := b // a copy, so that only hosts with a breaker need an allocation
+				kept := b // a copy, so that only this case allocates
 				c.Breaker = &kept
 			}
 			out = append(out, c)
@@ -42,8 +42,8 @@ func Millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseco
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// pace returns when the host's delay and pauses allow the next request. It does not depend on when
-// the host's items are due.
+// pace returns when the host's delay and pauses allow the next request. Whether an item is due does
+// not matter.
 func (h *host) pace() time.Time {
 	at := h.notBefore
 	if !h.paced.IsZero() {
@@ -61,10 +61,10 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 	return c
 }
 
-// Restore applies the clocks that an earlier attempt stored. The caller first adds all planned
-// hosts and then calls Restore. The parameter waited is the time since Snapshot. A stored delay
-// above the configured delay stays until Reload. If fresh is true, the config is newer than the
-// clocks, and Restore ignores the stored delays.
+// Restore applies the state of hosts that an earlier attempt stored. The caller first adds all
+// planned hosts. The parameter waited is the time since Snapshot. A stored delay above the
+// configured one stays until Reload. If fresh is true, the config is newer than the stored state,
+// and Restore ignores stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, f
 	}
 }
 
-// restore sets the breaker's state as if the stored requests had just ended.
+// restore restores a breaker as if the stored requests had just ended.
 func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, waited time.Duration) {
 	r := &record{newest: now.UnixNano() / int64(cfg.Window/windowParts)}
 	r.counts[r.newest%windowParts] = struct{ ok, failed int32 }{int32(c.OK), int32(c.Failed)}
@@ -97,14 +97,14 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 	}
 }
 
-// HoldAddresses makes every host wait for the delay per address, counted from now. Hosts that are
-// added later wait too. A new attempt calls HoldAddresses after Restore. Checkpoints do not store
-// addresses. So a due host may share its address with a host that just got a request.
+// HoldAddresses makes every host, even one that is added later, wait for the delay per address from
+// now. A new attempt calls it after Restore: checkpoints do not store addresses, so a due host may
+// share its address with one that just got a request.
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
 
-// HoldAll makes every host wait from now for its own delay or the delay per address, whichever is
-// longer. Hosts that are added later wait too. A new attempt calls HoldAll after Restore if it
-// cannot know when the earlier attempt sent its last requests.
+// HoldAll makes every host, even one that is added later, wait from now for its own delay or the
+// delay per address, whichever is longer. A new attempt calls it after Restore if it cannot know
+// when the earlier attempt sent its last requests.
 func (s *Scheduler) HoldAll() { s.holdHosts(true) }
 
 func (s *Scheduler) holdHosts(wholly bool) {
@@ -117,7 +117,7 @@ func (s *Scheduler) holdHosts(wholly bool) {
 	}
 }
 
-// hold makes a host wait as the last call of HoldAddresses or HoldAll asks.
+// hold applies the last HoldAddresses or HoldAll to a host.
 func (s *Scheduler) hold(h *host) {
 	if s.held.IsZero() {
 		return

@@ -15,12 +15,12 @@ const (
 	ByCrawlDelay               // the Crawl-delay of its robots.txt
 	BySlowness                 // the host is slow (Config.SlowFactor)
 	ByRaised                   // the host's delay was raised by 429 or 503
-	ByEarlier                  // an earlier attempt or round left a wait
+	ByEarlier                  // an earlier attempt or round left a pause or a longer delay
 	ByLimit                    // the host answered 429 or 503
 	ByRetryAfter               // the host answered 429 or 503 with Retry-After
 	ByHold                     // Result.Hold was set
 	ByBreaker                  // the host is suspended
-	ByItem                     // no remaining item is due; Wait.Item is the first item
+	ByItem                     // no remaining item is due yet; Wait.Item is the first item
 )
 
 // Wait describes a host that may get no request now.
@@ -30,34 +30,34 @@ type Wait struct {
 	Until  time.Time
 	Delay  time.Duration // delay in force
 	Left   int           // number of items that are not urgent
-	Item   Item          // first pushed item; set only for ByEarlier and the reasons declared after it
+	Item   Item          // first pushed item; set for ByEarlier and the reasons after it
 
-	Rest time.Duration // predicted time until the host is done
+	Rest time.Duration // predicted time until the host has no items left
 }
 
-// Standing describes for people the state of all hosts at one moment.
+// Standing is a snapshot of all hosts, for people.
 type Standing struct {
 	Left     int // number of items in queues
 	InFlight int
-	Asked    string // a host with a request in flight; "" if there is none
+	Asked    string // a host with a request in flight; "" if none
 	Ready    int    // number of due hosts
 	Delayed  int    // number of hosts with a short wait
-	Waits    []Wait // other waiting hosts, the longest Rest first
+	Waits    []Wait // other waiting hosts, longest Rest first
 	More     int    // number of waiting hosts that are not in Waits
-	// Rest is a lower bound of the remaining time. This bound is the longer of two times: the Rest
-	// of the slowest host, and the time that all items take with all slots busy. Rest ends at the
-	// latest when the window closes.
+	// Rest is a lower bound for the remaining time: the Rest of the slowest host, or the time that
+	// all items take if all slots are busy, whichever is longer. It ends with the window at the
+	// latest.
 	Rest    time.Duration
-	Slowest Wait      // host with the longest Rest, even if this host does not wait; Slowest.Host is "" if no host is left
+	Slowest Wait      // host with the longest Rest, even if it does not wait now; Slowest.Host is "" if no host is left
 	Closes  time.Time // end of the window; zero if unknown
 }
 
-// moment is the longest wait, for any reason, of a host that counts as Delayed.
+// moment is the longest wait with which a host still counts as Delayed.
 const moment = 5 * time.Second
 
 // Stand returns the state of all hosts, with at most n waits. A host counts as Delayed if it waits
-// for its delay, for at most the time brief. Stand visits every host, so it should be called at
-// most about once a second.
+// for its delay, for no longer than brief. Stand visits every host, so it should be called at most
+// once a second or so.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +100,8 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	return out
 }
 
-// rest predicts the time between the host's next request and its last request. It assumes that a
-// delay raised by 429 and 503 falls again (speedUp).
+// rest predicts the time from the host's next request to its last one. It assumes that a delay
+// raised by 429 and 503 falls again (speedUp).
 func (h *host) rest() time.Duration {
 	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
 	var sum time.Duration
@@ -113,8 +113,8 @@ func (h *host) rest() time.Duration {
 	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
 }
 
-// waiting describes why and how long the host waits. If the host has several waits, the wait that
-// ends last counts.
+// waiting returns why and how long the host waits. Of several waits, it returns the one that ends
+// last.
 func (h *host) waiting() Wait {
 	w := Wait{Host: h.name, Reason: h.putOff, Until: h.notBefore, Delay: h.delay(), Left: h.rows.Len() + len(h.extra)}
 	take := func(at time.Time, r Reason) {
@@ -135,7 +135,7 @@ func (h *host) waiting() Wait {
 	return w
 }
 
-// pacedBy returns the reason for the delay in force.
+// pacedBy returns the reason of the delay in force.
 func (h *host) pacedBy() Reason {
 	switch d := h.delay(); {
 	case d == h.raised:
@@ -148,7 +148,7 @@ func (h *host) pacedBy() Reason {
 	return ByDelay
 }
 
-// nextItem returns the next pushed item.
+// nextItem returns the pushed item that comes next.
 func (h *host) nextItem() Item {
 	if len(h.urgent) > 0 && (h.blocked || len(h.extra) == 0 || h.urgent[0].NotBefore.Before(h.extra[0].NotBefore)) {
 		return h.urgent[0]
@@ -156,7 +156,7 @@ func (h *host) nextItem() Item {
 	return h.extra[0]
 }
 
-// keepFrom allows no request to the host before the given time. The parameter r is the reason.
+// keepFrom forbids requests to the host before the given time, for reason r.
 func (h *host) keepFrom(at time.Time, r Reason) {
 	if at.After(h.notBefore) {
 		h.notBefore, h.putOff = at, r

@@ -10,28 +10,28 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// ErrDamaged means that the bytes at a record's place are not a whole record.
+// ErrDamaged means that the bytes at a Place are not a whole record.
 var ErrDamaged = errors.New("the record is damaged")
 
-// Record is a decoded record. A Record is valid until its Decoder decodes another record.
+// Record is a decoded record. It is valid until the Decoder decodes the next one.
 type Record struct {
 	Type   warc.Type
 	URL    string // value of the field WARC-Target-URI
 	Date   time.Time
 	Header warc.Header
 	Block  []byte
-	Cut    bool // whether Block is only the beginning of the record's block
+	Cut    bool // whether Block is incomplete, because the record's block is longer than the limit
 }
 
-// BlockLimit returns the number of bytes to read of a response's block. The body has at most
-// maxBody bytes. The limit leaves room for the head and the chunk framing.
+// BlockLimit returns how many bytes of a response's block to read if its body has at most maxBody
+// bytes. The rest is room for the head and the chunk framing.
 func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
 
-// StoredLimit returns the number of compressed bytes to read of a response's record. The body has
-// at most maxBody bytes. Incompressible data grows slightly when it is compressed.
+// StoredLimit returns how many compressed bytes of a response's record to read if its body has at
+// most maxBody bytes. Incompressible data grows slightly when it is compressed.
 func StoredLimit(maxBody int64) int64 { return BlockLimit(maxBody) + maxBody/16 + 2<<20 }
 
-// Decoder decodes records. The zero value is ready for use. A Decoder is for one goroutine.
+// Decoder decodes records. The zero value is ready for use, by one goroutine at a time.
 type Decoder struct {
 	reader *warc.Reader
 	in     bytes.Reader
@@ -62,7 +62,7 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	if cap(d.block) > keptBlock {
 		d.block = nil
 	}
-	// The buffer grows with the data, because the header may claim a length that is too large.
+	// The buffer grows with the data, because the header may claim too large a length.
 	buf := bytes.NewBuffer(d.block[:0])
 	_, err = buf.ReadFrom(io.LimitReader(e, min(e.Length, limit)))
 	if d.block = buf.Bytes(); err != nil && !raw.Cut {

@@ -10,16 +10,16 @@ import (
 
 // Steps are the callbacks of Each.
 type Steps[T any] struct {
-	// Places returns the places of the records that the document needs. A document may need none.
+	// Places returns the places of the records that a document needs; there may be none.
 	Places func(doc *T) []Place
-	// Work runs for each document on one of several goroutines. Each goroutine has its own Decoder.
-	// An error ends Each.
+	// Work runs for each document on one of several goroutines, each with its own Decoder. An error
+	// ends Each.
 	Work func(d *Decoder, doc *T, raws []Raw) error
-	// Emit runs for each document, on one goroutine and in the order of the documents.
+	// Emit runs for each document, in order and on one goroutine.
 	Emit func(doc *T) error
 }
 
-// job is a document that was read, but for which Emit has not run yet.
+// job is a document that has been read and waits for Work or Emit.
 type job[T any] struct {
 	doc  *T
 	raws []Raw
@@ -36,7 +36,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 		return readBatches(ctx, a, docs, s.Places, batches)
 	})
 	work := make(chan *job[T])
-	order := make(chan *job[T], 4*workers) // jobs for which Emit has not run yet
+	order := make(chan *job[T], 4*workers) // jobs that wait for Emit
 	g.Go(func() error {
 		defer close(work)
 		defer close(order)
@@ -82,8 +82,7 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 	return g.Wait()
 }
 
-// readBatches loads the records of the documents in batches, and sends each batch to the channel
-// out.
+// readBatches loads the records of the documents in batches, and sends each batch to out.
 func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
 	var batch []*job[T]
 	var places []Place

@@ -1,13 +1,14 @@
 // Package records reads stored WARC records back in batches and processes them on all
 // CPUs.
 //
-// The caller gives documents, each with the places of its records. Package records gives the
-// records to the caller's function for each document, and returns the documents in the same order.
-// One range request reads all records that are close together in a file. So a few requests read a
-// thousand pages. Memory holds at most two batches, even if records claim wrong lengths.
+// The caller passes documents, each with the places of its records. For each document, package
+// records calls the caller's function with these records. It returns the documents in the same
+// order. One range request reads all records that are close together in a file, so a few requests
+// read a thousand pages. Memory holds at most two batches, even if records claim wrong lengths.
 //
-// A missing or damaged record affects only its document; Raw.Err and ErrDamaged report it. If the
-// store fails or a file is missing, reading ends. Package records imports only formats packages.
+// A missing or damaged record affects only its document, and is reported by Raw.Err or ErrDamaged.
+// If the store fails or a file is missing, reading ends. Package records imports only formats
+// packages.
 package records
 
 import (
@@ -27,14 +28,14 @@ const (
 	// batchRecords and batchBytes bound a batch.
 	batchRecords = 512
 	batchBytes   = 32 << 20
-	// maxRange bounds a range with several records, in bytes.
+	// maxRange limits a range request that reads several records, in bytes.
 	maxRange = 8 << 20
-	// maxGap bounds the gap between two records that one range request reads, in bytes. Such a gap
-	// usually holds request records.
+	// maxGap is the largest gap between two records that are read by one range request, in bytes.
+	// The gap usually holds request records.
 	maxGap = 64 << 10
 	// rangesAtATime bounds concurrent range requests.
 	rangesAtATime = 8
-	// openFiles bounds the files that stay open for the next batch.
+	// openFiles limits the files that stay open between batches.
 	openFiles = 32
 )
 
@@ -44,26 +45,25 @@ type Place struct {
 	Offset, Length int64  // place of the record's gzip member in the file, in bytes
 }
 
-// ErrPlace means that a record's place is not within its file.
+// ErrPlace means that a record's place lies beyond the end of its file.
 var ErrPlace = errors.New("the file ends before the record")
 
 // ErrNoFile means that the store does not have a WARC file that a row names.
 var ErrNoFile = errors.New("the WARC file does not exist")
 
-// Raw is a record in its stored form.
+// Raw is a record in its stored, compressed form.
 type Raw struct {
 	Place
 	Bytes []byte
-	Cut   bool  // whether Bytes is only the beginning, because the record is longer than the archive's limit
-	Err   error // why there are no bytes; nil if there are bytes
+	Cut   bool  // whether Bytes is incomplete, because the record is longer than the archive's limit
+	Err   error // why Bytes is missing; nil if it is not
 }
 
-// Archive reads records of WARC files. An Archive is for one goroutine. The caller closes the
-// Archive.
+// Archive reads records of WARC files. Only one goroutine may use it. The caller closes it.
 type Archive struct {
 	bucket store.Bucket
 	limit  int64
-	open   []opened // open files; the last was used most recently
+	open   []opened // open files, in order of last use
 	ranges int64
 }
 
@@ -72,8 +72,7 @@ type opened struct {
 	store.Object
 }
 
-// NewArchive returns an Archive that reads from b. It reads at most limit compressed bytes of each
-// record.
+// NewArchive returns an Archive that reads from b, at most limit compressed bytes of each record.
 func NewArchive(b store.Bucket, limit int64) *Archive { return &Archive{bucket: b, limit: limit} }
 
 // Ranges returns the number of range requests so far.
@@ -109,7 +108,7 @@ func (a *Archive) file(ctx context.Context, key string) (store.Object, error) {
 	return obj, nil
 }
 
-// length returns the number of bytes to read of a record.
+// length returns how many bytes of a record to read.
 func (a *Archive) length(p *Place) int64 { return min(p.Length, a.limit) }
 
 // load reads the records at the given places, in any order.
@@ -137,7 +136,7 @@ func (a *Archive) load(ctx context.Context, places []Place) ([]Raw, error) {
 	return raws, nil
 }
 
-// loadFile reads records of one file, sorted by offset.
+// loadFile reads raws[i] for each i in order, which is sorted by offset. All are in one file.
 func (a *Archive) loadFile(ctx context.Context, key string, raws []Raw, order []int) error {
 	obj, err := a.file(ctx, key)
 	if err != nil {

@@ -34,7 +34,7 @@ func compareRecords(a, b *plannedRecord) int {
 	return cmp.Or(strings.Compare(a.WARCFilename, b.WARCFilename), cmp.Compare(a.WARCRecordOff, b.WARCRecordOff), cmp.Compare(a.Row, b.Row))
 }
 
-// captured is a planned record with its rows.
+// captured is a planned record with the rows made from it.
 type captured struct {
 	plannedRecord
 	rows segments.Record
@@ -43,8 +43,8 @@ type captured struct {
 // errNotResponse means that the record is not of type response.
 var errNotResponse = errors.New("it is not a response")
 
-// external gives each planned URL the outcome of the response in the archive, as if the response
-// had been fetched. It records no requests and no robots.txt verdicts.
+// external gives each planned URL the outcome of its response in the archive, as if it had just
+// been fetched. It records no requests and no robots.txt verdicts.
 func (r *run) external(ctx context.Context) error {
 	rows, err := table.NewSorter(r.env.Scratch, compareRecords, sortMemory)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r *run) external(ctx context.Context) error {
 	})
 }
 
-// sortMemory is how many bytes the sorter holds before it writes to scratch files.
+// sortMemory is the memory that the sorter may use before it writes to scratch files, in bytes.
 const sortMemory = 32 << 20
 
 func each(rows iter.Seq2[plannedRecord, error]) iter.Seq2[*captured, error] {
@@ -153,8 +153,8 @@ func (r *run) classify(d *captured, rec *records.Record, x *wire.Exchange) error
 	return nil
 }
 
-// redirected gives a URL its outcome if the response is a redirect. The frontier plans the
-// redirect's target.
+// redirected sets the outcome of a URL whose response is a redirect. The redirect is not followed;
+// the frontier plans its target.
 func (r *run) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.rows.Fetch
 	target, spelled, err := response.Location(r.canon, x, d.URL)
@@ -168,13 +168,13 @@ func (r *run) redirected(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	d.rows.Links = []schema.Link{{SourceSURT: d.SURT, Source: d.URL, Target: target.URL, Kind: schema.KindRedirect, Spelling: spelled}}
 }
 
-// page parses a document of a media type that the parser wants.
+// page parses a document whose media type the parser wants.
 func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	f := d.rows.Fetch
 	f.MimeDetected = cmp.Or(cp.MimeDetected, cp.MimeType)
 	prefix := response.Prefix(x.Body)
 	if len(prefix) == 0 {
-		prefix = nil // without a prefix, the parser decides by the type alone
+		prefix = nil // without a prefix, the parser decides by the Content-Type alone
 	}
 	if f.MimeDetected != "" && !r.parser.Wants(f.MimeDetected, prefix) {
 		f.Outcome = schema.MIMEFiltered
@@ -194,8 +194,9 @@ func (r *run) page(d *captured, x *wire.Exchange, cp *schema.Capture) {
 	d.rows.Page, d.rows.Terms, d.rows.Text, d.rows.Links = &parsed.Page, parsed.Terms, &parsed.Text, parsed.Links
 }
 
-// externalTruncation returns why a stored body ends early. The WARC reason "unspecified" becomes
-// "disconnect", because in crawlbatch's columns "unspecified" means that the payload is withheld.
+// externalTruncation returns why a stored body is incomplete. It turns the WARC reason
+// "unspecified" into "disconnect", because crawlbatch's columns use "unspecified" for a withheld
+// payload.
 func externalTruncation(rec *records.Record, x *wire.Exchange) string {
 	switch said := warc.Truncation(rec.Header.Get(warc.FieldTruncated)); {
 	case said == warc.TruncatedLength || said == warc.TruncatedTime || said == warc.TruncatedDisconnect:

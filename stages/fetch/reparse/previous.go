@@ -12,8 +12,8 @@ import (
 )
 
 // previous reads the captures, links and texts that the source task recorded. Its cursors advance
-// together with the documents, in the order of recording. Captures and links that belong to no
-// document are copied. Texts are read only for documents that cannot be parsed again.
+// with the documents, in the order of recording. It copies captures and links that belong to no
+// document, and reads texts only for documents that cannot be parsed again.
 type previous struct {
 	pages    int64 // number of documents read so far
 	captures *table.Cursor[schema.Capture]
@@ -40,13 +40,13 @@ func (p *previous) close() {
 	_ = p.texts.Close()
 }
 
-// missing is the error for a page that has no row in a dataset.
+// missing returns the error for a page without its row in a dataset.
 func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture returns the row of captures for a row of fetches. capture copies all earlier rows of
-// captures that no document used, because these rows belong to responses without a page.
+// capture returns the row of captures that belongs to a row of fetches. It copies the rows before
+// it that no document used, because they belong to responses without a page.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()
@@ -68,8 +68,7 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
 }
 
-// linksOf returns the links that a page had. It first copies the redirects that stand before
-// these links.
+// linksOf returns the links that a page had. It first copies any redirects before them.
 func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil
@@ -95,7 +94,7 @@ func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.L
 	return links, nil
 }
 
-// copyRedirects copies redirects until the next row is a link of a page.
+// copyRedirects copies redirects up to the first row that is a link of a page.
 func (p *previous) copyRedirects(out *segments.Segment) error {
 	for {
 		l, err := p.edges.Peek()
@@ -126,7 +125,7 @@ func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 	}
 }
 
-// finish copies the rows that stand after the rows of the last document.
+// finish copies the rows after those of the last document.
 func (p *previous) finish(out *segments.Segment) error {
 	if err := p.copyRedirects(out); err != nil {
 		return err

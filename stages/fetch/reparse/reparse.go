@@ -1,11 +1,11 @@
 // Package reparse does the work of a fetch task but sends no requests. It reads responses that are
 // stored as WARC and parses them with the current parser.
 //
-// A reparse reads the result of the fetch task that stored the responses, or a plan that gives the
-// places of records in an external archive. It writes the same kinds of rows as a fetch task. The
-// result depends only on stored data, so a reparse needs no checkpoint, no lease and no epoch. Rows
-// of fetches, requests and robots.txt stay as the fetch task wrote them. If a document cannot be
-// read again (noarchive, damage), its rows stay and show the older parser_version. Package reparse
+// The input is the result of the fetch task that stored the responses, or a plan with the places of
+// records in an external archive. A reparse writes the same kinds of rows as a fetch task. The
+// result depends only on stored data, so a reparse needs no checkpoint, lease or epoch. Rows of
+// fetches, requests and robots.txt stay as the fetch task wrote them. A document that cannot be
+// read again (noarchive, damage) keeps its rows and their older parser_version. Package reparse
 // imports packages stages, formats, wire, records, response and segments.
 package reparse
 
@@ -33,8 +33,8 @@ import (
 type Input struct {
 	Task stages.Task
 	Plan *manifest.Plan
-	// From is the result of the fetch task that stored the responses. If From is nil, the responses
-	// are in an external archive, and the rows of the plan give their places.
+	// From is the result of the fetch task that stored the responses. It is nil for an external
+	// archive; then the rows of the plan give the places of the responses.
 	From *manifest.Result
 	// Archive holds the WARC files.
 	Archive store.Bucket
@@ -43,14 +43,14 @@ type Input struct {
 // Counts in the result of a reparse, in addition to those of a fetch task.
 const (
 	CountReparsed = "reparse.pages"    // number of documents that were parsed again
-	CountWithheld = "reparse.withheld" // number of documents with noarchive; such documents have no copy, so they keep their rows
-	CountDamaged  = "reparse.damaged"  // number of documents that cannot be read or parsed again, so they keep their rows
+	CountWithheld = "reparse.withheld" // number of documents that keep their rows because noarchive left no stored copy
+	CountDamaged  = "reparse.damaged"  // number of documents that keep their rows because they cannot be read or parsed again
 )
 
-// Run reads the stored responses, parses them and returns the result. The result depends only on
-// Run's input, limits, stripParams and parser. The parameter limits holds the limits of the crawl
-// that fetched. The parameter stripParams lists the query parameters that are removed from
-// canonical URLs. The error may wrap stages.ErrPermanent or stages.ErrInterrupted.
+// Run reads the stored responses, parses them and returns the result, which depends only on in,
+// limits, stripParams and parser. The limits are those of the crawl that fetched. The query
+// parameters in stripParams are removed from canonical URLs. The error may wrap stages.ErrPermanent
+// or stages.ErrInterrupted.
 func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits, stripParams []string, parser document.Parser) (*manifest.Result, error) {
 	canon, err := urlkey.New(stripParams)
 	if err != nil {
@@ -85,17 +85,17 @@ func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits
 	return r.result(), nil
 }
 
-// run is one reparse of a partition.
+// run is the reparse of one partition.
 type run struct {
 	env     *stages.Env
 	in      *Input
 	limits  wire.Limits
-	longest int64 // length of the longest payload that is read, in bytes
+	longest int64 // length of the longest payload to read, in bytes
 	parser  document.Parser
 	canon   *urlkey.Canonicalizer
 	archive *records.Archive
 	out     *segments.Segment
-	urls    int64 // number of URLs that the progress counts so far
+	urls    int64 // number of URLs counted in the progress so far
 }
 
 // count adds finished URLs to the progress.
@@ -104,7 +104,7 @@ func (r *run) count(n int64) {
 	r.env.Progress.Add(stages.CountURLs, n)
 }
 
-// epoch is the epoch in the names of a reparse's files. The epochs of fetch attempts start at 1.
+// epoch is the epoch in a reparse's file names. Fetch attempts have epochs from 1.
 const epoch = 0
 
 // finish uploads the new files.
@@ -115,8 +115,8 @@ func (r *run) finish(ctx context.Context) error {
 	return r.out.Upload(ctx, r.env.Bucket)
 }
 
-// remade reports whether the reparse replaces a file that the source's result lists. The new result
-// lists all other files under their old keys.
+// remade reports whether the reparse writes a new version of a file in the source's result. The new
+// result lists the other files under their old keys.
 func remade(f manifest.File) bool {
 	switch f.Dataset {
 	case stages.FilePages, stages.FileText, stages.FileLinks:
@@ -127,7 +127,7 @@ func remade(f manifest.File) bool {
 	return false
 }
 
-// result lists the new files and the source's files that are not replaced.
+// result lists the new files and those of the source's files that remain.
 func (r *run) result() *manifest.Result {
 	t := r.in.Task
 	out := &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: r.in.Plan.ID}
@@ -136,7 +136,7 @@ func (r *run) result() *manifest.Result {
 		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
 		for _, c := range r.in.From.Counts {
 			if c.Name != "pages" && c.Name != "links" {
-				counts[c.Name] = c.N // the source's rows stay, so the source's count stays too
+				counts[c.Name] = c.N // the source's rows remain, and so does their count
 			}
 		}
 	}

@@ -23,14 +23,14 @@ type recordedDoc struct {
 	page  schema.Page // row of pages as the fetch task recorded it
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is the result of the current parser. If parsed is nil, the document keeps its rows,
-	// and the field why gives the reason.
+	// parsed is the result of the current parser. If it is nil, the field why says why not, and the
+	// document keeps its rows.
 	parsed *document.Parsed
 	mime   string // content_mime_detected according to the current parser
 	why    error
 }
 
-// fetchedAs holds the columns that a reparse reads of a row of fetches.
+// fetchedAs holds those columns of a row of fetches that a reparse reads.
 type fetchedAs struct {
 	URL     string         `parquet:"url"`
 	Outcome schema.Outcome `parquet:"outcome"`
@@ -40,12 +40,12 @@ type fetchedAs struct {
 	Revisit schema.Revisit `parquet:"revisit,optional"`
 }
 
-// withheld reports whether the WARC record has no payload, because the document asked for
-// noarchive.
+// withheld reports whether the document asked for noarchive, so that its WARC record has no
+// payload.
 func (d *recordedDoc) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
-// places returns the place of the record that holds the payload. The row of pages names this
-// record. For a revisit, the second place is the document's own record, which holds the head.
+// places returns the place of the record with the payload, which the row of pages names. For a
+// revisit, it also returns the place of the document's own record, which has the head.
 func (d *recordedDoc) places() []records.Place {
 	if d.withheld() {
 		return nil
@@ -57,8 +57,8 @@ func (d *recordedDoc) places() []records.Place {
 	return p
 }
 
-// stored parses the documents that a fetch task stored. Rows of requests, rows of outcomes, and
-// rows of responses without a page stay unchanged.
+// stored parses the documents that a fetch task stored. It changes no rows of requests, outcomes,
+// or responses without a page.
 func (r *run) stored(ctx context.Context) error {
 	old := r.previous(ctx)
 	defer old.close()
@@ -81,8 +81,8 @@ func (r *run) keysOf(dataset, subset string) []string {
 	return stages.SubsetKeys([]*manifest.Result{r.in.From}, dataset, subset)
 }
 
-// documents joins each row of pages with its row of fetches. Every fetch with the outcome ok has
-// one page, and both datasets have the same order.
+// documents joins each row of pages with its row of fetches. This works because every fetch with
+// the outcome ok has one page, and both datasets have the same order.
 func (r *run) documents(ctx context.Context) iter.Seq2[*recordedDoc, error] {
 	return func(yield func(*recordedDoc, error) bool) {
 		next, stop := iter.Pull2(table.Concat[fetchedAs](ctx, r.env.Bucket, r.keysOf(stages.FileFetches, "")))
@@ -113,8 +113,8 @@ func (r *run) documents(ctx context.Context) iter.Seq2[*recordedDoc, error] {
 	}
 }
 
-// parseStored reads a document's records and parses the document. If that fails, the document keeps
-// its rows, and the task goes on.
+// parseStored reads a document's records and parses it. If that fails, the document keeps its rows,
+// and the task continues.
 func (r *run) parseStored(dec *records.Decoder, d *recordedDoc, raws []records.Raw) error {
 	if d.withheld() {
 		return nil
@@ -131,9 +131,9 @@ func (r *run) parseStored(dec *records.Decoder, d *recordedDoc, raws []records.R
 	return nil
 }
 
-// read replays the response of a document from the document's own head and its payload. Another
-// record may hold the payload. It returns an error if the limits would now shorten a payload that
-// the crawl stored whole.
+// read replays a document's response from its head and its payload, which may be in different
+// records. It returns an error if today's limits would shorten a payload that the crawl stored
+// whole.
 func (r *run) read(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (*wire.Exchange, error) {
 	x, err := r.replay(dec, d, raws)
 	cutThen := d.page.Truncated == schema.TruncatedLength
@@ -180,7 +180,7 @@ func (r *run) replay(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (
 	return x, nil
 }
 
-// keep records the document's new rows, or its old rows if there are no new rows.
+// keep records the document's new rows, or the old ones if there are no new ones.
 func (r *run) keep(old *previous, d *recordedDoc) error {
 	b := &segments.Record{Page: &d.page, Terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)
@@ -200,7 +200,7 @@ func (r *run) keep(old *previous, d *recordedDoc) error {
 			ETag: was.ETag, LastModified: was.LastModified, Changed: was.Changed,
 		}
 		from.MimeDetected = d.mime
-		from.Signals.Add(was.ContentSignal) // adds the signals of the robots.txt that was in force when the page was fetched
+		from.Signals.Add(was.ContentSignal) // adds the signals of the robots.txt that applied when the page was fetched
 		p.Complete(&from)
 		b.Page, b.Terms, b.Text, b.Links = &p.Page, p.Terms, &p.Text, p.Links
 		r.out.Counts()[CountReparsed]++

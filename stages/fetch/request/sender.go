@@ -30,43 +30,43 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// These errors say why a request was not written or not repeated. None of these errors ends a URL.
+// These errors say why a request was not written or not repeated. The URL is requested again later.
 var (
 	errLapsed        = errors.New("the task's right to fetch has lapsed")
 	errStale         = errors.New("the kept connection was closed by the server as the request was sent")
 	errAddressNotDue = errors.New("its address is not due")
 )
 
-// Ask describes a request to make.
+// Ask describes a request.
 type Ask struct {
 	Purpose    schema.Purpose
 	URL        string
 	PlannedURL string             // planned URL that led to this request; "" if there is none
 	Rule       string             // line of robots.txt that allows the request
 	Robots     *robotscache.Rules // robots rules in force; nil in a request for robots.txt
-	Attempt    int32              // number of the request for this URL, from 1
+	Attempt    int32              // number of the request among those for this URL, from 1
 	Header     http1.Header
-	Known      *segments.Payload // known payload of the URL; if set, Header may ask for a newer payload only
+	Known      *segments.Payload // last known payload of the URL, or nil; if set, Header may make the request conditional
 	OnHead     func(x *wire.Exchange) bool
 	OnPrefix   func(x *wire.Exchange, prefix []byte) bool
 	Allow      func(x *wire.Exchange, prefix []byte) int64
 }
 
-// Sender makes requests. Several goroutines may use a Sender at a time.
+// Sender makes requests. It is safe for concurrent use.
 type Sender struct {
 	Client        *wire.Client
 	Clock         stages.Clock
 	Log           *slog.Logger
 	Progress      stages.Progress
 	MayWrite      func(now time.Time) bool // reports whether a request may be written now; called before each write
-	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means the limit of other requests
-	PaceConnectTo bool                     // whether targets of connect_to are paced by address, too
+	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means that of other requests
+	PaceConnectTo bool                     // whether the delay per address applies to connect_to targets
 	Epoch         int                      // epoch of the attempt, for rows
 
-	noTunnel sync.Once // logs only once that the proxy refuses CONNECT for plain http
+	noTunnel sync.Once // ensures that the refusal of CONNECT for plain http is logged once
 }
 
-// Sent is a request that was made or tried. The caller releases the field Exchange.
+// Sent is a request that was made or tried. The caller releases Exchange.
 type Sent struct {
 	Exchange   *wire.Exchange // never nil
 	Err        error
@@ -74,9 +74,9 @@ type Sent struct {
 	Row        schema.Request
 	RetryAfter time.Duration     // Retry-After of the response; 0 if there is none
 	RetryMS    *int64            // RetryAfter in milliseconds, for the row; nil if there is none
-	Redirect   string            // canonical target of a redirect; the caller sets this field
-	Known      *segments.Payload // payload that the URL had; nil if no revisit may refer to it
-	condition  bool              // whether the request was conditional, so that only a newer payload is sent back
+	Redirect   string            // canonical target of a redirect; set by the caller
+	Known      *segments.Payload // last known payload of the URL; nil if a revisit must not refer to it
+	condition  bool              // whether the request was conditional
 }
 
 // NotModified reports whether the server answered that the known payload is still current.
@@ -84,8 +84,8 @@ func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
 }
 
-// Recorded reports whether the request has a row of requests. A request has a row if it was written
-// or its connection failed.
+// Recorded reports whether the request gets a row of requests: it was written, or its connection
+// failed.
 func (s *Sent) Recorded() bool {
 	if !s.At.IsZero() {
 		return true
@@ -97,10 +97,10 @@ func (s *Sent) Recorded() bool {
 	return false
 }
 
-// Aborted reports whether the task itself ended the request. Such a request is made again.
+// Aborted reports whether the task itself broke off the request. Such a request is repeated later.
 func (s *Sent) Aborted() bool { return errors.Is(s.Err, wire.ErrAborted) }
 
-// Send makes one request with a grant.
+// Send uses a grant to make one request.
 func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	s := &Sent{Known: a.Known, condition: a.Known != nil && len(a.Header) > 0}
 	row := &s.Row
@@ -109,7 +109,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // the row keeps these values if the request is never written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // kept if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -121,7 +121,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	}
 	req := &wire.Request{URL: a.URL, Header: a.Header, OnHead: a.OnHead, OnPrefix: a.OnPrefix, Allow: a.Allow}
 	if a.Purpose == schema.ForRobots {
-		// The limit is one byte above the parsed length. This byte shows that a file is longer.
+		// Reading one more byte than is parsed shows whether the file is longer.
 		req.Timeout, req.MaxBody = r.RobotsTimeout, robots.MaxBytes+1
 	}
 	req.OnWrite = func(w wire.Write) error {
@@ -146,12 +146,12 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 	return s
 }
 
-// permit decides whether a request may be written now. The request's address and host must be due,
-// nothing may have aborted the request, and the task must hold the lease. permit returns the time
-// of writing and the pace that the request keeps.
+// permit decides whether a request may be written now: its address and host must be due, its
+// context must not have ended, and the task must hold the lease. permit returns the time of writing
+// and the pace of the request.
 func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now time.Time, pace polite.Pace, err error) {
 	if w.Retry {
-		return now, pace, errStale // a second write of the same request has to wait for the host's delay
+		return now, pace, errStale // a request is written again only after the host's delay
 	}
 	addr := r.pacedAddress(w)
 	if d := g.Clear(addr); d > 0 {
@@ -170,22 +170,22 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// lookUpDue reports whether the host's address is due. An unknown address is looked up first. If
-// the address is not due, lookUpDue ends the grant, so that the host waits without a slot or a
-// connection. The result looked is the duration of the look-up.
+// lookUpDue reports whether the host's address is due, after looking it up if necessary. If not, it
+// ends the grant, so that the host waits without a slot or a connection. The duration of the
+// look-up is returned as looked.
 func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
 	}
 	addrs, route, looked, err := r.Client.Locate(ctx, url)
 	if err != nil || len(addrs) == 0 {
-		return looked, true // the request will fail for the same reason, and report the reason
+		return looked, true // the request itself will fail with the same error
 	}
 	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }
 
-// pacedAddress returns the address whose delay a request keeps. It returns the invalid address if
-// the config names the address (proxy, connect_to).
+// pacedAddress returns the address whose delay applies to a request. If the config names the
+// address (proxy, connect_to), it returns the invalid address, which has no delay.
 func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	if w.Route == dial.RouteDirect || w.Route == dial.RouteConnectTo && r.PaceConnectTo {
 		return w.Addr.Addr()
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. The parameter looked is the duration of the
-// look-up that meet made before the exchange.
+// describe fills the row of a request that has ended. A look-up before the exchange took the time
+// looked.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {
@@ -243,8 +243,8 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	}
 }
 
-// took returns how long a phase took, in milliseconds and in microseconds. It returns nil if the
-// phase did not happen.
+// took returns the duration of a phase in milliseconds and in microseconds, or nil if there was no
+// such phase.
 func took(d time.Duration) (ms, us *int64) {
 	if d <= 0 {
 		return nil, nil
@@ -253,7 +253,7 @@ func took(d time.Duration) (ms, us *int64) {
 	return &both[0], &both[1]
 }
 
-// How returns a text for people that describes the failure of the request.
+// How describes the failure of the request for people.
 func (s *Sent) How(outcome schema.Outcome) string {
 	if s.Err != nil {
 		return status.How(0, false, outcome)
@@ -261,7 +261,7 @@ func (s *Sent) How(outcome schema.Outcome) string {
 	return status.How(s.Exchange.Status, s.RetryAfter > 0, outcome)
 }
 
-// phrases lists errors and their texts. The task itself ends a request with such an error.
+// phrases lists the errors with which the task itself ends a request, and their texts.
 var phrases = []struct {
 	is     error
 	phrase string
@@ -274,7 +274,7 @@ var phrases = []struct {
 	{context.Canceled, "task stopped"},
 }
 
-// Failure puts the error of the request into words.
+// Failure returns the error of the request as a text.
 func (s *Sent) Failure() response.Failure {
 	var e *wire.Error
 	switch err := s.Err; {
@@ -294,7 +294,7 @@ func (s *Sent) Failure() response.Failure {
 	return response.Failure{Phrase: "internal error", Detail: s.Err.Error()}
 }
 
-// answerCount is the progress count of responses with a status.
+// answerCount returns the name of the progress count of responses with a status.
 func answerCount(status int) string {
 	var b [len(stages.CountAnswers) + 3]byte
 	return string(strconv.AppendInt(append(b[:0], stages.CountAnswers...), int64(status), 10))

@@ -9,30 +9,29 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// RetryClass selects the limit of Retries that applies to a failure.
+// RetryClass is a class of failures with its own limit of retries.
 type RetryClass uint8
 
-// The retry classes. RetryClasses is the number of these classes.
+// The retry classes and, at the end, their number.
 const (
 	Never RetryClass = iota
 	AfterTimeout
 	AfterServerError
 	AfterLimit
 	AfterDNS
-	ForRobots // another request for a robots.txt, after the retries of the other classes
+	ForRobots // a robots.txt after its other retries have failed: retried much later
 	RetryClasses
 )
 
-// Verdict classifies the end of a request. Outcome is the URL's outcome if there is no retry, Retry
-// selects the limit of retries, and Health is the class under which the scheduler counts the
-// request for the host.
+// Verdict classifies the end of a request. Outcome is the URL's outcome if it is not retried, Retry
+// selects the limit of retries, and Health tells the scheduler how the host did.
 type Verdict struct {
 	Outcome schema.Outcome
 	Retry   RetryClass
 	Health  polite.Class
 }
 
-// ofErrors lists errors and the verdicts on them. The first error that matches decides.
+// ofErrors maps errors to verdicts. The first match decides.
 var ofErrors = []struct {
 	is error
 	Verdict

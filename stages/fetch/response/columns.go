@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Failure holds the columns error and error_detail. Phrase is a text that many URLs share, and
-// Detail is the detail of this URL.
+// Failure holds the columns error and error_detail. Phrase is the same for many URLs, and Detail is
+// specific to one.
 type Failure struct{ Phrase, Detail string }
 
 // Failed returns a failure with a formatted detail.
@@ -25,11 +25,11 @@ func (f Failure) String() string {
 	return f.Phrase + ": " + f.Detail
 }
 
-// DigestValue returns a digest without its label, in the form of cc-index.
+// DigestValue returns a digest without its algorithm label, as in cc-index.
 func DigestValue(d string) string { return warc.Digest(d).Value() }
 
-// Truncation returns why a body ends early, as a value of content_truncated, or "" if the body is
-// whole.
+// Truncation returns why a body is incomplete, as a value of content_truncated. It returns "" for a
+// whole body.
 func Truncation(x *wire.Exchange) string {
 	switch x.BodyTruncated {
 	case http1.TruncLength, http1.TruncTime, http1.TruncDisconnect:
@@ -38,8 +38,8 @@ func Truncation(x *wire.Exchange) string {
 	return ""
 }
 
-// maxValidator bounds a stored ETag or Last-Modified, in bytes. Later requests send the stored
-// values back to the server.
+// maxValidator limits a stored ETag or Last-Modified, in bytes. Later requests send these values
+// back to the server.
 const maxValidator = 512
 
 // Validators returns the ETag and the Last-Modified of a response. A value is "" if it is missing
@@ -54,11 +54,10 @@ func Validators(x *wire.Exchange) (etag, modified string) {
 	return etag, modified
 }
 
-// maxErrorText bounds the text of a failure in a row, in bytes.
+// maxErrorText limits the text of a failure in a row, in bytes.
 const maxErrorText = 500
 
-// Bounded makes the text of a failure fit for a column: valid UTF-8 of at most
-// maxErrorText bytes.
+// Bounded makes a failure's text fit into a column: valid UTF-8 of at most maxErrorText bytes.
 func Bounded(s string) string {
 	s = http1.Text(s)
 	if len(s) <= maxErrorText {

@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	// maxCookies bounds the Set-Cookie fields that are read from a response, and maxCookie the
-	// bytes of each. maxCookieField bounds the bytes of a Cookie field. RFC 6265, 6.1, expects 50
-	// cookies of 4,096 bytes.
+	// maxCookies is the number of Set-Cookie fields that are read from a response, and maxCookie
+	// the largest length of one. maxCookieField is the largest length of a Cookie field. RFC 6265,
+	// 6.1, expects room for 50 cookies of 4,096 bytes.
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
-	// MaxCookieBytes bounds the Set-Cookie fields of a redirect chain, in bytes. Set-Cookie fields
-	// take memory and room in checkpoints until the chain ends.
+	// MaxCookieBytes limits the total length of the Set-Cookie fields that a redirect chain keeps.
+	// They take memory and room in checkpoints until the chain ends.
 	MaxCookieBytes = 8 << 10
 )
 
-// Cookies holds the cookies of one redirect chain (RFC 6265). Some sites set a cookie and redirect
-// to a URL that needs this cookie. Each chain starts with the zero value, without cookies, so the
+// Cookies holds the cookies of one redirect chain (RFC 6265), because some sites set a cookie and
+// redirect to a URL that needs it. Each chain starts with no cookies (the zero value), so the
 // response to a URL does not depend on other fetches.
 type Cookies struct {
 	jar  *cookiejar.Jar
-	kept int // bytes of the stored Set-Cookie fields
+	kept int // total length of the stored Set-Cookie fields
 }
 
-// Take stores the cookies that a response to rawURL sets, and returns their Set-Cookie
-// fields.
+// Take stores the cookies that a response to rawURL sets, and returns the Set-Cookie fields.
 func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
 	for line := range h.Values("Set-Cookie") {
 		if len(lines) == maxCookies {
@@ -51,7 +50,7 @@ func (c *Cookies) Take(rawURL string, h http1.Header) (lines []string) {
 	return lines
 }
 
-// Resume restores the cookies that a recorded hop of the chain set.
+// Resume restores the cookies from a recorded hop of the chain.
 func (c *Cookies) Resume(h manifest.Hop) {
 	for _, line := range h.Set {
 		c.kept += len(line)
@@ -59,7 +58,7 @@ func (c *Cookies) Resume(h manifest.Hop) {
 	c.set(h.URL, h.Set)
 }
 
-// set stores the cookies of Set-Cookie fields in a response to rawURL.
+// set stores the cookies from the Set-Cookie fields in lines, which belong to a response to rawURL.
 func (c *Cookies) set(rawURL string, lines []string) {
 	var set []*http.Cookie
 	for _, line := range lines {
@@ -80,7 +79,7 @@ func (c *Cookies) set(rawURL string, lines []string) {
 	c.jar.SetCookies(cookieURL(rawURL), set)
 }
 
-// Field returns the Cookie field of a request for rawURL, or "" for no cookies.
+// Field returns the Cookie field of a request for rawURL, or "" without cookies.
 func (c *Cookies) Field(rawURL string) string {
 	if c.jar == nil {
 		return ""
@@ -99,9 +98,8 @@ func (c *Cookies) Field(rawURL string) string {
 	return b.String()
 }
 
-// cookieURL returns the parts of a canonical URL on which cookies depend: scheme, host and
-// unchanged path. It does not use url.Parse, because url.Parse rejects the paths of some canonical
-// URLs.
+// cookieURL returns the parts of a canonical URL that matter for cookies: scheme, host and
+// unchanged path. It avoids url.Parse, which rejects some canonical URLs.
 func cookieURL(raw string) *url.URL {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	host, path := rest, ""

@@ -1,8 +1,8 @@
 // Package response interprets the end of an HTTP request: the URL's outcome, redirect
 // target, cookies, stored columns and document.
 //
-// Package response takes an exchange of package wire, fresh or replayed from WARC, and the task's
-// Parser. It returns verdicts, targets and columns. Packages fetch and reparse both use package
-// response, so a stored response is treated like a fetched one. Package response imports formats
-// packages, wire and polite.
+// The input is an exchange of package wire, fresh or replayed from WARC, and the task's Parser. The
+// output is verdicts, targets and columns. Packages fetch and reparse share this code, so a stored
+// response is treated like a fetched one. Package response imports formats packages, wire and
+// polite.
 package response

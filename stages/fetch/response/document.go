@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Document returns the document in a response, as parsers take it.
+// Document converts a response to the form that parsers take.
 func Document(url string, x *wire.Exchange, depth int32, fetched time.Time) *document.Document {
 	return &document.Document{
 		URL: url, ContentType: x.Header.Get("Content-Type"), Body: x.Body, Depth: depth, Fetched: fetched,
@@ -22,7 +22,7 @@ func Document(url string, x *wire.Exchange, depth int32, fetched time.Time) *doc
 	}
 }
 
-// Prefix returns the part of a body that media type detection uses.
+// Prefix returns the part of a body from which the media type is detected.
 func Prefix(body []byte) []byte { return body[:min(len(body), document.SniffLen)] }
 
 // Sniff detects the media type of a response's body. It returns "" if the body is empty.
@@ -33,17 +33,17 @@ func Sniff(p document.Parser, x *wire.Exchange) string {
 	return p.Sniff(x.Header.Get("Content-Type"), Prefix(x.Body))
 }
 
-// Limits bound the payloads of responses, in bytes.
+// Limits holds the largest lengths of payloads, in bytes.
 type Limits struct {
-	MaxBody    int64 // limit for any document; default 5 MiB
-	MaxSitemap int64 // limit for a sitemap, if larger than MaxBody; default 50 MiB
+	MaxBody    int64 // limit for every document; default 5 MiB
+	MaxSitemap int64 // limit for a sitemap if that is more than MaxBody; default 50 MiB
 }
 
 // Longest returns the larger of both limits.
 func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 
-// Allowance returns the limit for a document with this prefix and detected media type, in bytes. It
-// returns 0 if MaxBody applies.
+// Allowance returns the limit for a document with this prefix and detected media type, in bytes, or
+// 0 if MaxBody applies.
 func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, prefix []byte) int64 {
 	if x.Status >= 200 && x.Status <= 299 && p.IsSitemap(detected, prefix) {
 		return l.MaxSitemap
@@ -51,8 +51,8 @@ func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, 
 	return 0
 }
 
-// Replay returns the limits for reading a stored response. The limits are the same as for the fetch
-// of the response.
+// Replay returns the limits for reading a stored response. They equal those with which it was
+// fetched.
 func (l Limits) Replay(p document.Parser) wire.Limits {
 	return wire.Limits{MaxBody: l.MaxBody, Allow: func(x *wire.Exchange, prefix []byte) int64 {
 		if len(prefix) == 0 {
@@ -62,12 +62,12 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 	}}
 }
 
-// smallBody is the length up to which an unwanted body is still read, in bytes. A connection can be
-// reused only after the whole body was read.
+// smallBody is the largest unwanted body that is still read, in bytes, because a connection can be
+// reused only if the whole body was read.
 const smallBody = 4 << 10
 
-// RefusedByName reports whether to skip the body of a 2xx response. The body is skipped if it is
-// larger than smallBody and the parser refuses the Content-Type for any bytes.
+// RefusedByName reports whether to skip the body of a 2xx response. It is skipped if it is larger
+// than smallBody and the parser refuses its Content-Type whatever the bytes are.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// IsRedirect reports whether a response redirects to another URL. A 300 response counts if it has a
-// Location, which names the server's preferred choice (RFC 9110, 15.4.1).
+// IsRedirect reports whether a response redirects to another URL. A 300 response does if it has a
+// Location, the server's preferred choice (RFC 9110, 15.4.1).
 func IsRedirect(x *wire.Exchange) bool {
 	switch x.Status {
 	case 301, 302, 303, 307, 308:
@@ -23,7 +23,7 @@ func IsRedirect(x *wire.Exchange) bool {
 	return false
 }
 
-// NoDocument returns the failure of a response with neither a document nor a redirect target.
+// NoDocument returns the failure of a response that has neither a document nor a redirect target.
 func NoDocument(status int) Failure {
 	switch {
 	case status == http.StatusNotModified:
@@ -44,10 +44,10 @@ func NoTarget(err error) Failure {
 	return Failure{"redirect to no URL", err.Error()}
 }
 
-// ErrNoLocation is the error of a redirect that names no target.
+// ErrNoLocation means that a redirect names no target.
 var ErrNoLocation = errors.New("redirect without a Location")
 
-// Location returns the target of a redirect, in canonical form and as the server spelled it
+// Location returns the target of a redirect in canonical form, and as the server spelled it
 // (urlkey.Spelled).
 func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlkey.Key, string, error) {
 	for loc := range x.Header.Values("Location") {
@@ -58,8 +58,8 @@ func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlke
 	return urlkey.Key{}, "", ErrNoLocation
 }
 
-// locationText returns a Location as valid UTF-8. If the Location is not valid UTF-8, each octet
-// outside ASCII is percent-encoded, as browsers do.
+// locationText returns a Location as valid UTF-8. In an invalid one, each octet outside ASCII is
+// percent-encoded, as browsers do.
 func locationText(loc string) string {
 	if utf8.ValidString(loc) {
 		return loc
@@ -75,7 +75,7 @@ func locationText(loc string) string {
 	return b.String()
 }
 
-// CloneKey copies a key, so that the copy does not keep a larger buffer in memory.
+// CloneKey copies a key, so that it does not keep a larger buffer in memory.
 func CloneKey(k urlkey.Key) urlkey.Key {
 	return urlkey.Key{URL: strings.Clone(k.URL), SURT: strings.Clone(k.SURT), Host: strings.Clone(k.Host), Domain: strings.Clone(k.Domain)}
 }

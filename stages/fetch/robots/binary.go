@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// overhead is the approximate memory of a rule, in bytes, apart from its text.
+// overhead is the approximate memory of a rule without its text, in bytes.
 const overhead = 160
 
 // Size returns the approximate memory of the group, in bytes.
@@ -15,7 +15,7 @@ func (g *Group) Size() int {
 		r := &g.rules[i]
 		n += overhead + len(r.line) + len(r.directory.text)
 		if len(r.line) < len(r.text) || len(r.line) == maxRuleText {
-			n += len(r.text) // else the field text shares memory with the field line
+			n += len(r.text) // otherwise text shares its memory with line
 		}
 	}
 	for i := range g.rfc {
@@ -46,13 +46,13 @@ type packedRule struct {
 
 type packedSignals struct{ Path, Signals string }
 
-// AppendBinary appends an encoding of the group. Only the same version of crawlbatch can decode the
-// encoding.
+// AppendBinary appends an encoding of the group, which only the same version of crawlbatch can
+// decode.
 func (g *Group) AppendBinary(b []byte) ([]byte, error) {
 	p := packed{Delay: g.delay, Rate: g.rate, HasDelay: g.hasDelay, HasRate: g.hasRate}
 	for i := range g.rules {
 		r := &g.rules[i]
-		p.Rules = append(p.Rules, packedRule{r.text, r.line, r.allow, r.num}) // both texts are valid UTF-8
+		p.Rules = append(p.Rules, packedRule{r.text, r.line, r.allow, r.num}) // both strings are valid UTF-8
 	}
 	for i := range g.signals {
 		p.Signals = append(p.Signals, packedSignals{g.signals[i].path.text, g.signals[i].signals.String()})
@@ -61,7 +61,7 @@ func (g *Group) AppendBinary(b []byte) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// UnmarshalBinary decodes the encoding of AppendBinary.
+// UnmarshalBinary decodes an encoding made by AppendBinary.
 func (g *Group) UnmarshalBinary(b []byte) error {
 	*g = Group{}
 	var p packed

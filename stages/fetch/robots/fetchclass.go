@@ -1,6 +1,6 @@
 package robots
 
-// Class tells what the response to a robots.txt request means for the host.
+// Class says what the response to a robots.txt request means for its host.
 type Class uint8
 
 const (
@@ -12,15 +12,14 @@ const (
 	Unreachable
 )
 
-// MaxRedirects bounds the redirects that are followed for a robots.txt, even across hosts (RFC
+// MaxRedirects limits the redirects that are followed for a robots.txt, even across hosts (RFC
 // 9309, section 2.3.1.2).
 const MaxRedirects = 5
 
 // FetchClass classifies the last response to a robots.txt request, after redirects (RFC 9309,
-// section 2.3.1). A 2xx status means Rules. A 4xx status, or a redirect beyond the limit or without
-// a usable target, means NoFile. Any other status means Unreachable, and so does an error without a
-// response. 429 also means Unreachable, because a host that limits the crawler does not allow
-// everything.
+// section 2.3.1). A 2xx status means Rules. A 4xx status means NoFile, except 429: a host that
+// limits the crawler does not allow everything. A redirect beyond the limit or without a usable
+// target also means NoFile. Any other status, or an error without a response, means Unreachable.
 func FetchClass(status int, err error) Class {
 	switch {
 	case err != nil:

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// MaxBytes bounds the part of a robots.txt that is parsed, in bytes. The rest of the file is
-	// ignored. RFC 9309, section 2.5, demands at least 500 KiB.
+	// MaxBytes is how much of a robots.txt is parsed, in bytes; the rest is ignored. RFC 9309,
+	// section 2.5, demands at least 500 KiB.
 	MaxBytes = 500 << 10
 
-	// maxLine bounds the octets of a line. The rest of the line is ignored. Google's parser has the
-	// same bound: 8 times the longest URL of Internet Explorer, without the final NUL.
+	// maxLine is how many octets of a line are read; the rest is ignored. Google's parser has the
+	// same limit: 8 times the longest URL of Internet Explorer, without the final NUL.
 	maxLine = 2083*8 - 1
 )
 
-// key says which key a line has. A common misspelling of a key counts as this key.
+// key identifies the key of a line. Common misspellings count as the key.
 type key uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	keyContentSignal
 )
 
-// keyPrefixes lists how each key may begin, in lower case: the standard name, then common
+// keyPrefixes lists the beginnings of each key in lower case: the standard name, then common
 // misspellings.
 var keyPrefixes = []struct {
 	key      key
@@ -52,9 +52,9 @@ type line struct {
 	num   int    // number of the line, from 1
 }
 
-// eachLine calls yield for every line with a known key. Lines end in LF, CR or CRLF.
-// eachLine skips a byte-order mark, even an incomplete one. It ignores the rest of a line after
-// maxLine octets, after a NUL, or after '#'.
+// eachLine calls yield for every line with a known key. Lines end in LF, CR or CRLF. It skips a
+// byte-order mark, even an incomplete one. In each line, it ignores everything after maxLine
+// octets, a NUL, or '#'.
 func eachLine(body []byte, yield func(line)) {
 	body = skipMark(body)
 	for num := 1; ; num++ {
@@ -77,7 +77,7 @@ func eachLine(body []byte, yield func(line)) {
 	}
 }
 
-// skipMark removes a UTF-8 byte-order mark from the start of body, even if the mark is incomplete.
+// skipMark removes a UTF-8 byte-order mark, even an incomplete one, from the start of body.
 func skipMark(body []byte) []byte {
 	for _, b := range []byte{0xEF, 0xBB, 0xBF} {
 		if len(body) == 0 || body[0] != b {
@@ -88,8 +88,8 @@ func skipMark(body []byte) []byte {
 	return body
 }
 
-// splitLine splits a line at the colon. A line of two words without a colon is split at the white
-// space.
+// splitLine splits a line at the colon. If there is no colon, it splits a line of two words between
+// them.
 func splitLine(raw []byte) (line, bool) {
 	if len(raw) > maxLine {
 		raw = raw[:maxLine]

@@ -25,8 +25,8 @@ func compiled(text string) pattern {
 }
 
 // match reports whether the pattern matches a prefix of path. An anchored pattern must match the
-// whole path. Each part between stars matches at its first occurrence, because a later match would
-// leave a shorter rest of path. So one pass is enough for any number of stars.
+// whole path. Each part between stars matches at its first occurrence, which leaves the most room
+// for the parts after it. So one pass is enough for any number of stars.
 func (p pattern) match(path string) bool {
 	text := p.text
 	if p.anchored {
@@ -60,8 +60,8 @@ func (p pattern) match(path string) bool {
 }
 
 // directory returns the pattern for the directory of an index page (".../index.html"), or a pattern
-// without text. In Google's parser, an Allow rule for an index page also allows its directory. In
-// RFC 9309, the rule allows only the index page.
+// without text for other paths. Google's parser lets an Allow rule for an index page also allow its
+// directory; RFC 9309 does not.
 func (p pattern) directory() pattern {
 	slash := strings.LastIndexByte(p.text, '/')
 	if slash < 0 || !strings.HasPrefix(p.text[slash:], "/index.htm") {
@@ -92,7 +92,7 @@ func normalise(s string) string {
 	return string(out)
 }
 
-// octet returns the octet at s[i]. If an escape begins at s[i], octet decodes the escape.
+// octet returns the octet at s[i], decoded if an escape begins there.
 func octet(s string, i int) (c byte, escaped bool) {
 	if s[i] == '%' && i+2 < len(s) {
 		if n, err := strconv.ParseUint(s[i+1:i+3], 16, 8); err == nil {
@@ -107,8 +107,8 @@ func appendEscape(out []byte, c byte) []byte {
 	return append(out, '%', hex[c>>4], hex[c&0xF])
 }
 
-// pathOf returns the part of a URL that rules match: path, parameters and query, without scheme,
-// authority and fragment. It returns "/" if the URL has no path.
+// pathOf returns the part of a URL that rules match: path, parameters and query. It returns "/" if
+// the URL has no path.
 func pathOf(rawURL string) string {
 	if i := strings.IndexByte(rawURL, 0); i >= 0 {
 		rawURL = rawURL[:i]
@@ -116,7 +116,7 @@ func pathOf(rawURL string) string {
 	rest := strings.TrimPrefix(rawURL, "//")
 	start := 0
 	if i := strings.Index(rest, "://"); i >= 0 {
-		// If a path begins before "://", the text before "://" is not a scheme.
+		// If "/", "?" or ";" comes before "://", the text before "://" is not a scheme.
 		if early := strings.IndexAny(rest, "/?;"); early < 0 || early >= i {
 			start = i + len("://")
 		}

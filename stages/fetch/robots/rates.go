@@ -8,19 +8,19 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// maxCrawlDelay bounds a Crawl-delay, in seconds, so that it fits into a Duration. Package polite
-// has its own bound for delays.
+// maxCrawlDelay limits a Crawl-delay, in seconds, so that it fits into a Duration. Package polite
+// has its own limit.
 const maxCrawlDelay = 1e9
 
-// CrawlDelay returns the group's Crawl-delay, and whether the group has a Crawl-delay. Of several
-// Crawl-delay lines, the longest delay counts.
+// CrawlDelay returns the group's Crawl-delay, if it has one. If there are several, the longest
+// counts.
 func (g *Group) CrawlDelay() (time.Duration, bool) { return g.delay, g.hasDelay }
 
-// RequestRate returns the time between two requests by the group's Request-rate, and whether the
-// group has a Request-rate. Of several Request-rate lines, the longest time counts.
+// RequestRate returns the time between two requests by the group's Request-rate, if it has one. If
+// there are several, the longest time counts.
 func (g *Group) RequestRate() (time.Duration, bool) { return g.rate, g.hasRate }
 
-// Delay returns the longer of CrawlDelay and RequestRate, and whether the group has either.
+// Delay returns the longer of CrawlDelay and RequestRate, if the group has either.
 func (g *Group) Delay() (time.Duration, bool) {
 	return max(g.delay, g.rate), g.hasDelay || g.hasRate
 }
@@ -33,9 +33,9 @@ func parseSeconds(value string) (float64, bool) {
 	return min(s, maxCrawlDelay), true
 }
 
-// parseRate parses a Request-rate, which an old extended standard defines: documents "/" time, such
-// as 1/5 or 30/1m. The default unit is a second. Hours of the day may follow. parseRate ignores the
-// hours, so the rate applies all day. It returns the seconds for each document.
+// parseRate parses a Request-rate of an old extended standard: documents "/" time, such as 1/5 or
+// 30/1m. The default unit is a second. Hours of the day may follow, but parseRate ignores them, so
+// the rate applies all day. It returns the seconds per document.
 func parseRate(value string) (float64, bool) {
 	documents, rest, ok := strings.Cut(value, "/")
 	if !ok {
@@ -66,7 +66,7 @@ func parseRate(value string) (float64, bool) {
 	return min(seconds*perUnit/n, maxCrawlDelay), true
 }
 
-// secondsOf maps a unit of time to its seconds.
+// secondsOf maps a unit of time to its length in seconds.
 var secondsOf = map[string]float64{
 	"": 1, "s": 1, "sec": 1, "seconds": 1, "m": 60, "min": 60, "minutes": 60, "h": 3600, "hours": 3600, "d": 86400,
 }
@@ -74,7 +74,7 @@ var secondsOf = map[string]float64{
 // isHours reports whether a word can be a time of day, such as 0600-0845.
 func isHours(word string) bool { return strings.Trim(word, "0123456789-:") == "" }
 
-// readDelay parses a Crawl-delay with the library, which gets only that one line.
+// readDelay parses a Crawl-delay with the library, from that one line.
 func readDelay(seconds float64) time.Duration {
 	clean := "User-agent: *\nCrawl-delay: " + strconv.FormatFloat(seconds, 'f', -1, 64) + "\n"
 	data, err := robotstxt.FromString(clean)

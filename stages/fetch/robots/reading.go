@@ -9,15 +9,15 @@ import (
 type Reading uint8
 
 const (
-	// The reading Every compares the URL and each of its spellings in two ways: as Google's parser
-	// does, and as RFC 9309 does (rfcForm). One comparison that denies is enough to deny the URL.
+	// Every compares the URL and each of its spellings in two ways: as Google's parser does, and as
+	// RFC 9309 does (rfcForm). If either comparison denies one of them, the URL is denied.
 	Every Reading = iota
-	// The reading Google compares octets as Google's parser does, without decoding escapes. Other
-	// spellings of the URL are ignored.
+	// Google compares raw octets, as Google's parser does, and ignores the other spellings of the
+	// URL.
 	Google
 )
 
-// ReadingOf returns the reading of a round that started with the given schema.FormatVersion.
+// ReadingOf returns the reading for a round that was started with the given schema.FormatVersion.
 func ReadingOf(format int) Reading {
 	if format < 2 {
 		return Google
@@ -52,8 +52,8 @@ func rfcForm(s string, rule bool) string {
 	return string(out)
 }
 
-// firstChange returns the index of the first octet that rfcForm changes, or len(s) if rfcForm
-// changes no octet.
+// firstChange returns the index of the first octet that rfcForm changes, or len(s) if there is
+// none.
 func firstChange(s string, rule bool) int {
 	for i := 0; i < len(s); i++ {
 		c, escaped := octet(s, i)
@@ -68,8 +68,7 @@ func firstChange(s string, rule bool) int {
 	return len(s)
 }
 
-// The table stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), except
-// the star.
+// stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), except the star.
 var stands = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune("\"%*<>\\^`{|}", c)
@@ -77,7 +76,7 @@ var stands = func() (t [256]bool) {
 	return t
 }()
 
-// decoded reports whether rfcForm decodes the escape of an octet.
+// decoded reports whether rfcForm decodes an escape of this octet.
 func decoded(c byte) bool {
 	switch {
 	case 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9':
@@ -86,7 +85,7 @@ func decoded(c byte) bool {
 	return c == '-' || c == '.' || c == '_' || c == '~' || c == '$' || c == '\''
 }
 
-// rfcPattern returns the pattern with its text in the form that rfcForm makes.
+// rfcPattern returns the pattern with its text in rfcForm.
 func (p pattern) rfcPattern() pattern {
 	text, anchored := strings.CutSuffix(p.text, "$")
 	if p.text = rfcForm(text, true); anchored {
@@ -95,7 +94,7 @@ func (p pattern) rfcPattern() pattern {
 	return p
 }
 
-// rfcRules returns the rules in the form that rfcForm makes, or nil if rfcForm changes no rule.
+// rfcRules returns the rules in rfcForm, or nil if they do not differ from it.
 func rfcRules(rules []rule) []rule {
 	var out []rule
 	for i := range rules {

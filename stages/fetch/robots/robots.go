@@ -10,7 +10,7 @@ import (
 	"github.com/temoto/robotstxt"
 )
 
-// maxRuleText bounds the text of a rule in a verdict, in bytes.
+// maxRuleText limits the text of a rule in a verdict, in bytes.
 const maxRuleText = 1 << 10
 
 // File is a parsed robots.txt. It is immutable.
@@ -19,7 +19,7 @@ type File struct {
 	sitemaps []string
 }
 
-// group is one or more User-agent lines and the rules after them.
+// group is a run of User-agent lines with the rules after them.
 type group struct {
 	agents  []string // product tokens, or "*"
 	rules   []rule
@@ -27,22 +27,22 @@ type group struct {
 	signals []signalLine
 }
 
-// named returns the index of a token in the group's agents, or -1.
+// named returns the index of an agent in the group, or -1.
 func (g *group) named(token string) int {
 	return slices.IndexFunc(g.agents, func(a string) bool { return strings.EqualFold(a, token) })
 }
 
-// delay is a Crawl-delay or Request-rate line. A delay line does not end a list of User-agent
-// lines, so the agents before and after the delay line share the rules that follow. The delay
-// applies to the agents named after the previous delay lines.
+// delay is a Crawl-delay or Request-rate line. It does not end a list of User-agent lines: the
+// agents before and after it share the rules that follow. It applies to the agents named since the
+// previous such line.
 type delay struct {
 	seconds  float64
 	rate     bool // whether the line is a Request-rate line
 	from, to int  // range of the group's agents to which the delay applies
 }
 
-// addDelay adds a delay for the agents named since the last delay line. If no agent was named since
-// then, the delay applies to the agents of the last delay line.
+// addDelay adds a delay line for the agents named since the last one. If there are none, it applies
+// to the same agents as the last one.
 func (g *group) addDelay(seconds float64, rate bool) {
 	d := delay{seconds: seconds, rate: rate, to: len(g.agents)}
 	if n := len(g.delays); n > 0 {
@@ -53,10 +53,10 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced compares the parameters with this group's delay and rate for an agent, and returns the
-// longer of each. All values are in seconds.
+// paced returns the longer of seconds and this group's Crawl-delay for an agent, and the longer of
+// rate and its Request-rate. All values are in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
-	next := 0 // number of agents that were already searched
+	next := 0 // number of agents searched so far
 	for _, d := range g.delays {
 		if next < d.from {
 			next = d.from
@@ -78,13 +78,13 @@ func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 type rule struct {
 	pattern
 	allow     bool
-	directory pattern // set if the rule allows an index page: its directory; otherwise without text
+	directory pattern // if the rule allows an index page, its directory; otherwise without text
 	line      string
 	num       int
 }
 
-// Parse parses the first MaxBytes of a robots.txt. It accepts any bytes and skips lines
-// that it does not understand.
+// Parse parses the first MaxBytes of a robots.txt. It accepts any bytes and skips lines that it
+// cannot interpret.
 func Parse(body []byte) *File {
 	if len(body) > MaxBytes {
 		body = body[:MaxBytes]
@@ -104,7 +104,7 @@ func Parse(body []byte) *File {
 			return
 		}
 		if len(f.groups) == 0 {
-			return // rules before the first User-agent line apply to no crawler
+			return // a rule before the first User-agent line applies to nobody
 		}
 		g := &f.groups[len(f.groups)-1]
 		switch l.key {
@@ -137,7 +137,7 @@ func makeRule(p pattern, allow bool, line string, num int) rule {
 	return r
 }
 
-// ruleText makes the text of a line valid UTF-8 of bounded length, so that a table can hold it.
+// ruleText makes the text of a line fit into a column: valid UTF-8 of limited length.
 func ruleText(text string) string {
 	if len(text) > maxRuleText {
 		text = text[:maxRuleText]
@@ -145,8 +145,8 @@ func ruleText(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// agentOf reduces the value of a User-agent line to a product token. If the value is a star, even
-// with words after it, agentOf returns "*".
+// agentOf returns the product token in a User-agent line, or "*" for a star, even with words after
+// it.
 func agentOf(value string) string {
 	if value != "" && value[0] == '*' && (len(value) == 1 || isSpace(value[1])) {
 		return "*"
@@ -154,9 +154,9 @@ func agentOf(value string) string {
 	return ProductToken(value)
 }
 
-// ProductToken returns the part of a User-Agent by which robots.txt files name a crawler: its
-// leading letters, '-' and '_' (RFC 9309, section 2.2.1). For "examplebot/1.0
-// (+https://example.org/bot)" the token is "examplebot".
+// ProductToken returns the name by which a robots.txt addresses a crawler: the leading letters, '-'
+// and '_' of its User-Agent (RFC 9309, section 2.2.1). For "examplebot/1.0
+// (+https://example.org/bot)" it is "examplebot".
 func ProductToken(userAgent string) string {
 	for i := 0; i < len(userAgent); i++ {
 		if c := userAgent[i] | 0x20; (c < 'a' || c > 'z') && userAgent[i] != '-' && userAgent[i] != '_' {
@@ -167,8 +167,7 @@ func ProductToken(userAgent string) string {
 }
 
 // CheckAgent refuses a User-Agent whose product (the part before "/" or a space) is not a product
-// token of RFC 9309. If the product is not a product token, the rules for another crawler would
-// apply.
+// token of RFC 9309, because robots.txt rules for another crawler might then apply.
 func CheckAgent(userAgent string) error {
 	product := userAgent
 	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {
@@ -188,8 +187,8 @@ func CheckAgent(userAgent string) error {
 
 const exampleAgent = "examplebot/2.0 (+https://example.org/bot)"
 
-// Sitemaps lists the http and https URLs of Sitemap lines in file order, without duplicates. It
-// resolves relative URLs against robotsURL. If robotsURL is "", it leaves out relative URLs.
+// Sitemaps returns the http and https URLs of Sitemap lines in file order, without duplicates.
+// Relative URLs are resolved against robotsURL, or left out if robotsURL is "".
 func (f *File) Sitemaps(robotsURL string) []string {
 	base, err := url.Parse(robotsURL)
 	if err != nil {
@@ -215,9 +214,9 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// GroupFor selects the rules that apply to a crawler. If groups name the crawler's whole product
-// token, in upper or lower case, the rules of these groups apply. Otherwise the rules of all
-// groups for "*" apply. The Group does not keep the File in memory.
+// GroupFor selects the rules for a crawler: those of all groups that name its whole product token,
+// in upper or lower case, or else those of all groups for "*". The Group does not keep the File in
+// memory.
 func (f *File) GroupFor(productToken string) *Group {
 	g := new(Group)
 	token := productToken
@@ -258,7 +257,7 @@ func AllowAll() *Group { return new(Group) }
 // Group holds the rules of a robots.txt for one crawler. It is immutable.
 type Group struct {
 	rules    []rule
-	rfc      []rule // rules in the form that rfcForm makes; nil if these rules equal the field rules
+	rfc      []rule // rules in rfcForm; nil if they equal the field rules
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
@@ -275,10 +274,10 @@ type Verdict struct {
 }
 
 // Verdict decides whether the encoded URL may be requested. The matching rule with the longest path
-// in octets decides. If an Allow and a Disallow have equal length, the Allow wins. With the reading
+// in octets decides; of an Allow and a Disallow of equal length, the Allow wins. With reading
 // Every, both comparisons must allow the URL and each spelling (another form in which a source
-// wrote the URL). If a comparison denies the URL or a spelling, Rule is the line that denies it.
-// Otherwise, Rule is the line that allows the URL.
+// wrote it). If a comparison denies, Rule is the denying line; otherwise it is the line that allows
+// the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {
@@ -331,7 +330,7 @@ func decide(rules []rule, path string) Verdict {
 	return Verdict{Allowed: best.allow, Rule: best.line, Line: best.num}
 }
 
-// priority returns the length of the rule's path if the rule matches, otherwise 0.
+// priority returns the length of the rule's path if it matches, otherwise 0.
 func (r *rule) priority(path string) int {
 	if r.match(path) {
 		return len(r.text)
@@ -342,7 +341,7 @@ func (r *rule) priority(path string) int {
 	return 0
 }
 
-// readSitemaps parses the values of Sitemap lines with the library. Each value is one word.
+// readSitemaps parses the values of Sitemap lines with the library. Each value is a single word.
 func readSitemaps(values []string) []string {
 	if len(values) == 0 {
 		return nil

@@ -7,16 +7,15 @@ import (
 	"crawlbatch.io/crawlbatch/formats/directives"
 )
 
-// maxSignalLines bounds the Content-Signal lines of a Group. Further Content-Signal lines are
-// ignored.
+// maxSignalLines is how many Content-Signal lines a Group keeps. It ignores further ones.
 const maxSignalLines = 1000
 
-// signalLine is a Content-Signal line. The line applies to the agents named before the line. It
-// applies to the URLs that match its path, or to the whole host if the line has no path.
+// signalLine is a Content-Signal line. It applies to the agents named before it, and to the URLs
+// that match its path, or to the whole host if it has no path.
 type signalLine struct {
-	path    pattern // path of the line; without text, every URL matches
+	path    pattern // path of the line; if it has no text, every URL matches
 	signals directives.Signals
-	agents  int // number of the group's agents to which the line applies
+	agents  int // number of the group's agents, from the first, to which the line applies
 }
 
 func newSignalLine(value string, agents int) signalLine {
@@ -34,9 +33,8 @@ func newSignalLine(value string, agents int) signalLine {
 	return l
 }
 
-// Signals returns the content signals (contentsignals.org) of a URL. The matching line with the
-// longest path decides, for each signal separately. If two paths have equal length, the value "no"
-// wins.
+// Signals returns the content signals (contentsignals.org) of a URL. For each signal, the matching
+// line with the longest path decides; if two paths have equal length, "no" wins.
 func (g *Group) Signals(rawURL string) directives.Signals {
 	var out directives.Signals
 	if len(g.signals) == 0 {
@@ -49,7 +47,7 @@ func (g *Group) Signals(rawURL string) directives.Signals {
 			held = append(held, l)
 		}
 	}
-	// Shorter paths come first, because later lines override earlier lines.
+	// Shorter paths come first, because later lines override earlier ones.
 	slices.SortStableFunc(held, func(a, b *signalLine) int { return len(a.path.text) - len(b.path.text) })
 	for len(held) > 0 {
 		var same directives.Signals

@@ -1,13 +1,12 @@
 // Package robotscache holds what a fetch task knows of robots.txt files. A Cache has one entry for
-// each origin (scheme, name and port). An entry holds the origin's rules, or the reason why the
-// rules could not be fetched.
+// each origin (scheme, name and port): its rules, or the reason why they could not be fetched.
 //
-// The Cache takes parsed files and failures, and the rows that earlier attempts recorded. It
-// returns the rules that apply to a URL, and rows for the next attempt. While an origin's
-// robots.txt is being requested, its host is blocked in the scheduler, so the host gets no other
-// request before the Crawl-delay in that file applies. Rules beyond a memory limit are kept in a
-// scratch file. The cache has its own lock. Package robotscache imports packages stages, formats,
-// polite, robots, response and segments.
+// The input is parsed files, failures, and the rows that earlier attempts recorded. The output is
+// the rules that apply to a URL, and rows for the next attempt. While a robots.txt is being
+// requested, the Cache blocks its host in the scheduler: no other request is sent before the
+// Crawl-delay in that file applies. Rules that exceed a memory limit are kept in a scratch file.
+// The Cache has its own lock. Package robotscache imports packages stages, formats, polite, robots,
+// response and segments.
 package robotscache
 
 import (
@@ -25,14 +24,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// Options are the arguments of New.
+// Options configures a Cache.
 type Options struct {
 	Clock     stages.Clock
 	Scheduler *polite.Scheduler // blocks hosts and applies Crawl-delay
 	Canon     *urlkey.Canonicalizer
 	Token     string        // product token by which rules are chosen
 	TTL       time.Duration // how long a robots.txt applies
-	Scratch   string        // local directory
+	Scratch   string        // local directory for the scratch file
 	Memory    int           // limit of the memory for rules, in bytes
 }
 
@@ -43,17 +42,17 @@ type Cache struct {
 	mu      sync.Mutex
 	ttl     time.Duration
 	entries map[string]*Entry // by Entry.Root
-	pending map[string]int    // number of robots.txt files that are being requested, by host
+	pending map[string]int    // number of robots.txt requests that have not ended, by host
 	rules   lru
 }
 
-// Entry is the robots.txt of an origin. The cache's lock guards the fields with lower-case names.
+// Entry is the robots.txt of an origin. The cache's lock guards the unexported fields.
 type Entry struct {
 	Root string // scheme, name and port of the origin
 	Host string // host of the origin, the unit of pacing
 
 	state  State
-	rules  *Rules // set if the state is Known; the rules' group may be only in the scratch file
+	rules  *Rules // set if the state is Known; its group may be in the scratch file only
 	page   page
 	until  time.Time // when the rules expire
 	failed Failure   // set if the state is Failed
@@ -71,27 +70,27 @@ type State uint8
 // The states of a robots.txt.
 const (
 	Unknown State = iota // nothing is known about the robots.txt
-	Pending              // another goroutine requests the robots.txt, and the host is blocked
+	Pending              // its request has not ended, and the host is blocked
 	Known
 	Failed // the robots.txt could not be fetched
 )
 
-// Rules holds the rules that apply to an origin, and their evidence: the digest and the stored
-// record of the file. Rules are immutable.
+// Rules holds the rules of an origin and their evidence: the digest and the stored record of the
+// file. It is immutable.
 type Rules struct {
 	*robots.Group
 	Digest string // digest of the file; "" if there is no file
 	Record Record
 }
 
-// Record locates the stored response to a robots.txt request.
+// Record gives the place of the stored response to a robots.txt request.
 type Record struct {
 	File           string // WARC file; "" if the response was not archived
 	Offset, Length int32
 	At             time.Time // when the request was written
 }
 
-// Failure is the outcome of an origin's URLs if its robots.txt could not be fetched.
+// Failure is the outcome for the URLs of an origin whose robots.txt could not be fetched.
 type Failure struct {
 	Outcome schema.Outcome
 	Why     response.Failure
@@ -112,14 +111,14 @@ func (c *Cache) Close() {
 	c.rules.close()
 }
 
-// SetTTL changes how long a robots.txt applies. Entries that are already known keep their time.
+// SetTTL changes how long a robots.txt applies. It does not change known entries.
 func (c *Cache) SetTTL(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ttl = d
 }
 
-// Entry returns the entry for a canonical URL's origin, and makes it if there is none.
+// Entry returns the entry for a canonical URL's origin, and creates it if necessary.
 func (c *Cache) Entry(key urlkey.Key) *Entry {
 	scheme, rest, _ := strings.Cut(key.URL, "://")
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -137,7 +136,7 @@ func (c *Cache) Entry(key urlkey.Key) *Entry {
 	return e
 }
 
-// EntryOf returns the entry of a root, and makes it if there is none.
+// EntryOf returns the entry of a root, and creates it if necessary.
 func (c *Cache) EntryOf(root string) (*Entry, error) {
 	key, err := c.opt.Canon.Canonical(root+"/", "")
 	if err != nil {
@@ -146,10 +145,9 @@ func (c *Cache) EntryOf(root string) (*Entry, error) {
 	return c.Entry(key), nil
 }
 
-// Lookup returns the state of an entry, its rules if the state is Known, and its failure if the
-// state is Failed. If the state is Unknown, the caller must request the robots.txt and then call
-// Learn or Fail. The host is blocked until then. An error means that the scratch file cannot be
-// read.
+// Lookup returns the state of an entry, with the rules if it is Known and the failure if it is
+// Failed. If it is Unknown, the host is now blocked, and the caller must request the robots.txt and
+// then call Learn or Fail. An error means that the scratch file cannot be read.
 func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -177,15 +175,15 @@ func (c *Cache) Undecided(root string) bool {
 	return e == nil || e.state == Unknown
 }
 
-// Failed returns an entry's failure, if there is one.
+// Failed returns an entry's failure, if it has one.
 func (c *Cache) Failed(e *Entry) (Failure, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return e.failed, e.state == Failed
 }
 
-// Learn ends the request for a robots.txt with its rules. It returns the row from which
-// another attempt can restore the entry. The row does not hold the text of the file.
+// Learn ends a robots.txt request that brought rules. It returns a row, without the file's text,
+// from which another attempt can restore the entry.
 func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -194,8 +192,8 @@ func (c *Cache) Learn(e *Entry, rules *Rules) (*schema.RobotsFile, error) {
 	return e.row(), err
 }
 
-// Fail ends the request for a robots.txt that could not be fetched. It returns the row from
-// which another attempt can restore the entry.
+// Fail ends a robots.txt request that failed. It returns a row from which another attempt can
+// restore the entry.
 func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,8 +204,7 @@ func (c *Cache) Fail(e *Entry, f Failure) *schema.RobotsFile {
 	return e.row()
 }
 
-// settle unblocks the host once none of its robots.txt files is being requested. The caller holds
-// the mutex mu.
+// settle unblocks the host once no robots.txt request for it is under way. The caller holds c.mu.
 func (c *Cache) settle(e *Entry) {
 	if c.pending[e.Host]--; c.pending[e.Host] == 0 {
 		delete(c.pending, e.Host)
@@ -215,7 +212,7 @@ func (c *Cache) settle(e *Entry) {
 	}
 }
 
-// storeRules stores the rules of an entry. The caller holds the mutex mu.
+// storeRules stores the rules of an entry. The caller holds c.mu.
 func (c *Cache) storeRules(e *Entry, rules *Rules, until time.Time) error {
 	e.state, e.rules, e.until, e.failed = Known, rules, until, Failure{}
 	if d, ok := rules.Delay(); ok {
@@ -224,14 +221,14 @@ func (c *Cache) storeRules(e *Entry, rules *Rules, until time.Time) error {
 	return c.rules.put(e)
 }
 
-// forget drops an entry's rules and failure. The caller holds the mutex mu.
+// forget drops an entry's rules and failure. The caller holds c.mu.
 func (c *Cache) forget(e *Entry) {
 	c.rules.drop(e)
 	e.state, e.rules, e.failed = Unknown, nil, Failure{}
 }
 
-// row returns a row without the text of the file. The next attempt can restore the entry from this
-// row. The caller holds the mutex mu.
+// row returns a row, without the file's text, from which the next attempt can restore the entry.
+// The caller holds the cache's mu.
 func (e *Entry) row() *schema.RobotsFile {
 	r := &schema.RobotsFile{Origin: e.Root, Host: e.Host, Until: e.until.UnixMilli()}
 	if e.state == Failed {
@@ -244,8 +241,8 @@ func (e *Entry) row() *schema.RobotsFile {
 	return r
 }
 
-// Restore takes over a row that an earlier attempt recorded, and reports whether the row's rules
-// still apply. After an expired row the entry is unknown.
+// Restore loads a row that an earlier attempt recorded, and reports whether its rules still apply.
+// If the row has expired, the entry becomes Unknown.
 func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	e, err := c.EntryOf(row.Origin)
 	if err != nil {
@@ -255,7 +252,7 @@ func (c *Cache) Restore(row *schema.RobotsFile) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.opt.Clock.Now()
-	// The clock of the earlier attempt's machine may be wrong, so the row applies no longer than a
+	// The earlier attempt's machine may have had a wrong clock, so the row applies no longer than a
 	// new robots.txt would.
 	until := earlier(time.UnixMilli(row.Until), now.Add(c.ttl))
 	if row.FetchedAt > 0 {

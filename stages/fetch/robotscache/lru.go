@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// lru bounds the memory for the rules of entries. Rules that were not used for the longest time are
-// in a scratch file. The cache's lock guards lru.
+// lru limits the memory for the rules of entries. It moves the least recently used rules to a
+// scratch file. The cache's lock guards it.
 type lru struct {
 	dir    string
 	max    int // limit of the memory for rules, in bytes
@@ -23,10 +23,10 @@ type lru struct {
 
 // page says where the rules of an entry are.
 type page struct {
-	elem   *list.Element // element of lru.recent; nil if the rules are not in memory or take no memory
-	size   int           // memory that the rules take, in bytes
+	elem   *list.Element // element of lru.recent; nil if the rules are not in memory or have no size
+	size   int           // memory of the rules, in bytes
 	offset int64         // offset of the rules in the scratch file
-	length int           // length of the rules in the scratch file; 0 if the rules are not written yet
+	length int           // their length there; 0 if they have not been written yet
 }
 
 var errDamaged = errors.New("a scratch file is damaged")
@@ -50,7 +50,7 @@ func (l *lru) drop(e *Entry) {
 	e.page = page{}
 }
 
-// get returns the rules of an entry and loads them into memory.
+// get returns the rules of an entry. If necessary, it loads them into memory.
 func (l *lru) get(e *Entry) (*Rules, error) {
 	if e.page.elem != nil {
 		l.recent.MoveToFront(e.page.elem)
@@ -67,14 +67,13 @@ func (l *lru) get(e *Entry) (*Rules, error) {
 	if err := rules.UnmarshalBinary(l.buf); err != nil {
 		return nil, fmt.Errorf("read rules of robots.txt from scratch: %w: %w", errDamaged, err)
 	}
-	known := *e.rules // a copy, because Rules are immutable
+	known := *e.rules // a copy, because a Rules is immutable
 	known.Group = rules
 	e.rules = &known
 	return e.rules, l.keep(e)
 }
 
-// keep adds an entry to the entries whose rules are in memory. If the limit is exceeded, keep moves
-// other rules out.
+// keep adds an entry to those whose rules are in memory. Above the limit, it evicts others.
 func (l *lru) keep(e *Entry) error {
 	e.page.elem = l.recent.PushFront(e)
 	l.held += e.page.size
@@ -126,7 +125,7 @@ func (l *lru) write() error {
 // close closes the scratch file.
 func (l *lru) close() {
 	if l.file != nil {
-		_ = l.file.Close() // no more rules are read, so the error does not matter
+		_ = l.file.Close() // the rules are not needed any more, so the error does not matter
 		l.file = nil
 	}
 }

@@ -1,29 +1,27 @@
 // Package segments is the log of a fetch task: it appends rows and WARC records to
 // segments in scratch space, uploads them, and lists them in a checkpoint.
 //
-// The log takes records of URLs, requests and robots.txt files, and their exchanges. It writes
-// tables and WARC files to the store. Tables and WARC files become part of the task once a
-// checkpoint lists their segment. Cut ends the current segment between two records, so
-// no record is split between segments. Package segments imports packages stages, formats, wire and
+// The log takes records of URLs, requests and robots.txt files, with their exchanges, and writes
+// tables and WARC files to the store. These files become part of the task once a checkpoint lists
+// their segment. Cut ends the current segment between two records, so no record is split between
+// segments. Package segments imports packages stages, formats, wire and response.
 // response.
 //
 // # Where payloads are stored
 //
-// Each response is one WARC record, and its row of captures names that record. The record is a
-// revisit with only the head if its payload is already stored. A payload is already stored in two
-// cases:
+// Each response is one WARC record, which its row of captures names. If the payload is already
+// stored, the record is a revisit with only the head. A payload is already stored in two cases:
 //
-//   - The URL's earlier content in the plan is unchanged, by its digest or by a 304. A request is
-//     conditional only if the plan locates the earlier content and this content is at most 180 days
-//     old. Because of the limit of 180 days, no row refers to a much older archive, and archives
-//     may be deleted after a year.
+//   - The URL's earlier content, which the plan locates, is unchanged: its digest is the same, or
+//     the server answered 304. A request is conditional only if that content is at most 180 days
+//     old. This limit keeps rows from referring to much older archives, so that archives may be
+//     deleted after a year.
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //
-// For a revisit, the columns payload_warc_* of captures name the record with the payload. In the
-// archive, WARC-Refers-To-Target-URI and WARC-Refers-To-Date name this record. The row of pages
-// points to this record, too. Truncated bodies, responses without a head and robots.txt are always
-// stored.
+// For a revisit, the columns payload_warc_* of captures name the record with the payload. So do
+// WARC-Refers-To-Target-URI and WARC-Refers-To-Date in the archive, and the row of pages. Truncated
+// bodies, responses without a head and robots.txt are always stored whole.
 package segments
 
 import (
@@ -45,11 +43,11 @@ type Capture struct {
 	schema.Capture
 }
 
-// Record is the unit that the log appends. A Record holds a URL with its outcome, or requests that
-// gave no URL an outcome.
+// Record is the unit that the log appends: a URL with its outcome, or requests that gave no URL an
+// outcome.
 type Record struct {
 	Row      int64         // number of the planned row of Fetch
-	Fetch    *schema.Fetch // row of the URL with its outcome; nil if the URL has no outcome yet
+	Fetch    *schema.Fetch // row of the planned URL; nil if the URL has no outcome yet
 	Requests []schema.Request
 	Captures []Capture
 	Page     *schema.Page
@@ -57,9 +55,9 @@ type Record struct {
 	Text     *schema.Text
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
-	// OnRecorded, if set, runs under the log's lock after the rows are appended. Because of the
-	// lock, a segment includes both the rows and the state that OnRecorded changes, or neither of
-	// them. OnRecorded must not call the log.
+	// OnRecorded, if set, is called after the rows are appended, under the log's lock. A segment
+	// therefore has both the rows and the change that OnRecorded makes, or neither. OnRecorded must
+	// not call the log.
 	OnRecorded func()
 }
 
@@ -68,8 +66,8 @@ func (r *Record) Empty() bool {
 	return r.Fetch == nil && r.Robots == nil && len(r.Requests)+len(r.Captures)+len(r.Links) == 0
 }
 
-// Sink receives the records of a fetcher. It is safe for concurrent use. An error ends the
-// fetcher.
+// Sink receives the records of a fetcher. It is safe for concurrent use. An error from a method
+// ends the fetcher.
 type Sink interface {
 	// Archive appends compressed WARC records to a file and the capture to the file's
 	// index. It sets the capture's filename and offset.
@@ -78,11 +76,10 @@ type Sink interface {
 	Emit(r *Record) error
 }
 
-// maxWARC bounds a WARC file, in bytes. The bound is far below the limit of INT32 offsets, because
-// the last record may add many MiB.
+// maxWARC limits a WARC file, in bytes, so that record offsets fit into INT32 columns.
 const maxWARC = 1 << 30
 
-// Options are the arguments of NewLog.
+// Options configures a Log.
 type Options struct {
 	Task      stages.Task
 	Plan      string
@@ -100,13 +97,13 @@ type Log struct {
 
 	mu       sync.Mutex
 	cur      *Segment
-	segments int // number of segments begun in this epoch
+	segments int // number of segments that were begun in this epoch
 	warcs    int
-	waiting  int64 // bytes of finished segments that are not uploaded
-	lost     error // first failed write; later records are refused, because their rows may point into the lost files
+	waiting  int64 // size of the finished segments that are not uploaded yet, in bytes
+	lost     error // first failed write; the log then refuses records, because their rows may point into lost files
 }
 
-// NewLog makes a log without a segment. The caller calls Abort at the end.
+// NewLog makes a log without a segment. The caller finally calls Abort.
 func NewLog(opt Options) *Log { return &Log{opt: opt} }
 
 // Archive implements Sink.
@@ -148,8 +145,8 @@ func (l *Log) Emit(r *Record) error {
 	return nil
 }
 
-// lose drops the current segment, because one of its files could not be written. The caller holds
-// the mutex mu.
+// lose drops the current segment because one of its files could not be written. The caller holds
+// l.mu.
 func (l *Log) lose(err error) error {
 	if l.lost == nil {
 		l.lost = err
@@ -161,8 +158,7 @@ func (l *Log) lose(err error) error {
 	return err
 }
 
-// segment returns the current segment, and begins one if there is none. The caller holds the mutex
-// mu.
+// segment returns the current segment, and begins one if there is none. The caller holds l.mu.
 func (l *Log) segment() (*Segment, error) {
 	if l.lost != nil {
 		return nil, l.lost
@@ -178,7 +174,7 @@ func (l *Log) segment() (*Segment, error) {
 	return l.cur, nil
 }
 
-// warc returns the WARC file that will hold the next n bytes. The caller holds the mutex mu.
+// warc returns the WARC file for the next n bytes. The caller holds l.mu.
 func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	if k := len(g.warcs); k > 0 && g.warcs[k-1].offset+n <= maxWARC {
 		return g.warcs[k-1], nil
@@ -194,9 +190,8 @@ func (l *Log) warc(g *Segment, n int64) (*warcFile, error) {
 	return w, nil
 }
 
-// Size returns the number of URLs and the number of bytes in the current segment. The result
-// waiting is the number of bytes in all segments that are not uploaded. The current segment is
-// included.
+// Size returns the number of URLs and of bytes in the current segment. The result waiting is the
+// number of bytes in all segments that are not uploaded, including the current one.
 func (l *Log) Size() (urls, bytes, waiting int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,13 +201,12 @@ func (l *Log) Size() (urls, bytes, waiting int64) {
 	return l.cur.counts["urls"], l.cur.bytes, l.waiting + l.cur.bytes
 }
 
-// Cut ends the current segment, closes its files and returns it. It returns nil if the segment has
-// no rows. Under the log's lock, Cut calls state, which returns the URLs and
-// robots.txt files that wait for another try.
+// Cut ends the current segment, closes its files and returns it, or returns nil if it has no rows.
+// Under the log's lock, it calls state for the URLs and robots.txt files that wait for another try.
 func (l *Log) Cut(state func() ([]manifest.URLRetry, []manifest.OriginRetry)) (*Segment, error) {
 	l.mu.Lock()
 	g := l.cur
-	// A segment without rows may hold WARC records of unfinished redirect chains. It is not ended,
+	// A segment without rows may hold WARC records of unfinished redirect chains. It stays open,
 	// because the rows of these records must follow in the same segment.
 	if g == nil || g.empty() {
 		l.mu.Unlock()
@@ -239,7 +233,7 @@ func (l *Log) Uploaded(g *Segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting -= g.bytes
-	_ = os.RemoveAll(g.dir) // remaining files are removed with the scratch directory
+	_ = os.RemoveAll(g.dir) // whatever is left goes with the scratch directory
 }
 
 // Abort drops the current segment.

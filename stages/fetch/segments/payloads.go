@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// minPayload is the shortest payload, in bytes, that a task stores only once for all its
-	// URLs. A revisit record itself takes a few hundred bytes.
+	// minPayload is the length, in bytes, from which a task stores equal payloads of several URLs
+	// only once. A revisit record itself takes a few hundred bytes.
 	minPayload = 1 << 10
-	// maxPayloads bounds the number of payloads that a task remembers by digest. All remembered
-	// payloads take a few MiB.
+	// maxPayloads is the number of payloads that a task remembers by digest. They take a few MiB.
 	maxPayloads = 1 << 14
-	// maxPayloadURL bounds the URLs of remembered payloads, in bytes.
+	// maxPayloadURL is the longest URL of a remembered payload, in bytes.
 	maxPayloadURL = 512
-	// MaxPayloadAge bounds the age of a payload to which a revisit refers. Older payloads are
-	// stored again. So archives may be deleted after a year.
+	// MaxPayloadAge is the greatest age of a payload to which a revisit refers. Older payloads are
+	// stored again, so that archives may be deleted after a year.
 	MaxPayloadAge = 180 * 24 * time.Hour
 )
 
-// Payload is a response's payload and the WARC record that holds it.
+// Payload identifies a stored payload and the WARC record that holds it.
 type Payload struct {
 	digest string // digest of the payload, in the form of cc-index
 	url    string // WARC-Target-URI of the payload's record
@@ -36,8 +35,8 @@ type Payload struct {
 	offset, length int32
 }
 
-// KnownPayload returns the planned URL's earlier payload if a revisit may refer to it. If
-// KnownPayload returns nil, the request is unconditional and the response is stored whole.
+// KnownPayload returns the planned URL's earlier payload if a revisit may refer to it. Otherwise it
+// returns nil: the request is unconditional, and the response is stored whole.
 func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	if p.ContentDigest == "" || p.WARCFilename == "" || now.Sub(time.UnixMilli(p.ContentAt)) > MaxPayloadAge {
 		return nil
@@ -48,8 +47,8 @@ func KnownPayload(p *schema.PlannedURL, now time.Time) *Payload {
 	}
 }
 
-// revisits returns the kind of revisit that a response becomes, and the earlier payload. The
-// payload is nil if the response is stored whole.
+// revisits returns the kind of revisit that a response becomes, and the earlier payload. If the
+// response must be stored whole, the payload is nil.
 func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload) {
 	x := r.Exchange
 	switch {
@@ -68,15 +67,15 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether a response may be a revisit or the target of revisits. A referable
-// response has a head and a complete payload that may be stored. A robots.txt is not referable,
-// because each robots.txt is stored whole, as evidence.
+// referable reports whether a response may be a revisit or the target of one. It must have a head
+// and a complete payload that may be stored, and must not be a robots.txt, which is always stored
+// whole as evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
-// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7). The record
-// then has only the head and a reference to the payload's record.
+// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7), with only the head
+// and a reference to the payload's record.
 func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}
@@ -98,7 +97,7 @@ type payloads struct {
 	next     int      // index of the oldest digest once the ring is full
 }
 
-// find returns the record that holds a payload.
+// find returns the payload with the given digest.
 func (m *payloads) find(digest string) (Payload, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,7 +105,7 @@ func (m *payloads) find(digest string) (Payload, bool) {
 	return p, ok
 }
 
-// add remembers a payload, unless its digest is known.
+// add remembers a payload unless its digest is known already.
 func (m *payloads) add(p Payload) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -26,14 +26,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Segment holds the records between two checkpoints, in scratch files. The file of a table is
-// created with the table's first row.
+// Segment holds the records between two checkpoints in scratch files. A table gets its file with
+// its first row.
 type Segment struct {
 	dir           string
 	format        int         // schema.FormatVersion of the tables; 0 means the newest
 	tables        []tableFile // tables in the order of their first rows
 	warcs         []*warcFile
-	rows          *roaring.Bitmap // planned rows whose outcome is recorded
+	rows          *roaring.Bitmap // planned rows whose outcome the segment records
 	counts        map[string]int64
 	bytes         int64
 	follows       string                 // position of the last acknowledged checkpoint when the segment was finished; "" for a reparse
@@ -51,7 +51,7 @@ type Segment struct {
 	robots   *table.Writer[schema.RobotsFile]
 }
 
-// tableFile is a table of the segment, whatever its row type.
+// tableFile is a table of the segment with any type of row.
 type tableFile struct {
 	dataset, subset string
 	note            func(key, value string)
@@ -59,7 +59,7 @@ type tableFile struct {
 	abort           func()
 }
 
-// closedFile is a finished file and the key under which the file will be stored.
+// closedFile is a finished file with its key in the store.
 type closedFile struct {
 	local                table.Local
 	dataset, subset, key string
@@ -168,7 +168,7 @@ func appendAll[T any](g *Segment, w **table.Writer[T], dataset string, rows []T)
 	return t.Write(rows)
 }
 
-// Close finishes the files and sets their keys. A key contains task, plan, epoch and number.
+// Close finishes the files and sets their keys, which contain task, plan, epoch and number.
 func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	for i, w := range g.warcs {
 		files, err := w.close(g.dir)
@@ -196,8 +196,8 @@ func (g *Segment) Close(t stages.Task, plan string, epoch, number int) error {
 	return nil
 }
 
-// Upload creates the segment's files in the store. After an error, another call uploads the
-// remaining files.
+// Upload creates the segment's files in the store. If it fails, another call uploads the remaining
+// files.
 func (g *Segment) Upload(ctx context.Context, b store.Bucket) error {
 	for len(g.closed) > 0 {
 		f := g.closed[0]
@@ -223,20 +223,20 @@ func (g *Segment) Abort() {
 		}
 	}
 	for _, f := range g.closed {
-		_ = os.Remove(f.local.Path) // remaining files are removed with the scratch directory
+		_ = os.Remove(f.local.Path) // whatever is left goes with the scratch directory
 	}
 }
 
 // discard removes the segment's files and its directory.
 func (g *Segment) discard() {
 	g.Abort()
-	_ = os.RemoveAll(g.dir) // remaining files are removed with the scratch directory
+	_ = os.RemoveAll(g.dir) // whatever is left goes with the scratch directory
 }
 
 // List adds the uploaded segment to a checkpoint: its files, rows and counts.
 func (g *Segment) List(d *manifest.Checkpoint) error {
 	if len(g.files) > 0 && slices.ContainsFunc(d.Files, func(f manifest.File) bool { return f.Key == g.files[0].Key }) {
-		return nil // an earlier swap listed the segment, but the store's response was lost
+		return nil // an earlier swap listed the segment, but the store's answer was lost
 	}
 	d.Files = slices.Concat(d.Files, g.files)
 	slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
@@ -257,7 +257,7 @@ func (g *Segment) List(d *manifest.Checkpoint) error {
 	return nil
 }
 
-// sum adds up counts by name and sorts them.
+// sum adds the values of more to counts by name, and sorts the result.
 func sum(counts []manifest.Count, more map[string]int64) []manifest.Count {
 	all := maps.Clone(more)
 	for _, c := range counts {
@@ -336,7 +336,7 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 
 func (w *warcFile) abort() {
 	_ = w.file.Close()
-	_ = os.Remove(w.file.Name()) // remaining files are removed with the scratch directory
+	_ = os.Remove(w.file.Name()) // whatever is left goes with the scratch directory
 }
 
 // NoRoom reports whether an error means that a file system or quota is full.
@@ -344,7 +344,7 @@ func NoRoom(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-// ScratchError handles an error of a full scratch directory. The returned error wraps
+// ScratchError turns the error of a full scratch directory into one that wraps
 // stages.ErrInterrupted and says what to do. It returns other errors unchanged.
 func ScratchError(err error, scratch string) error {
 	if !NoRoom(err) {

@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Sweep deletes the files of a task that the task's result does not list. No stage reads files that
-// are not listed. An attempt that lost its lease may still write more files later.
+// Sweep deletes the files of a task that its result does not list, because no stage reads them. An
+// attempt that has lost its lease may still write such files later.
 func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, result *manifest.Result) {
 	SweepBelow(ctx, b, log, t, result.Plan, result.Files, math.MaxInt, func() error { return nil })
 }
@@ -24,8 +24,8 @@ func Sweep(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task,
 // numbered matches epoch and number in the key of a segment or WARC file.
 var numbered = regexp.MustCompile(`-e([0-9]+)-([0-9]{5,})[-.]`)
 
-// numbersOf returns the epoch and the number in the key of a segment or WARC file. It returns false
-// for any other key.
+// numbersOf returns the epoch and the number in the key of a segment or WARC file, or false for any
+// other key.
 func numbersOf(key string) (epoch, number int, ok bool) {
 	m := numbered.FindStringSubmatch(key)
 	if m == nil {
@@ -39,17 +39,16 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 	return epoch, number, err == nil
 }
 
-// InOrderWritten compares keys of one partition by the order in which their files were written. The
-// order of writing differs from the order of the keys, because keys contain unpadded epochs.
+// InOrderWritten compares keys of one partition by when their files were written. This order
+// differs from that of the keys, because keys contain epochs without leading zeros.
 func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
 }
 
-// SweepBelow deletes the task's files whose epoch is less than below, except the files in the list
-// files. beforeDelete is called before each deletion. An error of this function ends
-// SweepBelow.
+// SweepBelow deletes the task's files with an epoch below the given one, except the listed files.
+// It calls beforeDelete before each deletion, and stops if beforeDelete fails.
 func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.Task, plan string, files []manifest.File, below int, beforeDelete func() error) {
 	listed := map[string]bool{}
 	for _, f := range files {

@@ -17,21 +17,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A partition's files show which checkpoints the partition has had. Each segment file and WARC file
-// names the checkpoint that it follows. This checkpoint was the last acknowledged checkpoint when
-// the segment was finished, or when the WARC file was begun. If an attempt dies before it lists an
-// uploaded file, that file follows the last checkpoint or an earlier one.
+// A partition's files show which checkpoints it has had. Each segment file and WARC file names the
+// checkpoint that it follows: the last one that was acknowledged when the segment was finished or
+// the WARC file was begun. If an attempt dies before it lists an uploaded file, that file follows
+// the last checkpoint or an earlier one.
 
 // followsKey is the name of a metadata entry of Parquet files and of a field of warcinfo records.
-// The entry and the field hold the position of the checkpoint that the file follows.
+// Its value is the position of the checkpoint that the file follows.
 const followsKey = "crawlbatch-follows"
 
-// maxInfo bounds the warcinfo record that Follows reads, in bytes.
+// maxInfo limits the warcinfo record that Follows reads, in bytes.
 const maxInfo = 64 << 10
 
-// Follows returns the position of the checkpoint that a segment file or WARC file follows. The
-// result ok is false for files that name no checkpoint, such as CDXJ indexes and files of formats 1
-// and 2. The error comes from the store or wraps table.ErrCorrupt.
+// Follows returns the position of the checkpoint that a segment file or WARC file follows. It
+// returns false for files that name no checkpoint, such as CDXJ indexes and files of formats 1 and
+// 2. The error comes from the store or wraps table.ErrCorrupt.
 func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	switch {
 	case strings.HasSuffix(key, ".parquet"):
@@ -45,7 +45,7 @@ func Follows(ctx context.Context, b store.Bucket, key string) (at manifest.Posit
 // tableFollows reads the footer of a segment's table.
 func tableFollows(ctx context.Context, b store.Bucket, key string) (at manifest.Position, ok bool, err error) {
 	r, err := table.Open[struct {
-		URL string `parquet:"url,optional"` // a row type must have a column; this column is not read
+		URL string `parquet:"url,optional"` // a row type needs a column; this one is not read
 	}](ctx, b, key)
 	if err != nil {
 		return at, false, err
@@ -79,10 +79,10 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 	return at, ok, nil
 }
 
-// PutBack looks for objects that prove that c is an older checkpoint, put back later. It returns the
-// proof, or "" if there is none. An attempt that died leaves at most one segment whose files follow
-// its last checkpoint. The files of that segment prove nothing. PutBack sends LISTs to the store,
-// and reads unlisted files of the last epoch.
+// PutBack looks for objects that prove that c is an older checkpoint, put back later. It returns
+// the proof, or "" if there is none. Files of one segment that follow c prove nothing: an attempt
+// that died leaves at most one such segment. PutBack sends LISTs to the store and reads unlisted
+// files of the last epoch.
 //
 // If an attempt swaps the checkpoint during PutBack, the caller must call PutBack again.
 func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {
@@ -97,7 +97,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		}
 	}
 	var unlisted []string
-	read := map[int]bool{} // segments of which a table was read; one table is enough
+	read := map[int]bool{} // segments of which a table was read; one is enough
 	for _, prefix := range traces(t, c.Plan) {
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
@@ -128,7 +128,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		at, ok, err := Follows(ctx, b, key)
 		switch {
 		case errors.Is(err, store.ErrNotFound), errors.Is(err, table.ErrCorrupt):
-			continue // the file was deleted since the LIST, or is damaged, so it proves nothing
+			continue // the file was deleted after the LIST, or is damaged, so it proves nothing
 		case err != nil:
 			return "", err
 		case ok && at.Compare(c.Position()) > 0:
@@ -139,7 +139,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 }
 
 // Witness returns the key of an object that proves that a partition has had a checkpoint, or "" if
-// there is none. Attempts create witnesses only after the first checkpoint.
+// there is none. Attempts create such objects only after the first checkpoint.
 func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (key string, err error) {
 	taken := layout.Taken(t.Crawl, t.Round, t.Partition)
 	if there, err := manifest.Exists(ctx, b, taken); err != nil || there {
@@ -156,8 +156,7 @@ func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (k
 	return "", nil
 }
 
-// traces returns two key prefixes: of the segments and of the WARC files that a partition has under
-// a plan.
+// traces returns the key prefixes of a partition's segments and WARC files under a plan.
 func traces(t stages.Task, plan string) []string {
 	warcs := layout.WARCs(t.Crawl, t.Round, plan, t.Partition)
 	return append(warcs[:], layout.FetchDir(t.Crawl, t.Round, t.Partition)+"segments/"+plan+"-")

@@ -1,9 +1,9 @@
 // Package status describes for people what a fetch task does: which hosts it waits for and
 // why, and which requests failed last.
 //
-// The package reads the state of the scheduler's hosts and the failures of requests. It returns the
-// activity, which progress displays and checkpoints show. No decision of the program depends on the
-// activity. Package status imports packages stages, formats and polite.
+// The input is the state of the scheduler's hosts and the failures of requests. The output is the
+// activity, which progress displays and checkpoints show. The program makes no decisions by it.
+// Package status imports packages stages, formats and polite.
 package status
 
 import (
@@ -22,10 +22,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 )
 
-// ShownWaits is the number of waits that are shown in detail.
+// ShownWaits is how many waits are shown in detail.
 const ShownWaits = 5
 
-// brief is the longest wait for a host's delay that is not shown in detail.
+// brief is the longest wait for a host's delay that is left out of the details.
 const brief = 30 * time.Second
 
 // Activity describes what a fetcher is doing now.
@@ -44,15 +44,13 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	return a
 }
 
-// A host that waits only for its delay is shown if the host will need at least the time worthNaming
-// to finish.
+// worthNaming is the remaining time from which a host that waits only for its delay is shown.
 const worthNaming = time.Minute
 
-// delayWords puts the delay of a host into words.
+// delayWords describes the delay of a host in words.
 func delayWords(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
-// pace describes the delay of a host. It adds the cause of the delay, unless the delay comes from
-// the config.
+// pace describes the delay of a host, with its cause unless that is the config.
 func pace(w polite.Wait) string {
 	d := w.Delay.Round(100 * time.Millisecond).String()
 	switch w.Reason {
@@ -66,7 +64,7 @@ func pace(w polite.Wait) string {
 	return d
 }
 
-// Why returns the reason for a wait in words. Displays append the time at which the wait ends.
+// Why returns the reason for a wait in words, to which displays append when the wait ends.
 func Why(w polite.Wait) string {
 	if w.Item.Why != "" {
 		what := "a page"
@@ -95,8 +93,8 @@ func Why(w polite.Wait) string {
 	return delayWords(w) + ", the next"
 }
 
-// How returns a verb phrase for the failure of a request. The phrase follows "a page" or
-// "robots.txt". The parameter status is 0 if the response was not complete.
+// How returns a verb phrase for the failure of a request, to follow "a page" or "robots.txt". The
+// parameter status is 0 if there was no complete response.
 func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	switch {
 	case status != 0 && retryAfter:
@@ -113,20 +111,20 @@ func How(status int, retryAfter bool, outcome schema.Outcome) string {
 	return "could not be fetched (" + string(outcome) + ")"
 }
 
-// Failures counts failed requests by class. The zero value is ready for use. Failures is safe for
+// Failures counts failed requests by class. The zero value is ready for use. It is safe for
 // concurrent use.
 type Failures struct {
 	mu sync.Mutex
 	by map[string]*stages.Failure
 }
 
-// The list calm holds the outcomes that are not failures.
+// calm lists the outcomes that are not failures.
 var calm = []schema.Outcome{
 	schema.OK, schema.NotModified, schema.Redirected, schema.RobotsDenied, schema.HTTP4xx, schema.MIMEFiltered,
 	schema.Deferred, schema.Stopped,
 }
 
-// Note counts a failed request to a host.
+// Note counts a failed request.
 func (f *Failures) Note(outcome schema.Outcome, host, text string, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,7 +140,7 @@ func (f *Failures) Note(outcome schema.Outcome, host, text string, now time.Time
 	n.Host, n.Text, n.At = host, text, now
 }
 
-// NoteOutcome counts the outcome of a URL of a host, if the outcome is a failure.
+// NoteOutcome counts the outcome of a URL if it is a failure.
 func (f *Failures) NoteOutcome(u *schema.Fetch, host string, now time.Time) {
 	if slices.Contains(calm, u.Outcome) {
 		return
@@ -154,7 +152,7 @@ func (f *Failures) NoteOutcome(u *schema.Fetch, host string, now time.Time) {
 	f.Note(u.Outcome, host, text, now)
 }
 
-// list returns the failures, the newest first.
+// list returns the failures, newest first.
 func (f *Failures) list() []stages.Failure {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,8 +166,7 @@ func (f *Failures) list() []stages.Failure {
 	return out
 }
 
-// StoreAway describes the error of a store that does not answer or is full. Displays append the
-// time at which the fetcher gives up.
+// StoreAway describes why a store takes nothing. Displays append when the fetcher gives up.
 func StoreAway(err error) string {
 	what := "the store does not answer"
 	if errors.Is(err, store.ErrFull) {
@@ -178,7 +175,7 @@ func StoreAway(err error) string {
 	return what + "; tried again all the time, given up"
 }
 
-// shownFailures bounds the number of failure classes in a checkpoint.
+// shownFailures limits the number of failure classes in a checkpoint.
 const shownFailures = 5
 
 // Stored converts an activity to the form that checkpoints hold.

@@ -14,55 +14,54 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Timeouts bounds every wait of an exchange.
+// Timeouts limits every wait of an exchange.
 type Timeouts struct {
-	Connect   time.Duration // limit of DNS, TCP, proxy and TLS together
-	FirstByte time.Duration // limit from the write of the request's first byte to the read of the response's first byte
-	Total     time.Duration // limit from the call of Do to the end of the body
+	Connect   time.Duration // for DNS, TCP, proxy and TLS together
+	FirstByte time.Duration // from the write of the request's first byte to the first byte of the response
+	Total     time.Duration // from the call of Do to the end of the body
 }
 
 const (
 	// defaultMaxBody is the default of Config.MaxBody and Limits.MaxBody in bytes.
 	defaultMaxBody = 5 << 20
-	// maxHeader bounds a response head in bytes, including the interim heads before it.
+	// maxHeader is the largest response head in bytes, with the interim heads before it.
 	maxHeader = 256 << 10
-	// idleTimeout is the longest time for which an idle connection is kept.
+	// idleTimeout is how long an idle connection is kept.
 	idleTimeout = 30 * time.Second
 )
 
-// Config configures a Client. The zero value of a field means the default in its
-// comment.
+// Config configures a Client. For each field, the zero value means the default in its comment.
 type Config struct {
 	UserAgent string   // value of the field User-Agent; "" omits the field
 	Timeouts  Timeouts // time limits of an exchange; default 10s, 15s, 30s
 
-	MaxBody int64 // limit in bytes of a payload, and of a decoded body; default 5 MiB
+	MaxBody int64 // limit of a payload and of a decoded body, in bytes; default 5 MiB
 
 	Guard     *guard.Guard     // default guard.New(false)
-	ConnectTo []dial.ConnectTo // the first rule that matches applies; the rule's target is exempt from the guard
-	// Proxy is "http://[user:password@]host:port", or "" for no proxy. The client looks up and
-	// checks the host's address and sends that address in CONNECT, even for http. The guard does
-	// not check the proxy's own address. If private networks are allowed, only the proxy looks up
-	// hosts.
+	ConnectTo []dial.ConnectTo // the first matching rule applies; the guard does not check its target
+	// Proxy is "http://[user:password@]host:port", or "" for no proxy. The client looks up the
+	// host, checks its address and sends that address in CONNECT, even for http. If private
+	// networks are allowed, the proxy looks up hosts instead. The guard does not check the proxy's
+	// own address.
 	Proxy string
-	// ProxyFilters declares that the proxy itself refuses private addresses. The client
-	// then sends plain http in absolute form, and the proxy looks up the host again.
+	// ProxyFilters declares that the proxy refuses private addresses by itself. The client then
+	// sends plain http in absolute form, and the proxy looks up the host again.
 	ProxyFilters bool
 
 	TLS      *tls.Config  // the client uses a copy; nil means TLS 1.2 or later and the system's roots
-	Resolver dns.Resolver // default dns.SystemResolver(); the client caches the answers of any resolver
-	// Dial opens a TCP connection to an address that passed the guard or is exempt. The
+	Resolver dns.Resolver // default dns.SystemResolver(); the client caches its answers
+	// Dial opens a TCP connection to an address that passed the guard or is exempt from it. The
 	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	MaxIdle        int // limit of idle connections in total; zero means 256
-	MaxIdlePerHost int // limit of idle connections to one scheme, host and port; zero means 1
+	MaxIdle        int // most idle connections in total; zero means 256
+	MaxIdlePerHost int // most idle connections per scheme, host and port; zero means 1
 
-	// Memory bounds the bytes that the payloads and bodies of all unreleased exchanges hold
-	// together. The default is 64 MiB. The first 256 KiB of each exchange do not count, and one
-	// exchange at a time may exceed the bound. An exchange that gets no memory stops reading and
-	// waits. An exchange whose time limit passes while it waits for memory ends with ErrAborted.
-	// While other exchanges wait, the client stops reading a body slower than 32 KiB/s (TruncTime).
+	// Memory limits the memory for the payloads and bodies of all unreleased exchanges, in bytes;
+	// default 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a time
+	// may exceed the limit. An exchange that gets no memory stops reading and waits; if its time
+	// limit passes meanwhile, it ends with ErrAborted. While others wait, the client stops reading
+	// bodies slower than 32 KiB/s (TruncTime).
 	Memory int64
 	Now    func() time.Time // default time.Now
 }
@@ -93,12 +92,12 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	}
 }
 
-// Client makes requests. Any number of goroutines may use a Client. The owner closes a Client once.
+// Client makes requests. It is safe for concurrent use. The owner closes it once.
 type Client struct {
 	cfg    Config
 	dialer *dial.Dialer
 	idle   *dial.Pool
-	decode chan struct{} // holds one token for each decoding in progress
+	decode chan struct{} // one token per decoding in progress
 	memory *memory       // limits the memory of payloads and bodies
 }
 
@@ -121,13 +120,13 @@ func New(cfg Config) (*Client, error) {
 	}, nil
 }
 
-// Close closes the idle connections. Running exchanges finish, and their
-// connections are then closed too.
+// Close closes the idle connections. Exchanges in progress finish, and then their connections are
+// closed too.
 func (c *Client) Close() { c.idle.Close() }
 
-// Locate returns the addresses of rawURL's host, in the order to try, and the route that a request
-// would take. It sends no request. Locate returns only addresses that the guard permits, and none
-// if a proxy resolves the name. The result dns is the time that Timing.DNS would report.
+// Locate returns the addresses of rawURL's host, in the order to try, and the route of a request to
+// it. It sends no request. It returns only addresses that the guard permits, and none if a proxy
+// resolves the name. The result dns is the time for Timing.DNS.
 func (c *Client) Locate(ctx context.Context, rawURL string) (addrs []netip.AddrPort, route dial.Route, dns time.Duration, err error) {
 	t, err := http1.ParseTarget(rawURL)
 	if err != nil {

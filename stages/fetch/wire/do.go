@@ -17,8 +17,8 @@ import (
 )
 
 // Do makes one request and reads its response to the end or to a limit. The Exchange is never nil,
-// and the caller releases it. The error is nil or an *Error. If a body breaks off, Do sets
-// Truncated and returns no error. Any number of goroutines may call Do.
+// and the caller releases it. The error is nil or an *Error. If a body breaks off, Do returns no
+// error but sets Truncated. Do is safe for concurrent use.
 func (c *Client) Do(ctx context.Context, req *Request) (*Exchange, error) {
 	begin := c.cfg.Now()
 	x := &Exchange{}
@@ -42,8 +42,8 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 		if !errors.Is(err, errStale) {
 			return err
 		}
-		// The server closed the connection without a response while the request was on its way. A
-		// server may close a kept connection at any time (RFC 9112, 9.3.1).
+		// The server closed the kept connection without a response, as it may do at any time (RFC
+		// 9112, 9.3.1).
 		e.retry = true
 	}
 	k, err := e.connect(ctx)
@@ -56,7 +56,7 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 // errStale means that a kept connection ended before a response.
 var errStale = errors.New("kept connection closed by the server")
 
-// exchanger holds the state of one call of Do.
+// exchanger is the state of one call of Do.
 type exchanger struct {
 	client   *Client
 	req      *Request
@@ -64,10 +64,10 @@ type exchanger struct {
 	x        *Exchange
 	deadline time.Time // deadline of the exchange, by the system's clock
 	maxBody  int64     // limit of the body in bytes; Request.Allow may raise it
-	retry    bool      // whether the kept connection ended before a response
+	retry    bool      // whether a kept connection ended before a response
 }
 
-// connect makes a new connection within the time that remains.
+// connect makes a new connection within the remaining time.
 func (e *exchanger) connect(ctx context.Context) (*dial.Conn, error) {
 	ctx, cancel := context.WithDeadlineCause(ctx, e.within(e.client.cfg.Timeouts.Connect), errTimedOut)
 	defer cancel()
@@ -83,7 +83,7 @@ func (e *exchanger) connect(ctx context.Context) (*dial.Conn, error) {
 	return k, nil
 }
 
-// run writes the request on k, reads the response, and keeps or closes k.
+// run sends the request on k and reads the response. It then keeps or closes k.
 func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	x := e.x
 	x.Peer = k.Peer
@@ -100,8 +100,8 @@ func (e *exchanger) run(ctx context.Context, k *dial.Conn) error {
 	return nil
 }
 
-// exchange writes the request on k and reads the response. The result keep tells whether k may
-// serve another exchange.
+// exchange sends the request on k and reads the response. The result keep tells whether k may serve
+// another exchange.
 func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err error) {
 	if ctx.Err() != nil {
 		return false, e.fail(ErrAborted, PhaseRequest, context.Cause(ctx))
@@ -115,8 +115,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 		e.x.BytesIn += r.BytesRead()
 		r.Release()
 	}()
-	// A server may respond and close before it has read a request that it does not want. Therefore
-	// the client reads the response even if the write failed.
+	// A server may respond and close the connection before it has read the whole request. So the
+	// client reads the response even if the write failed.
 	rerr := r.Await()
 	if rerr != nil {
 		if k.Reused && ctx.Err() == nil && !http1.IsTimeout(rerr) {
@@ -132,8 +132,8 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 	return e.receive(ctx, k, r)
 }
 
-// send writes the request. The error err ends the exchange. If err is nil and failed is not, the
-// write failed, but a response may still arrive.
+// send writes the request. The error err ends the exchange. The error failed means that the write
+// failed, but a response may still arrive.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
@@ -159,7 +159,7 @@ func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) 
 	return failed, nil
 }
 
-// receive reads the response into the exchange. The first byte of the response has already arrived.
+// receive reads the response into the exchange, after its first byte has arrived.
 func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) (keep bool, err error) {
 	x := e.x
 	x.share = &share{memory: e.client.memory}
@@ -203,7 +203,7 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 	return err == nil && r.Persistent(), nil
 }
 
-// testPrefix passes the beginning of the body to the request's hooks.
+// testPrefix passes the beginning of the body to the request's callbacks.
 func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	e.client.decode <- struct{}{}
 	b, pooled := coding.Prefix(&e.x.Response)
@@ -219,8 +219,9 @@ func (e *exchanger) testPrefix(r *http1.Reader) bool {
 	return ok
 }
 
-// checkBody decides whether the exchange fails. The parameter err is the error that ended the
-// reading of the body. checkBody marks a body that the client stopped reading to free memory.
+// checkBody decides whether the exchange fails, given the error with which reading the body ended.
+// If the client itself stopped reading to free memory, checkBody marks the body as truncated by
+// time.
 func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) error {
 	x := e.x
 	if ctx.Err() != nil {
@@ -231,15 +232,15 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 	}
 	switch wasCut, waited := x.share.state(); {
 	case wasCut && !r.Definite() && x.Truncated == http1.Complete:
-		x.Truncated = http1.TruncTime // the client stopped reading the body to free memory, which looks like the end of the connection
+		x.Truncated = http1.TruncTime // the client stopped reading to free memory, which looks like the end of the connection
 	case !wasCut && waited > maxUnblamedWait && x.Truncated == http1.TruncTime:
-		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // the wait for memory took part of the time limit
+		return e.fail(ErrAborted, PhaseBody, ErrNoRoom) // waiting for memory used up part of the time limit
 	}
 	return nil
 }
 
-// decode undoes the codings of the body. It first waits for the memory that the body probably
-// needs. An error means that there was not enough memory.
+// decode undoes the codings of the body. It first waits for the memory that the body will probably
+// need. An error means that there was not enough.
 func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	x := e.x
 	held := x.BodyMemory()
@@ -263,8 +264,7 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	return nil
 }
 
-// grow waits until the response may take the given number of bytes in total. It waits at most until
-// the exchange's deadline.
+// grow waits until the response may take bytes in total, at most until the exchange's deadline.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	if bytes <= http1.OwnMemory {
 		return nil
@@ -272,8 +272,7 @@ func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	return e.client.memory.grow(ctx, e.x.share, bytes, e.deadline)
 }
 
-// within returns the time that is d after now, or the exchange's deadline if the deadline comes
-// sooner.
+// within returns the time d from now, or the exchange's deadline if that is sooner.
 func (e *exchanger) within(d time.Duration) time.Time {
 	if t := time.Now().Add(d); t.Before(e.deadline) {
 		return t
@@ -302,8 +301,8 @@ func (e *exchanger) fail(kind error, phase Phase, err error) error {
 	return &Error{Kind: kind, Phase: phase, Host: e.target.Origin(), Addr: e.x.Addr, Err: err}
 }
 
-// idleTime returns how long the connection may be kept. The time is one second less than the server
-// says, and at most idleTimeout.
+// idleTime returns how long the connection may be kept: a second less than the server allows, and
+// at most idleTimeout.
 func (e *exchanger) idleTime() time.Duration {
 	d := idleTimeout
 	for t := range e.x.Header.Tokens("Keep-Alive") {

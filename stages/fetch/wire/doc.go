@@ -2,36 +2,36 @@
 // wire.
 //
 // A Client takes one Request (method, URL, header fields) and a context, and returns one Exchange.
-// The Exchange holds the bytes sent, the response head and body exactly as received (including
-// chunk framing), their meaning (status, header, payload, decoded body, digest), the connection
-// (address, TLS, timings), the malformed parts that were salvaged (Warnings), and whether bytes are
-// missing (Truncated). Package wire does not follow redirects or keep cookies. It sends a request
-// again only if a kept connection ends before the server responds.
+// The Exchange holds the bytes sent; the response head and body exactly as received, with chunk
+// framing; what they mean (status, header, payload, decoded body, digest); the connection (address,
+// TLS, timings); which malformed parts were salvaged (Warnings); and whether bytes are missing
+// (Truncated). Package wire does not follow redirects or keep cookies. It repeats a request only if
+// a kept connection ends before the server responds.
 //
 // # Promises
 //
-//   - Every byte count is bounded: the head by 256 KiB, the payload and the decoded body by MaxBody
-//     each. The ratio of decoding and the memory of all exchanges (Memory) are bounded too.
-//     Timeouts bound every wait.
-//   - Do always returns an Exchange that is not nil. Even after an error the Exchange holds all
-//     known facts (address, timings, bytes). The caller releases the Exchange once.
+//   - Every byte count has a limit: 256 KiB for the head, MaxBody for the payload and for the
+//     decoded body. The ratio of decoding and the memory of all exchanges (Memory) have limits too.
+//     Timeouts limit every wait.
+//   - Do always returns an Exchange that is not nil. Even after an error, it holds all known facts
+//     (address, timings, bytes). The caller releases it once.
 //   - An error is an *Error whose Kind is one of the sentinels below. Bytes from
 //     the web never cause a panic.
-//   - The client accepts the responses that browsers accept. The client salvages responses that
-//     net/http drops (two Content-Lengths, "ICY 200 OK", no status line, header lines without a
-//     colon, NUL in the head, chunk lines ending in a bare LF, …) and reports the fault in
-//     Warnings. ErrProtocol says why a response is unusable.
+//   - The client accepts the responses that browsers accept. It salvages responses that net/http
+//     drops (two Content-Lengths, "ICY 200 OK", no status line, header lines without a colon, NUL
+//     in the head, chunk lines ending in a bare LF, …) and reports the faults in Warnings. For an
+//     unusable response, ErrProtocol says why.
 //   - Every address that is dialled, or sent to the proxy in CONNECT, has passed the guard
-//     after DNS, except targets named by ConnectTo and the configured proxy. With
-//     ProxyFilters, the proxy looks up hosts of plain http again, and the guard does not
-//     see that result.
-//   - The client calls Request.OnWrite right before it writes the first byte of a request,
-//     so that the caller can keep its pace. An error from OnWrite stops the request.
+//     after DNS. Targets named by ConnectTo and the configured proxy are exempt. With
+//     ProxyFilters, the proxy looks up hosts of plain http again, and the guard does not see that
+//     result.
+//   - The client calls Request.OnWrite right before it writes the first byte of a request, so that
+//     the caller can keep its pace. An error from OnWrite stops the request.
 //
 // # Packages
 //
-// wire makes the exchange. It uses dial (connections), coding (content codings), http1 (the syntax
-// of requests and responses), dns (look-ups) and buffers (pooled memory). Package wire imports
-// dial, coding, http1, dns, buffers, guard and the standard library. Package wire must not import
-// other stages.
+// Package wire makes the exchange with the help of dial (connections), coding (content codings),
+// http1 (the syntax of requests and responses), dns (look-ups) and buffers (pooled memory). Package
+// wire imports dial, coding, http1, dns, buffers, guard and the standard library. It must not
+// import other stages.
 package wire

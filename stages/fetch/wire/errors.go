@@ -13,22 +13,21 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// These errors are the kinds of failure. errors.Is(err, ErrX) tells the kinds apart. *Error holds
-// the details and the cause.
+// These errors are the kinds of failure, to be used with errors.Is. An *Error holds the details and
+// the cause.
 var (
-	// ErrDNS means that the name has no address, or that no name server answered.
+	// ErrDNS means that the look-up failed: the name has no address, or no name server answered.
 	ErrDNS = errors.New("dns error")
-	// ErrNXDomain means that the name certainly does not exist or has no address. Any other ErrDNS
-	// may be temporary.
+	// ErrNXDomain means that the name certainly has no address. Any other ErrDNS may be temporary.
 	ErrNXDomain = fmt.Errorf("%w: no such name", ErrDNS)
-	// ErrConnect means that there is no TCP connection (refused, reset, unreachable), or that the
-	// proxy refused to make one.
+	// ErrConnect means that no TCP connection was made (refused, reset, unreachable, or refused by
+	// the proxy).
 	ErrConnect = errors.New("connect error")
-	// ErrTLS means that the handshake failed, or that the certificate has expired, is for another
-	// name or is not trusted.
+	// ErrTLS means that the TLS handshake failed. For example, the certificate has expired, is for
+	// another name or is not trusted.
 	ErrTLS = errors.New("tls error")
 	// ErrTimeout means that a limit of Timeouts passed before the response head was complete.
-	// Error.Phase names the phase.
+	// Error.Phase tells where.
 	ErrTimeout = errors.New("timeout")
 	// ErrProtocol means that the bytes that arrived are not an HTTP response.
 	ErrProtocol = errors.New("protocol error")
@@ -36,19 +35,19 @@ var (
 	ErrDisconnect = errors.New("disconnected before a response")
 	// ErrAddressBlocked means that the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked
-	// ErrAborted means that the context ended, that OnWrite returned an error (which ErrAborted
-	// then wraps), or that there was no memory for the body. The server is not the cause.
+	// ErrAborted means that the server is not the cause: the context ended, OnWrite returned an
+	// error (which ErrAborted then wraps), or there was no memory for the body.
 	ErrAborted = errors.New("request aborted")
 	// ErrInvalid means that the request cannot be written (no http URL, a bad method).
 	ErrInvalid = errors.New("invalid request")
 )
 
-// Phase is the part of an exchange in which an error happened.
+// Phase is a part of an exchange. Errors name the phase in which they happened.
 type Phase string
 
 // The phases, in the order in which they happen.
 const (
-	PhaseRequest   Phase = "request" // before any byte was sent and any name was looked up
+	PhaseRequest   Phase = "request" // before the look-up and before any byte was sent
 	PhaseDNS       Phase = Phase(dial.StepDNS)
 	PhaseConnect   Phase = Phase(dial.StepConnect)
 	PhaseProxy     Phase = Phase(dial.StepProxy) // CONNECT to the proxy
@@ -64,7 +63,7 @@ type Error struct {
 	Kind  error          // one of the errors above, such as ErrConnect
 	Phase Phase          // phase in which the error happened
 	Host  string         // scheme://host:port of the URL, without credentials
-	Addr  netip.AddrPort // address to which the error belongs, if any
+	Addr  netip.AddrPort // address that failed, if any
 	Err   error          // cause; may be nil
 }
 

@@ -9,42 +9,41 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Timing holds the duration of each phase, at least 1 ns. The duration of a phase that did not
-// happen is 0, for example on a kept connection or for a host that is an address.
+// Timing holds the duration of each phase, at least 1 ns. It is 0 for a phase that did not happen,
+// such as the connect on a kept connection, or the look-up of a host that is an address.
 type Timing struct {
-	DNS       time.Duration // wait for the look-up, even if the answer comes from the cache
-	Connect   time.Duration // duration of the TCP attempts until one succeeded, and of CONNECT
+	DNS       time.Duration // wait for the look-up, even if the cache answers
+	Connect   time.Duration // duration of the TCP attempts until one succeeded, with CONNECT
 	TLS       time.Duration
-	FirstByte time.Duration // time from the write of the request's first byte to the read of the response's first byte
+	FirstByte time.Duration // time from the write of the request's first byte to the first byte of the response
 	Total     time.Duration // time from the call of Do to its return
 }
 
-// Exchange is one request and its response. Only one goroutine at a time may use it. The byte
-// slices are valid until Release. Strings, the Header and the Warnings stay valid.
+// Exchange is one request and its response. Only one goroutine at a time may use it. Its byte
+// slices are valid until Release; strings, Header and Warnings stay valid.
 type Exchange struct {
 	// RawRequest is the request as written, without credentials for a proxy.
 	RawRequest []byte
 
-	http1.Response // the Payload of the Response has at most MaxBody bytes
-	// PayloadDigest is the SHA-1 of Payload in the form that WARC uses: "sha1:" and 32 characters
-	// of base32. If there was no response, PayloadDigest is empty.
+	http1.Response // its Payload has at most MaxBody bytes
+	// PayloadDigest is the SHA-1 of Payload in the form of WARC: "sha1:" and 32 characters of
+	// base32. Without a response it is empty.
 	PayloadDigest  string
-	coding.Decoded // the Body of the Decoded has at most MaxBody bytes
+	coding.Decoded // its Body has at most MaxBody bytes
 
 	dial.Peer
-	KeptAlive bool // whether the connection was kept for a later exchange
+	KeptAlive bool // whether the connection was kept open afterwards
 
-	Start    time.Time // when the client was about to write the request's first byte; zero if this did not happen
+	Start    time.Time // when the request's first byte was about to be written; zero if it was not
 	Timing   Timing
-	BytesIn  int64 // bytes read from the peer inside TLS, including interim responses
-	BytesOut int64 // bytes written to the peer inside TLS
+	BytesIn  int64 // bytes read from the peer, inside TLS and with interim responses
+	BytesOut int64 // bytes written to the peer, inside TLS
 
-	share *share // share of Config.Memory; nil before the response
+	share *share // share of Config.Memory; nil before the response begins
 }
 
 // Release returns the buffers to their pool and clears every byte slice. A second call does
-// nothing. A goroutine must release an exchange before its next Do, because the next Do may wait
-// for the memory.
+// nothing. A goroutine must release an exchange before its next Do, which may wait for the memory.
 func (x *Exchange) Release() {
 	buffers.Put(x.RawRequest)
 	x.RawRequest = nil

@@ -9,63 +9,60 @@ import (
 )
 
 const (
-	// A body is slow if it has held memory for the time slowAfter and arrives at less than slowest
-	// bytes per second. While other exchanges wait, the client stops reading slow bodies. The speed
-	// is measured since the body first took memory.
+	// While other exchanges wait, the client stops reading slow bodies. A body is slow if it has
+	// held memory for slowAfter and arrives at less than slowest bytes per second, measured since
+	// it first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
-	// hurryAfter is the time that an exchange waits before the client stops reading a slow body of
-	// another exchange.
+	// hurryAfter is how long an exchange waits before a slow body of another one is no longer read.
 	hurryAfter = 2 * time.Second
-	// If an exchange waited for memory longer than maxUnblamedWait, the end of its time limit does
-	// not count as slowness of the peer.
+	// maxUnblamedWait is the longest wait for memory after which a passed time limit still counts
+	// as slowness of the peer.
 	maxUnblamedWait = time.Second
 )
 
-// ErrNoRoom is a cause of ErrAborted. ErrNoRoom means that the exchange waited for memory until its
-// time limit, because other exchanges held the memory.
+// ErrNoRoom is a cause of ErrAborted: the exchange waited for memory until its time limit, because
+// other exchanges held it.
 var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
-// memory is the memory that all exchanges of a client share. The part of each response beyond
-// http1.OwnMemory comes from this memory. Each exchange takes memory as its body grows. An exchange
-// that finds no memory waits in a queue and stops reading, so TCP slows the peer down. If all
-// exchanges held memory and waited for more, they would deadlock. To prevent this deadlock, the
-// first exchange in the queue may overdraw. It then gets all the memory that it wants, even beyond
-// the total. Only one exchange at a time may overdraw.
+// memory is shared by all exchanges of a client. The part of each response beyond http1.OwnMemory
+// comes from it, piece by piece as the body grows. If there is none left, an exchange waits in a
+// queue and stops reading, so TCP slows the peer down. All exchanges could hold memory and wait for
+// more, which would be a deadlock. Therefore the first exchange in the queue may overdraw: it gets
+// all the memory that it wants, even beyond the total. Only one exchange at a time may overdraw.
 type memory struct {
 	mu        sync.Mutex
 	free      int64  // memory that no share holds, in bytes
 	overdrawn *share // share that may overdraw, or nil
-	cutting   *share // share whose body is no longer read and whose memory is not released yet, or nil
+	cutting   *share // share whose body is no longer read, until it releases its memory; else nil
 	queue     []*claim
 	shares    map[*share]struct{} // shares that hold memory
 }
 
-// share is the part of a memory that one exchange holds. Only the goroutine of this exchange
-// changes the share, and holds the memory's mutex meanwhile.
+// share is the part of a memory that one exchange holds. Only this exchange's goroutine changes it,
+// under the memory's mutex.
 type share struct {
 	memory    *memory
 	bytes     int64
 	overdrawn bool
-	reached   int64         // largest number of bytes that the share was granted, including overdrawn bytes
+	reached   int64         // most bytes that the share was ever granted, overdrawn ones included
 	since     time.Time     // when the share took its first byte
-	waiting   time.Time     // when the share joined the queue; zero if the share is not in the queue
-	waited    time.Duration // time that the share spent in the queue earlier
-	cut       func()        // ends the reading of the share's body; nil while the body is not read
+	waiting   time.Time     // when the share joined the queue; zero if not in it
+	waited    time.Duration // time spent in the queue before
+	cut       func()        // stops reading the share's body; nil while it is not being read
 	wasCut    bool
 }
 
 // claim is a share's place in the queue.
 type claim struct {
 	share   *share
-	bytes   int64         // bytes that the share would have in total once the claim is granted
+	bytes   int64         // total size of the share once the claim is granted
 	granted chan struct{} // closed when the claim is granted
 }
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// grow raises the share s to the given number of bytes in total. The method waits for the memory
-// until the deadline.
+// grow raises the share s to bytes in total. It waits for the memory, at most until the deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {
@@ -102,8 +99,8 @@ func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.
 	}
 }
 
-// grantClaims grants claims from the head of the queue as long as the memory suffices. The
-// caller holds the mutex.
+// grantClaims grants claims from the head of the queue while the memory suffices. The caller holds
+// m.mu.
 func (m *memory) grantClaims() {
 	for len(m.queue) > 0 {
 		w := m.queue[0]
@@ -127,8 +124,7 @@ func (m *memory) grantClaims() {
 	}
 }
 
-// dropClaim removes the claim w from the queue and returns err. If w was just granted, dropClaim
-// returns nil.
+// dropClaim removes w from the queue and returns err. If w has just been granted, it returns nil.
 func (m *memory) dropClaim(w *claim, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,13 +133,12 @@ func (m *memory) dropClaim(w *claim, err error) error {
 		return nil
 	}
 	m.queue = slices.Delete(m.queue, i, i+1)
-	m.grantClaims() // the claim w may have blocked smaller claims that came later
+	m.grantClaims() // w may have blocked smaller claims behind it
 	return err
 }
 
-// cutSlow ends the reading of the slow body that holds the most memory. Only the first claim in the
-// queue calls cutSlow. cutSlow ends only one body at a time, because one body may release more than
-// w needs.
+// cutSlow stops reading the slow body that holds the most memory. It does so only for the first
+// claim in the queue, and for one body at a time, because one body may release more than w needs.
 func (m *memory) cutSlow(w *claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +162,7 @@ func (m *memory) cutSlow(w *claim) {
 	}
 }
 
-// endWait ends s's time in the queue. Time in the queue does not count as slowness of the peer.
+// endWait ends s's time in the queue. This time does not count as slowness of the peer.
 func (s *share) endWait() {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
@@ -175,22 +170,22 @@ func (s *share) endWait() {
 	s.waiting = time.Time{}
 }
 
-// state reports whether cutSlow ended the body of s, and how long s has waited in the queue.
+// state reports whether cutSlow stopped the body of s, and how long s waited in the queue.
 func (s *share) state() (wasCut bool, waited time.Duration) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	return s.wasCut, s.waited
 }
 
-// setCut sets the function that ends the reading of s's body. After the reading has ended, the
-// caller sets nil.
+// setCut sets the function that stops reading s's body. When reading has ended, the caller sets
+// nil.
 func (s *share) setCut(cut func()) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	s.cut = cut
 }
 
-// shrink returns the memory that s holds in excess of the given bytes.
+// shrink returns the memory that s holds beyond the given number of bytes.
 func (s *share) shrink(bytes int64) {
 	m := s.memory
 	m.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Words describes the failure by two texts, so that people can group failures. The result phrase is
-// one of a few texts without host, port, address or number. The result detail distinguishes
-// failures with the same phrase, and may be "".
+// Words describes the failure by two texts, so that people can group failures. The phrase is one of
+// a few texts without host, port, address or number. The detail distinguishes failures with the
+// same phrase; it may be "".
 func (e *Error) Words() (phrase, detail string) {
 	phrase = e.phrase()
 	parts := []string{e.Host}
@@ -28,10 +28,10 @@ func (e *Error) Words() (phrase, detail string) {
 	return phrase, strings.Join(parts, ": ")
 }
 
-// causeText returns the text of the cause without the words of the kind.
+// causeText returns the text of the cause, without what the kind already says.
 func (e *Error) causeText() string {
 	if e.Err == nil || e.Err == errTimedOut {
-		return "" // the phrase already gives all known facts
+		return "" // the phrase says everything
 	}
 	if p, ok := errors.AsType[http1.ProtocolError](e.Err); ok {
 		return p.Detail
@@ -131,8 +131,7 @@ func certificatePhrase(err *x509.CertificateInvalidError) string {
 	return "certificate is not valid"
 }
 
-// socketPhrase returns the phrase for a system error of a connection. If err holds no system error,
-// it returns the text other.
+// socketPhrase returns the phrase for a connection's system error, or other if err holds none.
 func socketPhrase(err error, other string) string {
 	var errno syscall.Errno
 	switch {

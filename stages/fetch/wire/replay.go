@@ -10,31 +10,30 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Limits holds the limits of a fetch, which also bound the replayed response.
+// Limits holds the limits for a replayed response, the same as when it was fetched.
 type Limits struct {
-	MaxBody int64     // limit in bytes of payload and of decoded body; 0 means 5 MiB
-	Allow   Allowance // raises the limit; if nil, MaxBody bounds every body
+	MaxBody int64     // limit of the payload and of the decoded body, in bytes; 0 means 5 MiB
+	Allow   Allowance // may raise the limit; may be nil
 }
 
-// Replay reads the response to a GET again from stored bytes. A WARC record holds these bytes, and
-// RawParts returned them. Replay accepts the malformed responses that Do accepts. With the same
-// limits, Status, Header, Payload, PayloadDigest and Body equal the fields of the stored exchange.
-// Truncated may differ, because the bytes do not show how the connection ended. The exchange is
-// never nil, and the caller releases it. The error says why the bytes are not a response.
+// Replay reads the response to a GET from stored bytes, such as a WARC record; RawParts returned
+// them when they were stored. It accepts the malformed responses that Do accepts. With the same
+// limits, it returns the same Status, Header, Payload, PayloadDigest and Body. Truncated may
+// differ, because the bytes do not show how the connection ended. The Exchange is never nil, and
+// the caller releases it. The error says why the bytes are not a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()
 	if err == nil {
-		_ = p.ReadBody() // the only error is an incomplete body, which was incomplete at its fetch too
+		_ = p.ReadBody() // fails only for an incomplete body, which was incomplete when fetched too
 	}
 	return p.finish(err)
 }
 
-// ReplayPayload replays a response whose head and payload were stored separately. A revisit record
-// has the head. The record to which the revisit refers has the payload. ReplayPayload copies the
-// payload.
+// ReplayPayload replays a response whose head and payload were stored apart: a revisit record has
+// the head, and the record to which it refers has the payload. It copies the payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
-	// If the head has no end, the first tag of the document shows where it ends.
+	// If the head breaks off, the first tag of the document shows where it ends.
 	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)
 	err := p.ReadHead()
 	if err == nil {
@@ -68,8 +67,7 @@ func newReplay(from io.Reader, https bool, l Limits) *replay {
 	return &replay{r, x}
 }
 
-// finish decodes the body. The parameter err is the error with which reading the head ended, or
-// nil.
+// finish decodes the body. The error err, or nil, is that with which reading the head ended.
 func (p *replay) finish(err error) (*Exchange, error) {
 	p.Release()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package leasetest has a clock for tests of machines that are suspended or whose clock is set.
+// Package leasetest provides a clock that simulates a suspended machine or a changed wall clock.
 package leasetest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Clock is a clock whose monotonic time is right and whose wall time is wrong by Step. Times of a
-// synctest bubble have no monotonic reading, so Clock computes one.
+// Clock has a correct monotonic time and a wall time that is wrong by Step. It computes the
+// monotonic readings itself, because times in a synctest bubble have none.
 type Clock struct {
 	stages.SystemClock
 	Step  atomic.Int64 // seconds by which the wall time is ahead
@@ -18,16 +18,16 @@ type Clock struct {
 	began time.Time    // time of the bubble's clock when this Clock was made
 }
 
-// NewClock makes a clock for use in a synctest bubble. The caller reads base outside the bubble, so
-// that base has a monotonic reading.
+// NewClock makes a clock for a synctest bubble. The caller reads base outside the bubble, where
+// times have a monotonic reading.
 func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now()} }
 
 // Now returns the time with both readings.
 func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)), c.Step.Load()) }
 
-// WithWall returns t with its wall reading moved by some seconds and the same monotonic reading.
-// Package time has no function that changes only the wall reading. A time.Time with both readings
-// holds the wall seconds above 30 bits of nanoseconds.
+// WithWall moves the wall reading of t by some seconds and keeps its monotonic reading. Package
+// time has no such function, so WithWall edits the bits: in a time.Time with both readings, the
+// wall seconds stand above 30 bits of nanoseconds.
 func WithWall(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
 	return t

@@ -21,8 +21,8 @@ func Size(n int) int {
 	return size
 }
 
-// class returns the smallest buffer size for n bytes and the index of its pool. If n exceeds 8 MiB,
-// the index is -1.
+// class returns the smallest buffer size for n bytes and the index of its pool. Above 8 MiB the
+// index is -1.
 func class(n int) (size, pool int) {
 	b := max(bits.Len(uint(max(n, 1)-1)), minBits)
 	switch {
@@ -46,8 +46,8 @@ func Get(n int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Put returns b to its pool. The caller must not use b afterwards. Put ignores nil and
-// slices of a size that is not pooled.
+// Put returns b to its pool. The caller must not use b afterwards. Put ignores nil and slices whose
+// size is not pooled.
 func Put(b []byte) {
 	if cap(b) == 0 {
 		return
@@ -58,8 +58,8 @@ func Put(b []byte) {
 	}
 }
 
-// Grow returns a buffer with the content of b and room for n bytes in total. If the content had to
-// move, Grow returns b to its pool.
+// Grow returns a buffer with the content of b and room for n bytes in total. If it moves the
+// content, it returns b to its pool.
 func Grow(b []byte, n int) []byte {
 	if n <= cap(b) {
 		return b

@@ -1,9 +1,9 @@
 // Package coding undoes the content codings of a response within limits.
 //
-// Decode takes a Response that package http1 has read. It makes a Decoded, which holds the body
-// without gzip, deflate, br and zstd. It also adds warnings to the Response. Decode undoes one
-// coding after the other and bounds each output, so a decompression bomb gains nothing by nesting.
-// Bytes from the web never cause a panic.
+// Decode takes a Response that package http1 has read, and makes a Decoded: the body without gzip,
+// deflate, br and zstd. It adds warnings to the Response. It undoes one coding after the other and
+// limits the output of each, so a nested decompression bomb gains nothing. Bytes from the web never
+// cause a panic.
 //
 // Package coding imports the decoders of github.com/klauspost/compress and
 // github.com/andybalholm/brotli, and packages http1 and buffers.
@@ -20,7 +20,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The codes of Response.Warnings that decoding adds. The coding or a detail follows each code.
+// Decoding adds these codes to Response.Warnings. A coding or a detail follows the code.
 const (
 	WarnUnknown   = "coding-unknown"     // the body was left encoded
 	WarnFalse     = "coding-false"       // the body does not have this coding and was left unchanged
@@ -32,27 +32,26 @@ const (
 )
 
 const (
-	// maxCodings bounds how many codings of one body are undone.
+	// maxCodings is how many codings of a body are undone.
 	maxCodings = 5
-	// maxRatio bounds the ratio of decoded to encoded bytes. maxRatio applies only to bodies that
-	// decode to more than freeRatio bytes.
+	// maxRatio limits the ratio of decoded to encoded bytes, for bodies that decode to more than
+	// freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
-	// minBody is the least number of bytes that Likely returns for an encoded body.
+	// minBody is the smallest estimate of Likely for an encoded body.
 	minBody = 64 << 10
 )
 
 // Decoded is a body with its codings undone.
 type Decoded struct {
-	// Body is the decoded body. Body shares memory with the payload if there were no codings. Body
-	// is valid until Release.
+	// Body is the decoded body, valid until Release. If there were no codings, it shares memory
+	// with the payload.
 	Body []byte
-	// Codings lists the undone codings. The outermost comes first: "gzip", "br", …
+	// Codings lists the codings that were undone, the outermost first: "gzip", "br", …
 	Codings []string
-	// BodyTruncated tells why bytes of Body are missing. If the payload is truncated, BodyTruncated
-	// is the payload's reason. If the payload is complete but its encoding is incomplete or
-	// corrupt, BodyTruncated is "disconnect". If the body decodes to more than the limits allow,
-	// BodyTruncated is "length".
+	// BodyTruncated tells why bytes of Body are missing. For a truncated payload it is the
+	// payload's reason. For an incomplete or corrupt encoding it is "disconnect". If the body
+	// decodes to more than the limits allow, it is "length".
 	BodyTruncated http1.Truncation
 }
 
@@ -64,12 +63,12 @@ func (d *Decoded) Release() {
 	d.Body = nil
 }
 
-// unknown marks a coding that cannot be undone. A body with an unknown coding is left as it is, as
+// unknown marks a coding that cannot be undone. A body with such a coding is left as it is, as
 // browsers do.
 const unknown = ""
 
 // list returns the codings of a body in the order in which they were applied, without chunked and
-// identity. The result odd is the first unknown coding in the server's spelling.
+// identity. The result odd is the first unknown coding, as the server wrote it.
 func list(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
@@ -90,9 +89,9 @@ func list(h http1.Header) (codings []string, odd string) {
 	return codings, odd
 }
 
-// Decode undoes the codings of r's payload into d and releases d's previous content. The body may
-// have maxBody bytes. Decode reports whether it left out the end of the body. If it did, the caller
-// may call Decode again with a larger limit.
+// Decode undoes the codings of r's payload into d, up to maxBody bytes. It first releases d's
+// previous content. It reports whether it cut off the end of the body; the caller may then call
+// Decode again with a larger limit.
 func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	d.Release()
 	*d = Decoded{Body: r.Payload, BodyTruncated: r.Truncated}
@@ -111,8 +110,8 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, d.Body, limit)
 		if v.state == stateFalse {
-			// The server named a coding that it did not apply, or it named a coding twice but
-			// applied it once.
+			// The server named a coding that it did not apply, or named one twice and applied it
+			// once.
 			r.Warn(WarnFalse + ": " + coding)
 			continue
 		}
@@ -137,8 +136,8 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	return cut
 }
 
-// Likely estimates the decoded size of r's body in bytes, at most maxBody. It returns 0 if there
-// are no codings.
+// Likely estimates the decoded size of r's body in bytes, at most maxBody. Without codings it
+// returns 0.
 func Likely(r *http1.Response, maxBody int64) int64 {
 	codings, _ := list(r.Header)
 	if len(codings) == 0 || len(r.Payload) == 0 {
@@ -151,9 +150,9 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 	return min(max(n, minBody), maxBody)
 }
 
-// Prefix returns the beginning of r's body, decoded as far as possible. The prefix has at least
-// http1.PrefixLen bytes if the payload has that many. If pooled is true, the caller returns the
-// slice to package buffers. If pooled is false, the slice is part of the payload.
+// Prefix returns the beginning of r's body, decoded as far as possible: at least http1.PrefixLen
+// bytes if the payload has that many. If pooled is true, the caller must return the slice to
+// package buffers. Otherwise the slice is part of the payload.
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	codings, _ := list(r.Header)
 	b = r.Payload
@@ -185,7 +184,7 @@ const (
 	stateCorrupt       // the input has an error; the output holds the part before the error
 )
 
-// warning returns the warning code for a damaged layer, or "".
+// warning returns the warning code for damage to a layer, or "".
 func (s state) warning() string {
 	switch s {
 	case stateShort:
@@ -201,13 +200,13 @@ type layerVerdict struct {
 	trailing bool // whether bytes after the encoded data were skipped
 }
 
-// decodeLayer undoes one coding. It returns at most limit bytes in a new pooled buffer. With
-// stateFalse it returns nil.
+// decodeLayer undoes one coding. It returns at most limit bytes in a new pooled buffer, or nil with
+// stateFalse.
 func decodeLayer(coding string, in []byte, limit int64) (b []byte, v layerVerdict) {
 	out := output{limit: limit}
 	defer func() {
-		// A body that makes a decoder panic must not end the task. A decoder that panicked is not
-		// returned to its pool.
+		// If bytes from the web make a decoder panic, the task must not end. Such a decoder does
+		// not return to its pool.
 		if recover() != nil {
 			b, v = out.b, layerVerdict{state: stateCorrupt}
 		}
@@ -236,10 +235,10 @@ type output struct {
 	more  [1]byte // scratch
 }
 
-// errLimit means that there is more output than the limit allows.
+// errLimit means that the output exceeds the limit.
 var errLimit = errors.New("limit reached")
 
-// expect reserves memory for about n bytes.
+// expect reserves memory for an output of about n bytes.
 func (o *output) expect(n int64) { o.b = buffers.Grow(o.b, int(min(max(n, 1), o.limit))) }
 
 // readFrom reads r to its end. It returns errLimit if r has more bytes than the limit.
@@ -250,7 +249,7 @@ func (o *output) readFrom(r io.Reader) error {
 			o.b = buffers.Grow(o.b, int(min(o.limit, 2*int64(cap(o.b))+1)))
 		}
 		free := o.b[len(o.b):min(int64(cap(o.b)), o.limit)]
-		if full { // another byte shows that the output exceeds the limit
+		if full { // one more byte shows that the output exceeds the limit
 			free = o.more[:]
 		}
 		n, err := r.Read(free)
@@ -271,8 +270,8 @@ func (o *output) readFrom(r io.Reader) error {
 }
 
 // verdict classifies the error that ended a layer. An input that looks like text was never encoded.
-// If marked is true, a magic number has identified the coding, so the look of the input does not
-// matter.
+// If marked is true, a magic number has identified the coding, so verdict does not look at the
+// text.
 func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	switch {
 	case err == nil:
@@ -288,19 +287,19 @@ func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	}
 }
 
-// looksPlain reports whether b begins like text rather than compressed data. Codings without a
-// magic number allow no other test.
+// looksPlain reports whether b begins like text rather than compressed data. It is the only
+// possible test for codings without a magic number.
 func looksPlain(b []byte) bool { return http1.IsText(b[:min(len(b), 256)]) }
 
-// gzipLength returns the decoded length in bytes that the end of a gzip stream states. If the
-// stated length is not plausible, gzipLength returns an estimate.
+// gzipLength returns the decoded length according to the end of a gzip stream, in bytes, or an
+// estimate if that is not plausible.
 func gzipLength(in []byte) int64 {
 	guess := 4 * int64(len(in))
 	if len(in) < 18 {
 		return guess
 	}
 	if n := int64(binary.LittleEndian.Uint32(in[len(in)-4:])); n >= int64(len(in))/2 && n <= 4*guess {
-		return n + 1 // the extra byte lets the reader see the end before the buffer must grow
+		return n + 1 // one more byte lets the reader see the end without growing the buffer
 	}
 	return guess
 }

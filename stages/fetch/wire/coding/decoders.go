@@ -13,7 +13,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Decoders are reused, because the allocation of their windows is most of the cost of a small body.
+// Decoders are reused. Otherwise, allocating their windows would be most of the cost of a small
+// body.
 var (
 	gzipReaders   sync.Pool // *gzip.Reader
 	flateReaders  sync.Pool // io.ReadCloser that is a flate.Resetter
@@ -21,13 +22,13 @@ var (
 	zstdReaders   sync.Pool // *zstd.Decoder
 )
 
-// maxWindow bounds a zstd frame's window, in bytes. RFC 9659 allows 8 MiB for content codings.
+// maxWindow limits the window of a zstd frame, in bytes. RFC 9659 allows 8 MiB for content codings.
 const maxWindow = 8 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// decodeGzip decodes gzip (RFC 1952). All members together form one body. Bytes after the last
-// member are skipped, as in browsers.
+// decodeGzip decodes gzip (RFC 1952). All members form one body. As in browsers, bytes after the
+// last member are skipped.
 func (o *output) decodeGzip(in []byte) layerVerdict {
 	if !bytes.HasPrefix(in, gzipMagic) {
 		return layerVerdict{state: stateFalse}
@@ -61,8 +62,8 @@ func (o *output) decodeGzip(in []byte) layerVerdict {
 	}
 }
 
-// deflate decodes the three formats that servers call deflate: RFC 1950, which the standard
-// demands; bare RFC 1951, which many servers send; and gzip. It does not verify checksums.
+// deflate decodes the three formats that servers call deflate: RFC 1950, as the standard demands;
+// bare RFC 1951, as many servers send; and gzip. It does not verify checksums.
 func (o *output) deflate(in []byte) layerVerdict {
 	if bytes.HasPrefix(in, gzipMagic) && len(in) > 2 && in[2] == 8 {
 		return o.decodeGzip(in)
@@ -71,12 +72,12 @@ func (o *output) deflate(in []byte) layerVerdict {
 	if zlib {
 		rest, err := o.inflate(in[2:])
 		if err == nil {
-			return layerVerdict{trailing: rest > 4} // the four bytes of Adler-32 may remain
+			return layerVerdict{trailing: rest > 4} // the four bytes of the Adler-32 checksum may be left
 		}
 		if err == errLimit || len(o.b) > 0 {
 			return o.verdict(err, in, true)
 		}
-		// The first bytes of bare deflate may look like a zlib header by chance.
+		// Bare deflate may by chance begin like a zlib header.
 	}
 	rest, err := o.inflate(in)
 	if err == nil {
@@ -89,7 +90,7 @@ func (o *output) deflate(in []byte) layerVerdict {
 	return v
 }
 
-// inflate decodes bare deflate (RFC 1951). It returns how many bytes of input remain.
+// inflate decodes bare deflate (RFC 1951). It returns the number of input bytes after it.
 func (o *output) inflate(in []byte) (rest int, err error) {
 	o.expect(4 * int64(len(in)))
 	src := bytes.NewReader(in)
@@ -117,8 +118,7 @@ func (o *output) decodeBrotli(in []byte) layerVerdict {
 	err := o.readFrom(b)
 	brotliReaders.Put(b)
 	if err != nil && strings.HasSuffix(err.Error(), "excessive input") {
-		// In this case the stream was complete. Package brotli does not export the error of this
-		// case.
+		// The stream is complete, but bytes follow it. Package brotli does not export this error.
 		if looksPlain(in) {
 			return layerVerdict{state: stateFalse}
 		}
@@ -136,7 +136,7 @@ func (o *output) decodeZstd(in []byte) layerVerdict {
 	z, ok := zstdReaders.Get().(*zstd.Decoder)
 	if !ok {
 		var err error
-		// The decoder starts no goroutine, so the pool may drop it without closing it.
+		// The decoder starts no goroutine, so the pool may drop it without a Close.
 		if z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true)); err != nil {
 			return layerVerdict{state: stateCorrupt}
 		}

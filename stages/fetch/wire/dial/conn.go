@@ -19,8 +19,8 @@ type Route string
 // The routes.
 const (
 	RouteDirect    Route = "direct"
-	RouteConnectTo Route = "connect_to" // a rule of Config.ConnectTo named the address
-	RouteProxy     Route = "proxy"      // the connection goes to the proxy (Config.Proxy)
+	RouteConnectTo Route = "connect_to" // to the address that a rule of Config.ConnectTo names
+	RouteProxy     Route = "proxy"      // to the proxy (Config.Proxy)
 )
 
 // Peer describes the other end of a connection.
@@ -38,19 +38,19 @@ type Conn struct {
 	Peer
 
 	origin  string // key of the connection in the pool (http1.Target.Origin)
-	forward *proxy // proxy that forwards the requests; nil if the server itself reads the requests
+	forward *proxy // proxy that forwards the requests; nil if the peer is the server itself
 
 	mu      sync.Mutex
 	aborted bool
 
-	element   *list.Element // the connection's element of Pool.order
+	element   *list.Element // element of Pool.order that holds the connection
 	idleUntil time.Time
 }
 
 // past is a time before any deadline, on any clock.
 var past = time.Unix(1, 0)
 
-// Abort makes every read and write on c fail from now on.
+// Abort makes all current and later reads and writes fail.
 func (c *Conn) Abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +58,7 @@ func (c *Conn) Abort() {
 	c.Conn.SetDeadline(past)
 }
 
-// Limit sets the deadline of reads and writes. It does nothing if c was aborted. The zero time
-// removes the deadline.
+// Limit sets the deadline of reads and writes. Zero removes it. Limit does nothing after Abort.
 func (c *Conn) Limit(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,11 +67,10 @@ func (c *Conn) Limit(t time.Time) {
 	}
 }
 
-// Interrupt makes the current reads and writes on c fail, until the next call of Limit.
+// Interrupt makes reads and writes fail until the next Limit.
 func (c *Conn) Interrupt() { c.Limit(past) }
 
-// Absolute reports whether request lines need the whole URL. Request lines need the whole URL if a
-// proxy forwards the requests.
+// Absolute reports whether request lines need the whole URL, because a proxy forwards the requests.
 func (c *Conn) Absolute() bool { return c.forward != nil }
 
 // WriteRequest writes a request head. It adds the proxy's credentials, so callers never see them.
@@ -87,16 +85,16 @@ func (c *Conn) WriteRequest(head []byte) (int, error) {
 	return c.Write(b)
 }
 
-// isAlive reports whether an idle connection can serve a request. A connection that the peer has
-// closed cannot serve a request. A connection with unread bytes from the peer is useless too,
-// because these bytes would count as the response to the next request. isAlive does not wait.
+// isAlive reports whether an idle connection can serve a request: the peer has not closed it, and
+// no bytes are unread. Unread bytes would be taken for the response to the next request. isAlive
+// does not wait.
 func (c *Conn) isAlive() bool {
 	t, ok := c.Conn.(*tls.Conn)
 	if !ok {
 		return quiet(c.Conn)
 	}
-	// TLS may have read more from the socket than it has returned. If a TLS connection has buffered
-	// records, it returns them even after the deadline. Such a connection cannot be used.
+	// TLS may have read more from the socket than it has returned. It returns such buffered records
+	// even after the deadline, and the connection is then unusable.
 	t.SetReadDeadline(past)
 	var b [1]byte
 	n, err := t.Read(b[:])

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ConnectTo is a rule of --connect-to, as in curl: a connection for Host:Port goes to Addr:ToPort
-// instead. The Host field and the TLS name of the request stay the same.
+// ConnectTo is a rule like that of curl's --connect-to: a connection for Host:Port goes to
+// Addr:ToPort instead. The request keeps its Host field and TLS name.
 type ConnectTo struct {
 	Host   string // in lower case, IPv6 without brackets; "" matches any host
 	Port   uint16 // 0 matches any port
@@ -21,7 +21,7 @@ type ConnectTo struct {
 // connectToForm matches the text of a rule. Only IPv6 addresses have brackets.
 var connectToForm = regexp.MustCompile(`^(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*):(\[[^\]]*\]|[^:\[\]/@?# \t\r\n\x00]*):(\d*)$`)
 
-// ParseConnectTo parses "HOST:PORT:ADDR:PORT". Each part may be empty. IPv6 addresses are in
+// ParseConnectTo parses "HOST:PORT:ADDR:PORT". Each part may be empty. IPv6 addresses have
 // brackets.
 func ParseConnectTo(s string) (ConnectTo, error) {
 	m := connectToForm.FindStringSubmatch(s)
@@ -58,8 +58,8 @@ func connectPort(s string) (uint16, error) {
 	return uint16(p), nil
 }
 
-// Match returns the destination of a request for host:port by this rule. The result ok reports
-// whether the rule applies. The caller passes host in lower case, IPv6 without brackets.
+// Match returns where the rule sends a connection for host:port; ok tells whether the rule applies.
+// The host is in lower case, IPv6 without brackets.
 func (r ConnectTo) Match(host string, port uint16) (toHost string, toPort uint16, ok bool) {
 	if r.Host != "" && r.Host != host || r.Port != 0 && r.Port != port {
 		return host, port, false

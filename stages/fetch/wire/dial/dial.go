@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// attemptDelay is how long one address is tried before the next address is dialled too (RFC
-	// 8305, 5 "Connection Attempt Delay").
+	// attemptDelay is how long an address is tried before the next one is dialled too (RFC 8305, 5
+	// "Connection Attempt Delay").
 	attemptDelay = 250 * time.Millisecond
-	// maxAttempts bounds the number of addresses that are dialled for one connection.
+	// maxAttempts limits how many addresses are dialled for one connection.
 	maxAttempts = 6
 )
 
 // Config configures a Dialer. Guard, Names and Now are required.
 type Config struct {
 	Guard     *guard.Guard
-	ConnectTo []ConnectTo // the first rule that matches applies; the rule's target is exempt from the guard
-	Proxy     string      // "http://[user:password@]host:port", or "" for no proxy; the proxy is exempt from the guard
-	// ProxyFilters declares that the proxy itself refuses private addresses. Requests of plain
+	ConnectTo []ConnectTo // the first matching rule applies; the guard does not check its target
+	Proxy     string      // "http://[user:password@]host:port", or "" for no proxy; the guard does not check its address
+	// ProxyFilters declares that the proxy refuses private addresses by itself. Requests of plain
 	// http then go to the proxy in absolute form, and the proxy looks up the host again.
 	ProxyFilters bool
 	TLS          *tls.Config // the dialer uses a copy; nil means TLS 1.2 or later and the system's roots
 	Names        *dns.Cache
-	// Dial opens a TCP connection to an address that passed the guard or is exempt. The default is
-	// a net.Dialer whose Control runs the guard again.
+	// Dial opens a TCP connection to an address that passed the guard or is exempt from it. The
+	// default is a net.Dialer whose Control runs the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 	Now  func() time.Time
 }
 
-// Dialer makes connections. Any number of goroutines may use it.
+// Dialer makes connections. It is safe for concurrent use.
 type Dialer struct {
 	Config
 	proxy *proxy // nil if there is no proxy
@@ -61,8 +61,8 @@ func New(cfg Config) (*Dialer, error) {
 	return d, nil
 }
 
-// clientTLS completes a TLS configuration. It puts HTTP/1.1 into ALPN and enables the resumption of
-// sessions.
+// clientTLS completes a TLS configuration: it announces HTTP/1.1 by ALPN and enables session
+// resumption.
 func clientTLS(base *tls.Config) *tls.Config {
 	cfg := &tls.Config{}
 	if base != nil {
@@ -78,7 +78,7 @@ func clientTLS(base *tls.Config) *tls.Config {
 	return cfg
 }
 
-// Step is the part of a connect in which an error happened.
+// Step is the part of connecting in which an error happened.
 type Step string
 
 // The steps, in the order in which they happen.
@@ -92,7 +92,7 @@ const (
 // Error is a failure to connect.
 type Error struct {
 	Step Step
-	Addr netip.AddrPort // address to which the error belongs, if any
+	Addr netip.AddrPort // address that failed, if any
 	Err  error          // cause; wraps guard.ErrAddressBlocked if the guard refused
 }
 
@@ -102,19 +102,19 @@ func (e *Error) Error() string { return string(e.Step) + ": " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Location says where connections to a target go.
+// Location says where the connections for a target go.
 type Location struct {
-	Addrs []netip.AddrPort // addresses of the target's host, in the order to try; none if a proxy looks up the host
+	Addrs []netip.AddrPort // addresses of the target's host, in the order to try; none if a proxy looks it up
 	Route Route
-	DNS   time.Duration // time of the look-ups; 0 if there were none
+	DNS   time.Duration // time for look-ups; 0 if none
 
-	dial    []netip.AddrPort // addresses to dial: Addrs, or the proxy's addresses
-	exempt  bool             // whether the guard does not check the addresses in dial
+	dial    []netip.AddrPort // addresses to dial: Addrs or those of the proxy
+	exempt  bool             // whether the guard skips the addresses in dial
 	tunnels []string         // authorities for CONNECT, in the order to try
 }
 
-// Locate applies connect-to rules, then DNS, the guard and the proxy. If Locate fails, the Location
-// still has the Route and the time for DNS.
+// Locate applies connect-to rules, then DNS, the guard and the proxy. Even with an error, the
+// Location holds the Route and the time for DNS.
 func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	l := Location{Route: RouteDirect}
 	host, port, named := t.Host, t.Port, false
@@ -129,7 +129,7 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	if err := guard.CheckPort(port); err != nil && !named {
 		return l, &Error{Step: StepConnect, Err: err}
 	}
-	// The proxy looks up names that are exempt from the guard.
+	// If the guard would skip a name, the proxy looks it up.
 	exempt := named || d.proxy != nil && d.Guard.AllowsPrivate()
 	var err error
 	if d.proxy == nil || !exempt {
@@ -172,8 +172,8 @@ func (d *Dialer) permitted(all []netip.AddrPort) ([]netip.AddrPort, error) {
 	return open, nil
 }
 
-// resolve returns the addresses of host. IPv4 and IPv6 addresses alternate, and the resolver's
-// first address comes first (RFC 8305, 4).
+// resolve returns the addresses of host, IPv4 and IPv6 in turn, beginning with the resolver's first
+// address (RFC 8305, 4).
 func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uint16) ([]netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.AddrPort{netip.AddrPortFrom(a, port)}, nil
@@ -204,15 +204,14 @@ func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uin
 	return out, nil
 }
 
-// since returns the duration of a step. It never returns 0, because 0 means that the step did not
-// happen.
+// since returns the duration of a step, at least 1, because 0 means that there was no such step.
 func (d *Dialer) since(begin time.Time) time.Duration { return max(d.Now().Sub(begin), 1) }
 
-// Attempt tells how a call of Connect went, whether it succeeded or not.
+// Attempt describes a call of Connect, successful or not.
 type Attempt struct {
-	Addr              netip.AddrPort // address of the peer; after an error, the first address that failed
+	Addr              netip.AddrPort // address of the peer, or after an error the first address that failed
 	Route             Route
-	DNS, Connect, TLS time.Duration // duration of each step, 1 ns or more; 0 for a step that did not happen
+	DNS, Connect, TLS time.Duration // duration of each step, at least 1 ns; 0 if there was no such step
 }
 
 // Connect makes a new connection to t. The error is an *Error.
@@ -247,8 +246,8 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 	return c, a, nil
 }
 
-// reach connects to the target, directly or through the proxy's tunnel. If the proxy cannot reach
-// an address of the target, reach requests a tunnel to the next address. The error is an *Error.
+// reach connects to the target, directly or through the proxy. If the proxy cannot reach one
+// address, reach asks it for the next. The error is an *Error.
 func (d *Dialer) reach(ctx context.Context, l Location) (nc net.Conn, addr netip.AddrPort, err error) {
 	var first error
 	for i := 0; ; i++ {
@@ -284,9 +283,9 @@ func (c *Conn) handshake(ctx context.Context, cfg *tls.Config, host string) erro
 	return nil
 }
 
-// race dials l's addresses and returns the first connection (RFC 8305, 5). race dials the next
-// address after the time attemptDelay, or as soon as an earlier address has failed. If all fail,
-// race returns the first address that failed, and its error.
+// race dials l's addresses and returns the first connection (RFC 8305, 5). It dials the next
+// address after attemptDelay, or as soon as an earlier one has failed. If all fail, it returns the
+// first address that failed and its error.
 func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort, error) {
 	addrs := l.dial[:min(len(l.dial), maxAttempts)]
 	if len(addrs) == 1 {
@@ -342,8 +341,8 @@ func (d *Dialer) race(ctx context.Context, l Location) (net.Conn, netip.AddrPort
 	return nil, firstErr.addr, firstErr.err
 }
 
-// dialOne opens one TCP connection. The guard has already checked addr. The guard checks the
-// address again when the system connects, because the address could change in between.
+// dialOne opens one TCP connection. The guard has checked addr already; it checks again when the
+// system connects, because the address could change in between.
 func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) (net.Conn, error) {
 	if d.Dial != nil {
 		return d.Dial(ctx, addr)
@@ -355,7 +354,7 @@ func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) 
 	nc, err := dialer.DialContext(ctx, "tcp", addr.String())
 	if err != nil {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
-			err = op.Err // Error already names the address of op
+			err = op.Err // Error names the address of op already
 		}
 		return nil, err
 	}

@@ -8,21 +8,19 @@ import (
 	"time"
 )
 
-// Pool keeps idle connections. Take returns the newest connection of an origin. Put closes the
-// oldest connection of all origins if there are too many connections. Any number of goroutines may
-// use a Pool.
+// Pool keeps idle connections. Take returns the newest connection of an origin. If there are too
+// many, Put closes the oldest of all. A Pool is safe for concurrent use.
 type Pool struct {
 	max, perHost int
 	now          func() time.Time
 
 	mu     sync.Mutex
 	closed bool
-	hosts  map[string][]*Conn // connections by origin; the last is the newest
-	order  *list.List         // list of all *Conn; the front is the oldest
+	hosts  map[string][]*Conn // connections by origin, the newest last
+	order  *list.List         // all connections (*Conn), the oldest first
 }
 
-// NewPool returns a pool that keeps at most max connections in total and at most perHost
-// connections to one origin.
+// NewPool returns a pool that keeps at most max connections, and at most perHost per origin.
 func NewPool(max, perHost int, now func() time.Time) *Pool {
 	return &Pool{max: max, perHost: perHost, now: now, hosts: make(map[string][]*Conn), order: list.New()}
 }
@@ -51,7 +49,7 @@ func (p *Pool) Take(origin string) *Conn {
 	}
 }
 
-// Put removes c's deadline and keeps c for at most d. If the pool is closed, Put returns false, and
+// Put removes c's deadline and keeps c for at most d. If the pool is closed, it returns false, and
 // the caller closes c.
 func (p *Pool) Put(c *Conn, d time.Duration) bool {
 	c.Limit(time.Time{})
@@ -78,7 +76,7 @@ func (p *Pool) Put(c *Conn, d time.Duration) bool {
 	return true
 }
 
-// Close closes all idle connections. The pool keeps no connections after that.
+// Close closes all idle connections, and the pool keeps no more.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -89,10 +87,9 @@ func (p *Pool) Close() {
 	closeAll(all)
 }
 
-// expire removes expired connections, the oldest first. It stops at the first connection that has
-// not expired, so a connection with a shorter idle time may stay too long. Take therefore checks
-// the time again. The caller holds the mutex mu, and closes the returned connections after
-// unlocking mu.
+// expire removes expired connections, the oldest first. It stops at the first that has not expired,
+// so a connection with a shorter idle time may stay too long; Take therefore checks again. The
+// caller holds p.mu, and closes the returned connections after unlocking it.
 func (p *Pool) expire() (stale []*Conn) {
 	now := p.now()
 	for e := p.order.Front(); e != nil; e = p.order.Front() {
@@ -106,7 +103,7 @@ func (p *Pool) expire() (stale []*Conn) {
 	return stale
 }
 
-// remove deletes c from hosts and order. The caller holds the mutex mu.
+// remove deletes c from hosts and order. The caller holds p.mu.
 func (p *Pool) remove(c *Conn) {
 	p.order.Remove(c.element)
 	c.element = nil

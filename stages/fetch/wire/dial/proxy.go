@@ -20,7 +20,7 @@ type proxy struct {
 	authorization string // value of Proxy-Authorization, or ""; never stored or printed
 }
 
-// appendCredentials appends the Proxy-Authorization line, if the proxy has credentials.
+// appendCredentials appends the Proxy-Authorization line if the proxy has credentials.
 func (p *proxy) appendCredentials(b []byte) []byte {
 	if p.authorization == "" {
 		return b
@@ -71,8 +71,8 @@ func isUnreachable(err error) bool {
 	return ok && r.status >= 502 && r.status <= 504
 }
 
-// needsTunnel adds ErrNoTunnel to the error of a proxy that refuses the tunnel. It returns other
-// errors unchanged, such as a target that does not answer, wrong credentials, or a time limit.
+// needsTunnel adds ErrNoTunnel if the proxy refuses the tunnel. It returns other errors unchanged,
+// such as a target that does not answer, wrong credentials, or a time-out.
 func needsTunnel(err error) error {
 	if r, ok := errors.AsType[*refusal](err); isUnreachable(err) || ok && r.status == http.StatusProxyAuthRequired || http1.IsTimeout(err) {
 		return err
@@ -83,8 +83,7 @@ func needsTunnel(err error) error {
 // maxConnectHead bounds a proxy's response to CONNECT in bytes.
 const maxConnectHead = 64 << 10
 
-// tunnel asks the proxy behind nc for a connection to authority (RFC 9110, 9.3.6). It
-// stops when ctx ends.
+// tunnel asks the proxy behind nc for a connection to authority (RFC 9110, 9.3.6), until ctx ends.
 func (p *proxy) tunnel(ctx context.Context, nc net.Conn, authority string) error {
 	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(past) })
 	defer stop()

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// quiet reports whether c is still open and has no unread bytes. Connections that are not
-// sockets count as quiet.
+// quiet reports whether c is still open and has no unread bytes. It returns true for connections
+// that are not sockets.
 func quiet(c net.Conn) bool {
 	sc, ok := c.(syscall.Conn)
 	if !ok {
@@ -23,7 +23,7 @@ func quiet(c net.Conn) bool {
 		var b [1]byte
 		_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
-		return true // return at once, without waiting for bytes
+		return true // return immediately, without waiting for bytes
 	})
 	return err == nil && quiet
 }

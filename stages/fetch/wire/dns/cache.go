@@ -1,9 +1,9 @@
 // Package dns looks up the addresses of hosts and caches the answers.
 //
-// A Resolver takes a fully qualified host name, and returns an Answer or an error. The name servers
-// are those of the system, or given servers. IsNotFound distinguishes a name that does not exist
-// from a failed look-up. The Cache keeps answers for their TTL, within bounds. Concurrent callers
-// with the same name share one look-up.
+// A Resolver takes a fully qualified host name and returns an Answer or an error. It asks the
+// system's name servers or given ones. IsNotFound distinguishes a name that does not exist from a
+// failed look-up. The Cache keeps answers for their TTL, within limits. Concurrent callers with the
+// same name share one look-up.
 //
 // Package dns imports the standard library and golang.org/x/net/dns/dnsmessage.
 package dns
@@ -20,13 +20,13 @@ import (
 
 // Answer is the result of a look-up.
 type Answer struct {
-	Addrs []netip.Addr  // addresses in the order to try; IPv4 addresses are not mapped to IPv6
+	Addrs []netip.Addr  // addresses in the order to try; IPv4 addresses are in 4-byte form
 	TTL   time.Duration // how long the answer is valid; 0 if unknown; a negative answer has a TTL too
 }
 
-// Resolver looks up the addresses of a fully qualified host name. The name has no final dot.
-// IsNotFound recognises the error for a name that certainly has no address. Any other error counts
-// as temporary. Any number of goroutines may call Lookup concurrently.
+// Resolver looks up the addresses of a fully qualified host name without its final dot. If the name
+// certainly has no address, IsNotFound recognises the error; any other error counts as temporary. A
+// Resolver is safe for concurrent use.
 type Resolver interface {
 	Lookup(ctx context.Context, host string) (Answer, error)
 }
@@ -37,25 +37,25 @@ func IsNotFound(err error) bool {
 	return ok && e.IsNotFound
 }
 
-// These constants say how long the Cache keeps answers.
+// These constants determine how long the Cache keeps answers.
 const (
-	minTTL      = 30 * time.Second // lower bound of an answer's own TTL
-	maxTTL      = time.Hour        // upper bound of an answer's own TTL
-	unknownTTL  = 5 * time.Minute  // TTL of answers that state none
-	negativeTTL = 5 * time.Minute  // upper bound of the TTL of names that do not exist
-	failureTTL  = 5 * time.Second  // TTL of look-ups that failed for other reasons
+	minTTL      = 30 * time.Second // least time for an answer with a TTL
+	maxTTL      = time.Hour        // most time for an answer with a TTL
+	unknownTTL  = 5 * time.Minute  // time for an answer without a TTL
+	negativeTTL = 5 * time.Minute  // most time for a name that does not exist
+	failureTTL  = 5 * time.Second  // time for any other failure
 	maxEntries  = 1 << 16
 )
 
-// lookupTimeout bounds one look-up, even if callers would wait longer.
+// lookupTimeout limits a look-up even if callers would wait longer.
 const lookupTimeout = 20 * time.Second
 
-// Cache asks a Resolver once for all concurrent callers with the same name. It remembers the
-// answers, even negative ones. Any number of goroutines may use a Cache.
+// Cache asks a Resolver once for all concurrent callers with the same name, and remembers answers
+// and failures. It is safe for concurrent use.
 type Cache struct {
 	resolver Resolver
 	now      func() time.Time
-	capacity int // largest number of entries
+	capacity int // most entries
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -68,13 +68,13 @@ type entry struct {
 	expires time.Time
 }
 
-// NewCache returns an empty cache of r's answers. The function now is the clock that measures TTLs.
+// NewCache returns an empty cache of r's answers. It measures TTLs by the clock now.
 func NewCache(r Resolver, now func() time.Time) *Cache {
 	return &Cache{resolver: r, now: now, capacity: maxEntries, entries: make(map[string]*entry)}
 }
 
-// Lookup returns the addresses of host, a lower-case name. The caller must not change the
-// addresses. The error comes from the Resolver or is the cause of ctx's end.
+// Lookup returns the addresses of host, a lower-case name. The caller must not change the slice.
+// The error comes from the Resolver or is the cause for which ctx ended.
 func (c *Cache) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	host = strings.TrimSuffix(host, ".")
 	e := c.entry(ctx, host)
@@ -101,9 +101,8 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 		c.evict(now)
 	}
 	e := &entry{done: make(chan struct{})}
-	c.entries[strings.Clone(host)] = e // a copy, because host shares memory with its URL's row
-	// The look-up does not end with the caller that started it, because other callers may wait for
-	// it.
+	c.entries[strings.Clone(host)] = e // a copy, because host shares memory with a row
+	// The look-up does not end with the caller that started it, because others may wait for it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	go func() {
 		defer cancel()
@@ -126,8 +125,7 @@ func (e *entry) finished() bool {
 	}
 }
 
-// ttl returns how long the Cache keeps an answer. The parameter own is the answer's own TTL, or 0
-// if unknown.
+// ttl returns how long the Cache keeps an answer. The parameter own is the TTL in the answer, or 0.
 func ttl(own time.Duration, err error) time.Duration {
 	switch known := min(max(own, minTTL), maxTTL); {
 	case err == nil && own <= 0:
@@ -143,8 +141,8 @@ func ttl(own time.Duration, err error) time.Duration {
 	}
 }
 
-// evict makes room for an entry. It removes expired entries. If that is not enough, it also removes
-// other entries whose look-up has finished. The caller holds the mutex mu.
+// evict makes room for an entry. It removes expired entries, and if that is not enough, others
+// whose look-up has finished. The caller holds c.mu.
 func (c *Cache) evict(now time.Time) {
 	for host, e := range c.entries {
 		if e.finished() && !now.Before(e.expires) {

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// serverPatience is the longest wait for a name server before a look-up asks the next name server.
+// serverPatience is how long a look-up waits for a name server before it asks the next one.
 const serverPatience = 3 * time.Second
 
-// NameServers returns a Resolver that queries the given servers ("ADDRESS" or "ADDRESS:PORT") and
-// not the system's servers. It queries a server only if the servers before it gave no answer. A
-// reply that a name does not exist counts as an answer.
+// NameServers returns a Resolver that queries the given servers ("ADDRESS" or "ADDRESS:PORT")
+// instead of the system's. It asks a server only if those before it gave no answer. That a name
+// does not exist is an answer too.
 func NameServers(servers ...string) (Resolver, error) {
 	var all sequence
 	for _, s := range servers {
@@ -36,8 +36,7 @@ func NameServers(servers ...string) (Resolver, error) {
 // sequence tries resolvers one after the other.
 type sequence []Resolver
 
-// Lookup implements Resolver. If all resolvers fail, Lookup returns the error of the first
-// resolver.
+// Lookup implements Resolver. If all resolvers fail, it returns the error of the first.
 func (rs sequence) Lookup(ctx context.Context, host string) (Answer, error) {
 	var first error
 	for i, r := range rs {

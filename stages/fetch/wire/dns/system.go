@@ -11,14 +11,13 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// SystemResolver queries the system's configured name servers and its hosts file. It does not try
-// search domains. A crawler's names are absolute and must not resolve to a cluster's services. The
-// TTL comes from the answer's records. If there are no records, the TTL comes from the zone's SOA
-// (RFC 2308, 5).
+// SystemResolver uses the system's name servers and hosts file. It does not try search domains: a
+// crawler's names are absolute and must not resolve to services of the cluster. The TTL is that of
+// the answer's records; if there are none, that of the zone's SOA (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
 
-// newSystemResolver returns a resolver that sends every query to server. If server is empty, the
-// queries go to the system's servers.
+// newSystemResolver returns a resolver that sends every query to server, or to the system's servers
+// if server is empty.
 func newSystemResolver(server string) *systemResolver {
 	r := &systemResolver{server: server}
 	r.net = net.Resolver{PreferGo: true, Dial: r.dial}
@@ -37,8 +36,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
-			// Go sends two queries and reports only the last answer. Here the other query got no
-			// answer.
+			// Go sends two queries and reports only the last answer. The other query got none.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
 		return Answer{TTL: negative}, err
@@ -49,7 +47,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	return Answer{Addrs: addrs, TTL: positive}, nil
 }
 
-// dial opens the connections of Go's resolver. It records the TTLs of the DNS messages, because
+// dial opens the connections of Go's resolver. It records the TTLs in the DNS messages, because
 // Go's resolver does not return them.
 func (r *systemResolver) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if r.server != "" {
@@ -65,7 +63,7 @@ func (r *systemResolver) dial(ctx context.Context, network, address string) (net
 		return c, nil
 	}
 	if udp, ok := c.(*net.UDPConn); ok {
-		// Go's resolver uses packets only on a connection that implements net.PacketConn.
+		// Go's resolver uses UDP only on a connection that implements net.PacketConn.
 		return &udpTap{UDPConn: udp, ttl: ttl}, nil
 	}
 	return &tcpTap{Conn: c, ttl: ttl}, nil
@@ -84,12 +82,11 @@ func (t *udpTap) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// tcpTap records DNS messages from a stream. In the stream, two bytes with the length precede each
-// message.
+// tcpTap records DNS messages from a stream. Two bytes with its length precede each message.
 type tcpTap struct {
 	net.Conn
 	ttl  *ttlRecorder
-	seen []byte // bytes of the message that is being received
+	seen []byte // what has arrived of the current message
 }
 
 func (t *tcpTap) Read(p []byte) (int, error) {
@@ -119,8 +116,8 @@ type ttlRecorder struct {
 	noA, noAAAA bool // whether the name exists but has no A or no AAAA records
 }
 
-// certain reports whether the messages say that a name has no address at all. Names in the hosts
-// file cause no messages. certain then returns true, so Go's error decides.
+// certain reports whether the messages prove that a name has no address at all. Names in the hosts
+// file cause no messages; certain then returns true, and Go's error decides.
 func (r *ttlRecorder) certain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -134,7 +131,7 @@ func (r *ttlRecorder) ttls() (positive, negative time.Duration) {
 	return time.Duration(r.answers) * time.Second, time.Duration(r.nothing) * time.Second
 }
 
-// note reads one DNS message. It ignores malformed messages, because Go's resolver reports them.
+// note reads one DNS message. It skips malformed ones, because Go's resolver reports them.
 func (r *ttlRecorder) note(msg []byte) {
 	var p dnsmessage.Parser
 	head, err := p.Start(msg)
@@ -189,8 +186,7 @@ func (r *ttlRecorder) note(msg []byte) {
 	}
 }
 
-// lowerTTL sets *v to the lower of *v and ttl. A ttl of 0 counts as one second, because 0 means
-// unknown in *v.
+// lowerTTL lowers *v to ttl. A ttl of 0 counts as one second, because 0 means unknown in *v.
 func lowerTTL(v *uint32, ttl uint32) {
 	ttl = max(ttl, 1)
 	if *v == 0 || ttl < *v {

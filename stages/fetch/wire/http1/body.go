@@ -13,17 +13,16 @@ import (
 )
 
 const (
-	// settle bounds the silence after a possible end of a body. After this time without a byte, the
-	// body counts as ended. A body may have ended at the shorter of two Content-Lengths, or at a
-	// last chunk without a trailer section.
+	// settle is the time without a byte after which a body counts as ended where it may have ended:
+	// at the shorter of two Content-Lengths, or at a last chunk without a trailer section.
 	settle = time.Second
-	// quietBody bounds the silence in a body with an invalid Content-Length. After this time
-	// without a byte, the body counts as ended. Only the connection's end can end a body of unknown
-	// length, but the server may keep the connection open.
+	// quietBody is the time without a byte after which a body with an invalid Content-Length counts
+	// as ended. Only the end of the connection can end such a body, but the server may keep the
+	// connection open.
 	quietBody = 5 * time.Second
 	// firstBody is the initial capacity in bytes of a payload of unknown length.
 	firstBody = 64 << 10
-	// maxAnnounced is the most memory that a Content-Length alone reserves, in bytes.
+	// maxAnnounced is the most memory that is reserved just because of a Content-Length, in bytes.
 	maxAnnounced = 256 << 10
 )
 
@@ -31,16 +30,16 @@ const (
 type bodyEnd int
 
 const (
-	endFramed   bodyEnd = iota // the framing ended the body; the connection may be used again
-	endClosed                  // the end of the connection ended the body, and the framing allows or requires this end
+	endFramed   bodyEnd = iota // the framing; the connection may be used again
+	endClosed                  // the end of the connection, as the framing allows or requires
 	endLimit                   // MaxBody was reached
 	endFiltered                // OnPrefix refused the rest of the body
-	endBroken                  // a failure ended the body; the error describes it
-	endSettled                 // silence followed a possible end of the body
+	endBroken                  // a failure, which the error describes
+	endSettled                 // silence after a possible end of the body
 )
 
-// ReadBody reads the body that the head announces (RFC 9112, 6.3). It returns the error of the
-// connection or of Grow. After an error, Payload holds the bytes before the error.
+// ReadBody reads the body that the head announces (RFC 9112, 6.3). Its error comes from the
+// connection or from Grow. Payload then holds the bytes before the error.
 func (m *Reader) ReadBody() error {
 	r := m.r
 	if !m.headEnded || m.bodyless() {
@@ -84,14 +83,14 @@ func (m *Reader) ReadBody() error {
 	return err
 }
 
-// bodyless reports whether this response has no body, regardless of its header fields.
+// bodyless reports whether this response has no body, whatever its header fields say.
 func (m *Reader) bodyless() bool {
 	s := m.r.Status
 	return m.Method == http.MethodHead || s < 200 || s == http.StatusNoContent || s == http.StatusNotModified
 }
 
-// chunked reports whether the body is chunked. It ignores all other transfer codings, which package
-// coding undoes.
+// chunked reports whether the body is chunked. It ignores all other transfer codings; package
+// coding undoes them.
 func (m *Reader) chunked() bool {
 	chunked, others := false, false
 	for t := range m.r.Header.Tokens("Transfer-Encoding") {
@@ -107,9 +106,9 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest Content-Length, or -1 if there is none. The
-// result invalid tells whether an invalid field was ignored. A length that ends within documentMark
-// counts as invalid, because a body of this length looks like an incomplete head.
+// contentLength returns the largest and the smallest Content-Length, or -1 without one. The result
+// invalid tells whether invalid fields were ignored. A length below documentMark is invalid too: a
+// body of this length would look like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -130,8 +129,8 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	return most, least, invalid
 }
 
-// readLength reads a body of n bytes. If least is less than n, the fields contradict each other.
-// The body may then also end after least bytes or at the connection's end.
+// readLength reads a body of n bytes. If least is less than n, the fields contradict each other:
+// the body may also end after least bytes, or with the connection.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {
@@ -149,13 +148,13 @@ func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	case end == endBroken && IsTimeout(err) && int64(len(m.r.Payload)) == least:
 		return endSettled, nil
 	case end == endFramed:
-		return endClosed, nil // the connection is not reused
+		return endClosed, nil // so the connection is not reused
 	}
 	return end, err
 }
 
-// readAll reads to the connection's end. If silence is true, it also stops when no byte arrives for
-// the time quietBody.
+// readAll reads to the end of the connection. If silence is true, it also stops when no byte
+// arrives for quietBody.
 func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
 	if silence {
@@ -171,15 +170,15 @@ func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 	return end, err
 }
 
-// readData appends n bytes to the payload, or all bytes if n is -1. It returns endFramed once it
-// has read n bytes. It returns endLimit if the payload is full before n bytes are read.
+// readData appends n bytes to the payload, or all bytes if n is -1. It returns endFramed after n
+// bytes, and endLimit if the payload is full before.
 func (m *Reader) readData(n int64) (bodyEnd, error) {
 	r := m.r
 	for n != 0 {
 		room := m.MaxBody - int64(len(r.Payload))
 		if room == 0 {
 			if n < 0 {
-				// If one more byte arrives, the body is longer than MaxBody.
+				// One more byte would show that the body is longer than MaxBody.
 				if _, err := m.peek(1); err != nil {
 					return endBroken, err
 				}
@@ -215,7 +214,7 @@ func (m *Reader) readData(n int64) (bodyEnd, error) {
 	return endFramed, nil
 }
 
-// reserve calls the hook Grow for the memory of the payload and of the framing.
+// reserve calls Grow for the memory of payload and framing.
 func (m *Reader) reserve(payload int64) error {
 	total := int64(buffers.Size(int(payload)) + cap(m.r.framing.bytes))
 	if total > OwnMemory && m.Grow != nil {
@@ -224,8 +223,8 @@ func (m *Reader) reserve(payload int64) error {
 	return nil
 }
 
-// TestPrefix calls the hook OnPrefix, unless an earlier call did. It reports whether to read the
-// rest of the body.
+// TestPrefix calls OnPrefix unless that has been done. It reports whether to read the rest of the
+// body.
 func (m *Reader) TestPrefix() bool {
 	if m.prefixTested || m.OnPrefix == nil {
 		return true
@@ -235,7 +234,7 @@ func (m *Reader) TestPrefix() bool {
 	return !m.r.Filtered
 }
 
-// IsTimeout reports whether err means that a connection's deadline passed.
+// IsTimeout reports whether a connection's deadline caused err.
 func IsTimeout(err error) bool {
 	n, ok := errors.AsType[net.Error](err)
 	return ok && n.Timeout()

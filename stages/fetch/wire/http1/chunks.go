@@ -9,13 +9,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
 )
 
-// maxChunkLine bounds a chunk-size line with its extensions, in bytes.
+// maxChunkLine is the longest chunk-size line with its extensions, in bytes.
 const maxChunkLine = 4 << 10
 
 // readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a bare LF, spaces
 // around sizes, and data without a line break after it. If the body does not begin with a chunk
-// size, readChunks reads it as plain data. Plain data has length bytes, or reaches to the
-// connection's end if length is -1.
+// size, it is plain data of the given length, or up to the end of the connection if length is -1.
 func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 	r := m.r
 	r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))
@@ -32,7 +31,7 @@ func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 			r.Warn(WarnChunkOverhead)
 			return endLimit, nil
 		case err != nil && first && len(r.framing.bytes) > 0 && err == io.EOF:
-			r.Warn(WarnNotChunked) // a short body without any line feed is not chunked
+			r.Warn(WarnNotChunked) // a short body without a line feed cannot be chunked
 			return m.readUnchunked(length)
 		case err != nil:
 			return endBroken, err
@@ -84,8 +83,8 @@ func (m *Reader) readChunkSize() (int64, error) {
 	return size, nil
 }
 
-// parseChunkSize parses "1f;ext=1\r\n". The result odd tells whether there are spaces around the
-// size or the CR is missing.
+// parseChunkSize parses "1f;ext=1\r\n". The result odd tells whether the size has spaces around it
+// or the line has no CR.
 func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	odd = !bytes.HasSuffix(line, []byte("\r"))
@@ -99,7 +98,7 @@ func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	if len(trimmed) == 0 {
 		return 0, odd, bytes.IndexByte(line, '0') >= 0
 	}
-	n, err := strconv.ParseUint(string(trimmed), 16, 60) // 60 bits suffice for the length of any body
+	n, err := strconv.ParseUint(string(trimmed), 16, 60) // 60 bits are enough for the length of any body
 	return int64(n), odd, err == nil
 }
 
@@ -130,8 +129,8 @@ func (m *Reader) readChunkEnd() error {
 	return nil
 }
 
-// readTrailer reads the lines after the last chunk up to an empty line. The body is complete even
-// if the trailer section breaks off.
+// readTrailer reads the lines after the last chunk up to an empty line. Even if they break off, the
+// body is complete.
 func (m *Reader) readTrailer() (bodyEnd, error) {
 	f := &m.r.framing
 	if m.buffered() == 0 {
@@ -152,8 +151,8 @@ func (m *Reader) readTrailer() (bodyEnd, error) {
 	}
 }
 
-// readUnchunked moves the bytes that were read as framing to the beginning of the payload. It reads
-// the rest as plain data.
+// readUnchunked moves what was read as framing to the beginning of the payload, and reads the rest
+// as plain data.
 func (m *Reader) readUnchunked(length int64) (bodyEnd, error) {
 	r := m.r
 	taken := r.framing.bytes
@@ -175,7 +174,7 @@ func (m *Reader) readUnchunked(length int64) (bodyEnd, error) {
 		end, err = m.readData(-1)
 	}
 	if end == endFramed || end == endBroken && err == io.EOF && length < 0 {
-		return endClosed, nil // the connection is not reused
+		return endClosed, nil // so the connection is not reused
 	}
 	return end, err
 }

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxFields bounds the number of header fields that are kept.
+	// maxFields is how many header fields are kept.
 	maxFields = 1024
-	// maxFolded bounds a value that has continuation lines, in bytes. Further continuation lines
-	// are dropped, because joining them takes quadratic time.
+	// maxFolded is the length, in bytes, from which further continuation lines of a value are
+	// dropped. Joining them takes quadratic time.
 	maxFolded = 8 << 10
 )
 
-// parseHead parses a whole head. All strings of the response share the memory of head.
+// parseHead parses a whole head. All strings of the response share its memory.
 func (m *Reader) parseHead(head string, kind headKind) error {
 	r := m.r
 	if kind == statusLine {
@@ -32,7 +32,7 @@ func (m *Reader) parseHead(head string, kind headKind) error {
 		r.checkLocation()
 	}
 	if kind == headerLine {
-		// The server sent the head of its CGI script unchanged, which has a field Status.
+		// The server passed on the head of its CGI script unchanged, with the status in a field.
 		if v, ok := r.Header.Lookup("Status"); ok && len(v) >= 3 {
 			if code, ok := statusCode(v[:3]); ok {
 				r.Status, r.StatusText = code, strings.TrimSpace(v[3:])
@@ -86,14 +86,14 @@ func (m *Reader) parseStatusLine(line string, complete bool) error {
 	return nil
 }
 
-// statusCode parses three digits. The number must be at least 100.
+// statusCode parses a number of three digits that is at least 100.
 func statusCode(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	return int(n), err == nil && len(s) == 3 && n >= 100
 }
 
 // parseFields parses header lines up to an empty line or the end. It drops a last line without a
-// line feed, because the end of that line may be missing.
+// line feed, because that line may be incomplete.
 func (m *Reader) parseFields(head string) {
 	r := m.r
 	if n := strings.Count(head, "\n"); n > 0 {
@@ -153,8 +153,7 @@ func (r *Response) cleanLine(line string) string {
 	return line
 }
 
-// checkLocation warns of conflicting or malformed redirect targets (RFC 9110,
-// 10.2.2).
+// checkLocation warns of conflicting or malformed redirect targets (RFC 9110, 10.2.2).
 func (r *Response) checkLocation() {
 	first := ""
 	for v := range r.Header.Values("Location") {
@@ -171,6 +170,6 @@ func (r *Response) checkLocation() {
 	}
 }
 
-// reference matches the characters of a URI reference (RFC 3986, appendix A). It ignores
-// the rules for brackets.
+// reference matches the characters of a URI reference (RFC 3986, appendix A), without the rules for
+// brackets.
 var reference = regexp.MustCompile(`^(?:[!#$&-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})*$`)

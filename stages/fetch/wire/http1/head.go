@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// maxSlop bounds the stray bytes that are skipped before a status line. Some servers send a
-	// longer body than they announce. Browsers skip stray bytes too.
+	// maxSlop is how many stray bytes before a status line are skipped, as in browsers. Some
+	// servers send a longer body than they announce.
 	maxSlop = 4
-	// maxInterim bounds the number of 1xx responses before the final response.
+	// maxInterim is how many 1xx responses may precede the final response.
 	maxInterim = 8
-	// maxEmptyLines bounds the line breaks before a response, in bytes.
+	// maxEmptyLines is the length of the line breaks that may precede a response, in bytes.
 	maxEmptyLines = 64
 )
 
-// ProtocolError means that bytes cannot be read as a response, and says why.
+// ProtocolError says why bytes cannot be read as a response.
 type ProtocolError struct {
-	Phrase string // one of a few texts, by which errors are grouped
+	Phrase string // one of a few texts, for grouping errors
 	Detail string // detail of this response; may be ""
 }
 
@@ -31,15 +31,15 @@ func (e ProtocolError) Error() string {
 	return e.Phrase + ": " + e.Detail
 }
 
-// ErrStatusCut means that the connection ended inside the status line.
+// ErrStatusCut means that the connection ended within the status line.
 var ErrStatusCut = errors.New("connection closed inside the status line")
 
 func errHeadTooLong(n int) error {
 	return ProtocolError{"response head too long", fmt.Sprintf("longer than %d bytes", n)}
 }
 
-// ReadHead reads up to the end of the final response's head. Its error comes from the connection,
-// or is a ProtocolError or ErrStatusCut.
+// ReadHead reads to the end of the final response's head. Its error comes from the connection, or
+// is a ProtocolError or ErrStatusCut.
 func (m *Reader) ReadHead() error {
 	budget := m.MaxHeader
 	for range maxInterim {
@@ -93,8 +93,8 @@ func (m *Reader) readOneHead(budget int) error {
 	return m.parseHead(string(r.RawHead), kind)
 }
 
-// readHeadLine appends one line to the raw head. It reports whether the appended line was the last.
-// A line is the last if it is empty or the connection ended in it.
+// readHeadLine appends one line to the raw head. It reports whether this was the last: an empty
+// line, or one in which the connection ended.
 func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	r := m.r
 	start := len(r.RawHead)
@@ -103,8 +103,8 @@ func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	case err == errLong:
 		return false, errHeadTooLong(m.MaxHeader)
 	case err == io.EOF && (!m.HTTPS || m.Replayed && start > 0 && len(r.RawHead) == start):
-		// Browsers accept an incomplete head over http. Over TLS, the missing end may be an attack.
-		// A stored head may end after a whole line, because a document began there.
+		// Over http, browsers accept an incomplete head. Over TLS, the missing end may be an
+		// attack. A stored head may end after a whole line, because a document began there.
 		r.Warn(WarnHeadTruncated)
 		m.headEnded = false
 		r.Truncated = TruncDisconnect
@@ -121,7 +121,7 @@ func (m *Reader) readHeadLine(budget int) (last bool, err error) {
 	return len(line) == 0, nil
 }
 
-// assumeHTTP09 sets the status of a response without a status line.
+// assumeHTTP09 fills in the status of a response without a status line.
 func (m *Reader) assumeHTTP09() {
 	m.r.Warn(WarnNoStatusLine)
 	m.r.Protocol, m.r.Status, m.minor = "HTTP/0.9", 200, 0
@@ -136,14 +136,14 @@ const (
 	noHead              // a body without a head, as in HTTP/0.9
 )
 
-// recogniseHead skips stray bytes before a response and classifies its beginning. It returns an
-// error if the beginning is not HTTP.
+// recogniseHead skips stray bytes and classifies the beginning of a response. If it is not HTTP,
+// recogniseHead returns an error.
 func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
 	}
-	// A TLS alert or a banner may be shorter than the bytes that peek wants. If fewer bytes arrive,
-	// peek waits for the connection's end or the time limit.
+	// A TLS alert or a banner may be shorter than this. Then peek waits for the end of the
+	// connection or the time limit.
 	b, err := m.peek(maxSlop + len("HTTP/"))
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -213,8 +213,8 @@ func otherProtocol(b []byte) string {
 	return ""
 }
 
-// knownField reports whether a known header field has the given name. Text that has a colon by
-// chance does not begin with a known name.
+// knownField reports whether name is a known header field. Text that merely contains a colon does
+// not begin with one.
 func knownField(name string) bool {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "status", "server", "date", "location", "content-type", "content-length", "content-encoding",
@@ -225,8 +225,8 @@ func knownField(name string) bool {
 	return strings.HasPrefix(name, "x-") && !strings.ContainsAny(name, " \t")
 }
 
-// IsText reports whether b may be the beginning of a text document. A text document is not empty
-// and has no control characters except those that text may contain.
+// IsText reports whether b may be the beginning of a text document: it is not empty, and has no
+// control characters except those usual in text.
 func IsText(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != 0x1b || c == 0x7f {
@@ -236,7 +236,7 @@ func IsText(b []byte) bool {
 	return len(b) > 0
 }
 
-// documentBegins reports whether an HTML document begins in place of the next header line. It
+// documentBegins checks whether an HTML document begins in place of the next header line. It
 // returns the length of the document's first tag, or 0.
 func (m *Reader) documentBegins() int {
 	b, err := m.peek(1)
@@ -253,7 +253,7 @@ func (m *Reader) documentBegins() int {
 }
 
 // hasPrefixFold reports whether b begins with prefix, ignoring ASCII case. It does not convert b to
-// upper case, because the conversion changes the length of bytes that are not UTF-8.
+// upper case, which would change the length of invalid UTF-8.
 func hasPrefixFold(b []byte, prefix string) bool {
 	return len(b) >= len(prefix) && strings.EqualFold(string(b[:len(prefix)]), prefix)
 }

@@ -8,12 +8,12 @@ import (
 
 // Field is one header line.
 type Field struct {
-	Name  string // name in the peer's spelling, without surrounding white space
-	Value string // value in the peer's spelling, trimmed; not always valid UTF-8 (see Text)
+	Name  string // as the peer wrote it, without surrounding white space
+	Value string // as the peer wrote it, trimmed; may be invalid UTF-8 (see Text)
 }
 
-// Header lists header fields in the order of the bytes received or sent. It keeps repeated names
-// and the peer's spelling.
+// Header lists header fields in the order in which they were received or are sent. Names may repeat
+// and keep the peer's spelling.
 type Header []Field
 
 // Get returns the first value of name, ignoring case, or "".
@@ -22,7 +22,7 @@ func (h Header) Get(name string) string {
 	return v
 }
 
-// Lookup returns the same value as Get, and reports whether the field exists.
+// Lookup is like Get, and also reports whether the field exists.
 func (h Header) Lookup(name string) (string, bool) {
 	for v := range h.Values(name) {
 		return v, true
@@ -41,8 +41,8 @@ func (h Header) Values(name string) iter.Seq[string] {
 	}
 }
 
-// Tokens iterates over the trimmed elements of the comma-separated lists in all fields
-// called name (RFC 9110, 5.6.1). It skips empty elements.
+// Tokens iterates over the elements of the comma-separated lists in all fields called name (RFC
+// 9110, 5.6.1). Elements are trimmed, and empty ones skipped.
 func (h Header) Tokens(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for v := range h.Values(name) {
@@ -55,8 +55,8 @@ func (h Header) Tokens(name string) iter.Seq[string] {
 	}
 }
 
-// Text makes a header value valid UTF-8. It decodes an invalid value as Latin-1, the historical
-// encoding according to RFC 9110, 5.5.
+// Text makes a header value valid UTF-8. It reads an invalid value as Latin-1, the historical
+// encoding (RFC 9110, 5.5).
 func Text(v string) string {
 	if utf8.ValidString(v) {
 		return v

@@ -5,19 +5,19 @@ type Request struct {
 	Method    string
 	Target    Target
 	UserAgent string // value of the field User-Agent; "" omits the field
-	// The fields in Header follow Host, User-Agent, Accept and Accept-Encoding. A field in Header
-	// replaces the default of the same name. Control characters in values become spaces.
+	// Header follows Host, User-Agent, Accept and Accept-Encoding. Its fields replace defaults of
+	// the same name. Control characters in values become spaces.
 	Header   Header
-	Absolute bool // whether the request line has the whole URL, as proxies require
+	Absolute bool // whether the request line has the whole URL, for a proxy
 }
 
-// defaultFields follow Host and User-Agent. Fields that the request itself sets are left out.
+// defaultFields follow Host and User-Agent, except fields that the request itself sets.
 var defaultFields = Header{
 	{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
 	{"Accept-Encoding", "gzip, deflate, br, zstd"},
 }
 
-// AppendTo appends to b the bytes of the request as they are sent.
+// AppendTo appends the bytes of the request to b.
 func (r *Request) AppendTo(b []byte) []byte {
 	b = append(b, r.Method...)
 	b = append(b, ' ')

@@ -7,11 +7,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
 )
 
-// Truncation is the reason why bytes are missing, as a value of WARC-Truncated (WARC 1.1, 5.13). A
-// Truncation is empty if no bytes are missing.
+// Truncation is the reason why bytes are missing, as a value of WARC-Truncated (WARC 1.1, 5.13), or
+// empty if none are.
 type Truncation string
 
-// The reasons of a truncation. Complete means that no bytes are missing.
+// The reasons. Complete means that no bytes are missing.
 const (
 	Complete        Truncation = ""
 	TruncLength     Truncation = "length"      // the body is longer than the limit
@@ -20,47 +20,45 @@ const (
 	TruncFiltered   Truncation = "unspecified" // the caller did not want the rest of the body
 )
 
-// Response is one response as received. The byte slices are valid until Release. Strings, Header
-// and Warnings stay valid after Release.
+// Response is one response as received. Its byte slices are valid until Release; strings, Header
+// and Warnings stay valid.
 type Response struct {
-	// RawHead is the final response's head as received, including its empty line. RawHead is empty
-	// if the response had no head at all (HTTP/0.9). Interim (1xx) responses are not kept.
+	// RawHead is the final response's head as received, with its empty line. It is empty if there
+	// was no head (HTTP/0.9). Interim (1xx) responses are not kept.
 	RawHead []byte
 
-	Protocol   string // protocol in the server's spelling, such as "HTTP/1.1"; "HTTP/0.9" if there was no status line
-	Status     int    // status code, 100 to 999; 0 if there was no response
+	Protocol   string // as the server wrote it, such as "HTTP/1.1"; "HTTP/0.9" without a status line
+	Status     int    // 100 to 999; 0 without a response
 	StatusText string
 	Header     Header
 
-	// Payload is the body without chunk framing. The client does not undo content codings in
-	// Payload.
+	// Payload is the body without chunk framing. Its content codings are not undone.
 	Payload []byte
 	// Truncated tells why bytes of Payload are missing.
 	Truncated Truncation
-	// Filtered marks that the caller rejected the body by its head or beginning.
+	// Filtered marks that the caller refused the body because of its head or beginning.
 	Filtered bool
-	// Warnings tell which parts were malformed and how they were read, in the order found. Each
-	// warning is "code" or "code: detail" (see the Warn constants).
+	// Warnings tell which parts were malformed and how they were read, in order. Each is "code" or
+	// "code: detail" (see the Warn constants).
 	Warnings []string
 
 	framing framing
 }
 
-// framing is the chunk framing of a raw body. Framing and payload are stored apart, so that each is
-// in memory only once. A span adds two pieces to the raw body: the framing up to span.framing, then
-// the payload up to span.payload. After the last span, the rest of the framing and the rest of the
-// payload follow.
+// framing is the chunk framing of a raw body. It is stored apart from the payload, so that each is
+// in memory only once. The raw body is put together span by span: the framing up to span.framing,
+// then the payload up to span.payload; after the last span, the rest of both.
 type framing struct {
 	bytes []byte
 	spans []span
 }
 
-// span holds the end of a piece of framing and the end of the chunk data after it. 32 bits suffice
-// for both offsets.
+// span holds where a piece of framing ends, and where the chunk data after it ends. 32 bits are
+// enough for both.
 type span struct{ framing, payload uint32 }
 
-// maxFraming bounds the chunk-size lines, extensions and trailers of a body, in bytes. A chunk with
-// one byte of data has five bytes of framing.
+// maxFraming limits the chunk-size lines, extensions and trailers of a body, in bytes. One byte of
+// data in a chunk of its own has five bytes of framing.
 const maxFraming = 1 << 20
 
 // endSpan ends a span at the current lengths of framing and payload.
@@ -68,8 +66,8 @@ func (r *Response) endSpan() {
 	r.framing.spans = append(r.framing.spans, span{uint32(len(r.framing.bytes)), uint32(len(r.Payload))})
 }
 
-// RawParts iterates over the response as received, in consecutive parts of head and body. The parts
-// include chunk framing. No part is empty. Parts are valid until Release.
+// RawParts iterates over the response as received, head and body with chunk framing, in consecutive
+// parts. No part is empty. Parts are valid until Release.
 func (r *Response) RawParts(yield func([]byte) bool) {
 	if len(r.RawHead) > 0 && !yield(r.RawHead) {
 		return
@@ -87,7 +85,7 @@ func (r *Response) RawParts(yield func([]byte) bool) {
 	}
 }
 
-// BodyMemory returns the memory in bytes that payload and framing take.
+// BodyMemory returns the memory of payload and framing, in bytes.
 func (r *Response) BodyMemory() int64 { return int64(cap(r.Payload) + cap(r.framing.bytes)) }
 
 // Release returns the buffers to their pool and clears the byte slices. A second
@@ -99,17 +97,17 @@ func (r *Response) Release() {
 	r.RawHead, r.Payload, r.framing = nil, nil, framing{}
 }
 
-// maxWarnings bounds the warnings of one response.
+// maxWarnings is how many warnings of a response are kept.
 const maxWarnings = 32
 
-// Warn records a warning, unless the response already has it.
+// Warn records a warning unless the response has it already.
 func (r *Response) Warn(code string) {
 	if len(r.Warnings) < maxWarnings && !slices.Contains(r.Warnings, code) {
 		r.Warnings = append(r.Warnings, code)
 	}
 }
 
-// Warnf records a warning with a detail. The format must quote its arguments and bound their
+// Warnf records a warning with a detail. The format must quote its arguments and limit their
 // length.
 func (r *Response) Warnf(code, format string, args ...any) {
 	r.Warn(code + ": " + fmt.Sprintf(format, args...))

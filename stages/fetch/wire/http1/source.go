@@ -8,14 +8,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
 )
 
-// sourceSize is the size of the read buffer in bytes. A usual head and the beginning of a body fit
-// into it.
+// sourceSize is the size of the read buffer in bytes, enough for a usual head and the beginning of
+// a body.
 const sourceSize = 16 << 10
 
-// errLong means that a line did not end within the bytes allowed for it.
+// errLong means that a line is longer than allowed.
 var errLong = errors.New("line too long")
 
-// source is a buffered reader that exposes its buffer. It counts the bytes it has read and
+// source is a buffered reader that lets its users see the buffer. It counts the bytes read and
 // remembers the error that ended the stream.
 type source struct {
 	in         io.Reader
@@ -27,7 +27,7 @@ type source struct {
 
 func (s *source) buffered() int { return s.end - s.start }
 
-// release returns the buffer to the pool. Unread bytes in the buffer are lost.
+// release returns the buffer to the pool. Unread bytes are lost.
 func (s *source) release() {
 	buffers.Put(s.buf)
 	s.buf, s.start, s.end = nil, 0, 0
@@ -54,8 +54,8 @@ func (s *source) fill() error {
 	return err
 }
 
-// read reads at least one byte from the stream or returns an error. If the stream returns bytes
-// together with an error, read keeps the error for the next call.
+// read reads at least one byte from the stream or returns an error. If the stream returns both,
+// read keeps the error for the next call.
 func (s *source) read(p []byte) (int, error) {
 	if s.err != nil {
 		return 0, s.err
@@ -75,8 +75,8 @@ func (s *source) read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// peek returns n bytes (at most sourceSize) without consuming them. If peek returns fewer bytes, it
-// also returns the error that ended the stream.
+// peek returns n bytes (at most sourceSize) without consuming them. With fewer bytes, it returns
+// the error that ended the stream.
 func (s *source) peek(n int) ([]byte, error) {
 	for s.buffered() < n {
 		if err := s.fill(); err != nil {
@@ -86,12 +86,12 @@ func (s *source) peek(n int) ([]byte, error) {
 	return s.buf[s.start : s.start+n], nil
 }
 
-// peekLine returns at most n bytes before the next line feed without consuming them. It returns
-// fewer bytes at the end of the stream.
+// peekLine returns up to n bytes before the next line feed without consuming them. At the end of
+// the stream there may be fewer.
 func (s *source) peekLine(n int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
-		b = b[:min(len(b), n)] // the result does not depend on how much has arrived
+		b = b[:min(len(b), n)] // must not depend on how much has arrived
 		if i := bytes.IndexByte(b, '\n'); i >= 0 {
 			return b[:i], nil
 		}
@@ -106,9 +106,8 @@ func (s *source) peekLine(n int) ([]byte, error) {
 
 func (s *source) discard(n int) { s.start += n }
 
-// appendLine appends bytes to dst up to and including a line feed, but at most limit bytes. After
-// errLong, dst has grown by limit bytes. After another error, dst has grown by the bytes before
-// that error.
+// appendLine appends to dst the bytes up to and including a line feed, but at most limit bytes.
+// With errLong it has appended limit bytes, with any other error the bytes before it.
 func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
@@ -138,8 +137,8 @@ func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
 	}
 }
 
-// readInto reads available bytes into p, from the buffer, or directly from the stream if the buffer
-// is empty.
+// readInto reads available bytes into p: from the buffer, or from the stream if the buffer is
+// empty.
 func (s *source) readInto(p []byte) (int, error) {
 	if s.buffered() > 0 {
 		n := copy(p, s.buf[s.start:s.end])

@@ -11,15 +11,15 @@ import (
 	"github.com/nlnwa/whatwg-url/url"
 )
 
-// maxURL bounds a request's URL in bytes. Servers commonly accept 8 KiB.
+// maxURL limits a request's URL, in bytes. Servers commonly accept 8 KiB.
 const maxURL = 64 << 10
 
-// Target is the destination of a request, as its URL states it.
+// Target is the destination of a request, taken from its URL.
 type Target struct {
 	HTTPS bool
-	Host  string // host in lower case, with addresses normalised, IPv6 without brackets
+	Host  string // in lower case, addresses normalised, IPv6 without brackets
 	Port  uint16
-	path  string // path and query; never empty, and without bytes that end a request line
+	path  string // path and query; not empty, without bytes that would end a request line
 }
 
 func (t Target) scheme() string {
@@ -29,7 +29,7 @@ func (t Target) scheme() string {
 	return "http"
 }
 
-// authority returns host[:port] as in the Host field, without a default port.
+// authority returns host[:port] for the Host field, without a default port.
 func (t Target) authority() string {
 	if t.Port == 80 && !t.HTTPS || t.Port == 443 && t.HTTPS {
 		if strings.Contains(t.Host, ":") {
@@ -40,14 +40,14 @@ func (t Target) authority() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// Origin returns scheme://host:port. Origin is the name of the target in errors, and the key of
-// kept connections.
+// Origin returns scheme://host:port. It names the target in errors, and is the key of kept
+// connections.
 func (t Target) Origin() string {
 	return t.scheme() + "://" + net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// ParseTarget parses an absolute http or https URL. ParseTarget is strict in host and port.
-// ParseTarget is lenient in path and query, because only the server interprets them.
+// ParseTarget parses an absolute http or https URL. It is strict about host and port, but not about
+// path and query, which only the server interprets.
 func ParseTarget(raw string) (t Target, err error) {
 	if len(raw) > maxURL {
 		return t, fmt.Errorf("URL of %d bytes, at most %d are sent", len(raw), maxURL)
@@ -66,7 +66,7 @@ func ParseTarget(raw string) (t Target, err error) {
 		authority, path = rest[:i], rest[i:]
 	}
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		authority = authority[i+1:] // credentials are not sent
+		authority = authority[i+1:] // without credentials
 	}
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i >= 0 && i > strings.LastIndexByte(authority, ']') {
@@ -86,9 +86,9 @@ func ParseTarget(raw string) (t Target, err error) {
 	return t, nil
 }
 
-// normalHost returns the normal spelling of a host, which look-ups, comparisons and the guard use.
-// Numbers that a system's resolver might read as an IPv4 address ("0x7f.1", "2130706433") become
-// that address or an error (WHATWG URL, 3.5 "host parser").
+// normalHost returns the spelling of a host that look-ups, comparisons and the guard use. A number
+// that a resolver might read as an IPv4 address ("0x7f.1", "2130706433") becomes that address or an
+// error (WHATWG URL, 3.5 "host parser").
 func normalHost(h string) (string, error) {
 	if inner, ok := strings.CutPrefix(h, "["); ok {
 		inner, closed := strings.CutSuffix(inner, "]")
@@ -113,7 +113,7 @@ func normalHost(h string) (string, error) {
 	}
 	if isNumber(name[strings.LastIndexByte(name, '.')+1:]) {
 		u, err := url.Parse("http://" + h + "/")
-		if err != nil || strings.ContainsAny(h, "+-") { // package url accepts -1 as a number
+		if err != nil || strings.ContainsAny(h, "+-") { // package url would accept -1 as a number
 			return "", errors.New("ends in a number and is not an IPv4 address")
 		}
 		return u.Hostname(), nil
@@ -126,15 +126,15 @@ func normalHost(h string) (string, error) {
 	return h, nil
 }
 
-// isNumber reports whether a last label makes its host an IPv4 address (WHATWG URL, "ends
-// in a number checker").
+// isNumber reports whether a last label makes the host an IPv4 address (WHATWG URL, "ends in a
+// number checker").
 func isNumber(label string) bool {
 	hex, ok := strings.CutPrefix(label, "0x")
 	return ok && strings.Trim(hex, "0123456789abcdef") == "" || label != "" && strings.Trim(label, "0123456789") == ""
 }
 
-// requestPath turns path, query and fragment of a URL into a request target. It drops the fragment
-// and percent-encodes bytes that a request line cannot have. Other bytes stay unchanged.
+// requestPath turns the path, query and fragment of a URL into a request target. It drops the
+// fragment and percent-encodes bytes that a request line cannot have. Other bytes stay as they are.
 func requestPath(p string) string {
 	if i := strings.IndexByte(p, '#'); i >= 0 {
 		p = p[:i]

@@ -1,5 +1,5 @@
 // Package wiretest makes bodies for tests: pages, noise, and their codings and framings. Only tests
-// import wiretest.
+// import it.
 package wiretest
 
 import (
@@ -22,7 +22,7 @@ const Page = "<html><title>a</title><p>hello</html>"
 // LongPage is an HTML document of about 23 KB.
 var LongPage = "<html>" + strings.Repeat("<p>all work and no play makes jack a dull boy ", 500) + "</html>"
 
-// Noise returns n bytes of text that hardly compresses. Each call returns the same text.
+// Noise returns n bytes of text that hardly compresses, the same on each call.
 func Noise(n int) string {
 	r := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, n)
@@ -32,8 +32,8 @@ func Noise(n int) string {
 	return string(b)
 }
 
-// Encode returns s in a content coding. "raw deflate" means RFC 1951. Encode panics if the coding
-// is unknown.
+// Encode returns s in a content coding. "raw deflate" means RFC 1951. Encode panics for an unknown
+// coding.
 func Encode(coding, s string) string {
 	var b bytes.Buffer
 	w := map[string]func() io.WriteCloser{
