@@ -1,9 +1,9 @@
 // Package config reads the config file of crawlbatch. One table of keys gives the defaults, the
 // checks, the flags, the frozen keys of crawl.json, and the reference.
 //
-// The package reads YAML bytes and the environment. The package returns a checked Config, or a
-// one-line error that names the file, the line, the key and the allowed values. The package imports
-// formats packages only. jobs/worker turns sections of a Config into the stages' own configs.
+// It reads YAML and the environment, and returns a checked Config, or a one-line error that names
+// the file, the line, the key and the allowed values. The package imports formats packages only.
+// Package jobs/worker turns sections of a Config into the stages' own configs.
 package config
 
 import (
@@ -24,9 +24,9 @@ type Config struct {
 	Store      Store      `yaml:"store"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
-	references []unexpanded      // values that hold ${VAR} in the file
-	older      []string          // keys that did not exist when the config was frozen
-	from       map[string]string // sources of values, by key; a key at its default has no entry
+	references []unexpanded      // values with ${VAR} in the file
+	older      []string          // keys added after the config was frozen
+	from       map[string]string // sources of values, by key; no entry for a default
 }
 
 // Politeness limits the requests to each host.
@@ -82,7 +82,7 @@ type Timeout struct {
 	Robots    Duration `yaml:"robots"`
 }
 
-// Retries holds the number of further tries for each class of failure.
+// Retries holds the number of retries for each class of failure.
 type Retries struct {
 	Timeout     int `yaml:"timeout"`
 	ServerError int `yaml:"server_error"`
@@ -90,7 +90,7 @@ type Retries struct {
 	Robots      int `yaml:"robots"`
 }
 
-// Pauses holds the pauses before retries, without jitter.
+// Pauses holds the pauses before retries, without their random part.
 type Pauses struct {
 	RateLimited Duration `yaml:"rate_limited"`
 	Timeout     Duration `yaml:"timeout"`
@@ -99,7 +99,7 @@ type Pauses struct {
 	Breaker     Duration `yaml:"breaker"`
 }
 
-// Checkpoint says how often a fetch task saves its work, and how long its lease lasts.
+// Checkpoint says how often a fetch task saves its work and how long its lease lasts.
 type Checkpoint struct {
 	Every Duration `yaml:"every"`
 	Bytes Bytes    `yaml:"bytes"`
@@ -121,7 +121,7 @@ type Plan struct {
 	Scope         Scope    `yaml:"scope"`
 }
 
-// Budgets limits the number of planned URLs; 0 means no limit.
+// Budgets limits how many URLs are planned; 0 means no limit.
 type Budgets struct {
 	Default int            `yaml:"default"`
 	PerDay  int            `yaml:"per_day"`
@@ -129,7 +129,7 @@ type Budgets struct {
 	Domains map[string]int `yaml:"domains,omitempty"`
 }
 
-// Scope holds URL patterns in which * matches any characters.
+// Scope holds URL patterns, in which * matches any characters.
 type Scope struct {
 	Include []string `yaml:"include,omitempty"`
 	Exclude []string `yaml:"exclude,omitempty"`
@@ -154,8 +154,8 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl with this config may reach public hosts. A crawl whose connect_to
-// rule covers every host reaches no public hosts.
+// Public reports whether a crawl with this config may reach public hosts. It cannot if a connect_to
+// rule covers every host.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {
 		if strings.HasPrefix(r, "::") {

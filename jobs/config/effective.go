@@ -19,8 +19,8 @@ import (
 // Setting is one key of a config, with its value and the source of the value.
 type Setting struct {
 	Key   string `json:"key"`
-	Value any    `json:"value"` // the value, with ${VAR} not expanded and *** for secrets
-	From  string `json:"from"`  // source of the value: "default", FILE:LINE, --FLAG, or the document that froze the value
+	Value any    `json:"value"` // with ${VAR} not expanded and *** for secrets
+	From  string `json:"from"`  // where the value was set: "default", FILE:LINE, --FLAG, or the document that froze it
 }
 
 // Settings lists every key with its value.
@@ -49,7 +49,7 @@ func (c *Config) Settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// stored parses the YAML that crawl.json would keep. This YAML has ${VAR} unexpanded.
+// stored returns the YAML that crawl.json would keep, parsed, with ${VAR} unexpanded.
 func (c *Config) stored() (*ast.File, error) {
 	text, err := c.YAML()
 	if err != nil {
@@ -62,8 +62,7 @@ func (c *Config) stored() (*ast.File, error) {
 	return file, nil
 }
 
-// storedValue returns the value of a key in the file that stored returns, or nil if the file does
-// not have the key.
+// storedValue returns the value of a key in the file returned by stored, or nil if there is none.
 func storedValue(file *ast.File, path string) (value any, err error) {
 	node, err := nodeAt(file, "$."+path)
 	if err == nil && node != nil {
@@ -102,10 +101,10 @@ func hideIn(value any, hide func(string) string) any {
 	return value
 }
 
-// WriteYAML writes settings as a config file. A comment on each line names the source of the value.
+// WriteYAML writes settings as a config file, with the source of each value in a comment.
 func WriteYAML(w io.Writer, settings []Setting) error {
 	var text strings.Builder
-	var open []string // the sections that contain the last line
+	var open []string // sections that contain the last line
 	for _, s := range settings {
 		value, err := inline(s.Value)
 		if err != nil {
@@ -129,8 +128,8 @@ func WriteYAML(w io.Writer, settings []Setting) error {
 
 func indent(depth int) string { return strings.Repeat("  ", depth) }
 
-// inline returns the YAML of a value on one line. A text with control characters becomes JSON,
-// because YAML would break such a text into several lines. JSON is valid YAML.
+// inline returns the YAML of a value on one line. YAML would break a text with control characters
+// into several lines, so such a text becomes JSON, which is valid YAML.
 func inline(value any) (string, error) {
 	if hasControls(value) {
 		text, err := json.Marshal(value)

@@ -8,27 +8,27 @@ import (
 	"strings"
 )
 
-// field is a row of the table, which describes one key of the file.
+// field is a row of the table: one key of the file.
 type field struct {
 	path    string        // path of the key, such as fetch.timeout.total
-	at      reflect.Value // the struct field that holds the value
+	at      reflect.Value // struct field that holds the value
 	initial any           // the default value
 	change  mutability
 	doc     string
-	allowed string              // the allowed values, for the reference; empty if all values are allowed
-	check   func(report report) // reports values that are not allowed
+	allowed string              // allowed values, for the reference; empty if all are allowed
+	check   func(report report) // reports a value that is not allowed
 
-	flag, help string              // name and help of the flag that sets the key; empty if no flag sets the key
-	before     any                 // the value in crawls that were planned before the key existed; nil means the default
+	flag, help string              // name and help of the flag that sets the key; empty if there is none
+	before     any                 // value for crawls planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
-	// For a value that holds a literal secret, the function instead returns the text to write in
-	// place of the value. The parameter name is the name of an entry if the key is a map.
+	// instead returns the text to write in place of a value that is a literal secret. The parameter
+	// name is the name of the entry if the key is a map.
 	instead func(name, text string) string
 }
 
-// mutability says whether a running crawl may change a key. The user changes a key with
-// --config after the plan. A key is live if it affects neither which URLs are crawled nor how
-// results are made.
+// mutability says whether a running crawl may change a key, with --config after the plan. A key may
+// change (live) if it affects neither which URLs are crawled nor how results are made. Otherwise it
+// is frozen.
 type mutability bool
 
 const (
@@ -36,8 +36,8 @@ const (
 	live   mutability = true
 )
 
-// A report function receives the problem of one key. If the key is a map, the parameter below is
-// the name of the wrong entry.
+// A report function receives the problem of one key. If the key is a map, below names the wrong
+// entry.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -46,7 +46,7 @@ type rule[T any] struct {
 	check   func(v T, report report)
 }
 
-// key makes the row of a struct field. Without a rule, the key may have any value of its type.
+// key makes the row of a struct field. A nil rule allows every value of its type.
 func key[T any](at *T, initial T, r *rule[T], change mutability, doc string) field {
 	f := field{at: reflect.ValueOf(at).Elem(), initial: initial, change: change, doc: doc}
 	if r != nil {
@@ -70,11 +70,11 @@ func (f field) hidden(hide func(string) string, instead func(name, text string) 
 	return f
 }
 
-// set stores a value. The type of v may differ from the field's type, but not the kind.
+// set stores a value. It converts v to the field's type, which must be of the same kind.
 func (f field) set(v any) { f.at.Set(reflect.ValueOf(v).Convert(f.at.Type())) }
 
-// equal reports whether two rows of the same key hold the same value. Empty and unset lists are
-// equal, and so are empty and unset maps.
+// equal reports whether two rows of the same key hold the same value. An unset list or map equals
+// an empty one.
 func (f field) equal(other field) bool {
 	if k := f.at.Kind(); (k == reflect.Map || k == reflect.Slice) && f.at.Len()+other.at.Len() == 0 {
 		return true
@@ -117,7 +117,7 @@ func Default() *Config {
 	return c
 }
 
-// fieldError names the wrong key and the allowed values.
+// fieldError names a wrong key and its allowed values.
 type fieldError struct {
 	field, text string
 }
@@ -151,7 +151,7 @@ type Flag struct {
 	At              any // *string, *[]string or *bool
 }
 
-// Flags returns the flags that set keys of the config c.
+// Flags returns the flags that set keys of c.
 func (c *Config) Flags() []Flag {
 	var flags []Flag
 	for _, f := range c.fields() {
@@ -162,8 +162,8 @@ func (c *Config) Flags() []Flag {
 	return flags
 }
 
-// Overlay sets the keys whose flags were given. A flag was given on the command line if its key has
-// a value other than zero in the argument.
+// Overlay sets the keys whose flags were given on the command line: those with a value other than
+// zero in flags.
 func (c *Config) Overlay(flags *Config) {
 	given := flags.fields()
 	for i, f := range c.fields() {
@@ -174,7 +174,7 @@ func (c *Config) Overlay(flags *Config) {
 	}
 }
 
-// note records the source of a key's value.
+// note records where a key's value comes from.
 func (c *Config) note(path, from string) {
 	if c.from == nil {
 		c.from = map[string]string{}
@@ -182,8 +182,8 @@ func (c *Config) note(path, from string) {
 	c.from[path] = from
 }
 
-// SetPoliteness replaces the politeness section. The argument `from` names the source of the new
-// section, such as a file.
+// SetPoliteness replaces the politeness section. The argument from names its source, such as a
+// file.
 func (c *Config) SetPoliteness(p Politeness, from string) {
 	c.Politeness = p
 	for _, f := range c.fields() {
@@ -193,7 +193,7 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// minMax makes a rule with a lowest and a highest allowed value.
+// minMax makes a rule for values from least to most.
 func minMax[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {
@@ -212,8 +212,8 @@ func oneOf(values ...string) *rule[string] {
 	}}
 }
 
-// eachEntry makes a rule for a list. The rule allows the list if all entries are valid. The
-// parameter hint describes a valid entry.
+// eachEntry makes a rule for a list whose entries must all be valid. The hint describes a valid
+// entry.
 func eachEntry(what, hint string, valid func(string) bool) *rule[[]string] {
 	return &rule[[]string]{"each " + hint, func(list []string, report report) {
 		for _, v := range list {
@@ -224,7 +224,7 @@ func eachEntry(what, hint string, valid func(string) bool) *rule[[]string] {
 	}}
 }
 
-// eachValue makes a rule that applies the rule r to every value of a map.
+// eachValue makes a rule that applies r to every value of a map.
 func eachValue[V any](r *rule[V]) *rule[map[string]V] {
 	return &rule[map[string]V]{"each " + r.allowed, func(m map[string]V, report report) {
 		for _, name := range sortedKeys(m) {
@@ -233,7 +233,7 @@ func eachValue[V any](r *rule[V]) *rule[map[string]V] {
 	}}
 }
 
-// orEmpty makes a rule that allows an empty text and the texts that the rule r allows.
+// orEmpty makes a rule that allows an empty text and what r allows.
 func orEmpty(r *rule[string]) *rule[string] {
 	return &rule[string]{r.allowed + ", or empty", func(v string, report report) {
 		if v != "" {
@@ -242,7 +242,7 @@ func orEmpty(r *rule[string]) *rule[string] {
 	}}
 }
 
-// orUnset makes a rule that allows an unset value and the values that the rule r allows.
+// orUnset makes a rule that allows an unset value and what r allows.
 func orUnset[T any](r *rule[T]) *rule[*T] {
 	return &rule[*T]{r.allowed, func(v *T, report report) {
 		if v != nil {

@@ -6,8 +6,8 @@ import (
 )
 
 // Adopt compares a later config with the frozen config c. Only keys that a running crawl may change
-// may differ. The error names the first key whose difference is not allowed. A key that was added
-// after the plan may have its default in the later config.
+// may differ; the error names the first other key that does. The later config may also have the
+// default for a key that was added after the plan.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -16,8 +16,7 @@ func (c *Config) Adopt(later *Config) error {
 	return nil
 }
 
-// AdoptReparsed checks whether a reparse with the frozen config c may continue with a later config.
-// The rules are the same as in Adopt.
+// AdoptReparsed is Adopt for a reparse with the frozen config c.
 func (c *Config) AdoptReparsed(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the reparse was begun with: give it that, or choose another name with --as, "+
@@ -26,8 +25,8 @@ func (c *Config) AdoptReparsed(later *Config) error {
 	return nil
 }
 
-// frozenIn returns the first frozen key whose value differs in a later config, or "" if there is
-// none. A key that is newer than the plan does not count if the later config has the key's default.
+// frozenIn returns the first frozen key whose value differs in a later config, or "". A key that
+// was added after the plan may have its default there.
 func (c *Config) frozenIn(later *Config) string {
 	defaults, laters := Default().fields(), later.fields()
 	for i, f := range c.fields() {
@@ -39,7 +38,7 @@ func (c *Config) frozenIn(later *Config) string {
 	return ""
 }
 
-// RequireContact returns an error if the crawl may reach public hosts and its user agent names no
+// RequireContact returns an error if the crawl may reach public hosts but its user agent names no
 // contact.
 func (c *Config) RequireContact() error {
 	if !c.Public() {
@@ -55,9 +54,9 @@ func (c *Config) RequireContact() error {
 	return nil
 }
 
-// Reparsed returns the config of a reparse of a crawl that has the config c. Reparsed takes the
-// sections parse, dedup and frontier from the later config, and the other sections from c. Reparsed
-// returns an error if other frozen keys differ, because the fetched URLs depend on these keys.
+// Reparsed returns the config of a reparse of a crawl with the config c. The sections parse, dedup
+// and frontier come from later, all others from c. If other frozen keys differ, Reparsed returns an
+// error, because the fetched URLs depend on them.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	secrets, err := c.LiteralSecrets()
@@ -65,7 +64,7 @@ func (c *Config) Reparsed(later *Config) (*Config, error) {
 		return nil, err
 	}
 	if slices.ContainsFunc(secrets, func(s Secret) bool { return s.Key == "fetch.proxy" }) {
-		r.Fetch.Proxy = "" // a reparse sends no requests, and its crawl.json would hold the password
+		r.Fetch.Proxy = "" // a reparse sends no requests, and its crawl.json would hold the proxy's password
 	}
 	r.Parse, r.Dedup, r.Frontier = later.Parse, later.Dedup, later.Frontier
 	if changed := r.frozenIn(later); changed != "" {

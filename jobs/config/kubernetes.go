@@ -32,8 +32,8 @@ type Kubernetes struct {
 	PolitenessConfigMap       string               `yaml:"politeness_config_map"`
 }
 
-// Resources holds the requests and limits of a pod. If a value is zero, crawlbatch estimates the
-// value from the plan.
+// Resources holds the requests and limits of a pod. For a zero value, crawlbatch estimates one from
+// the plan.
 type Resources struct {
 	CPU     string `yaml:"cpu,omitempty"`
 	Memory  Bytes  `yaml:"memory,omitempty"`
@@ -52,7 +52,7 @@ type Toleration struct {
 // attempt.
 const MinGrace = 40 * second
 
-// PoisonDeaths is the number of attempts of a fetch task that may die. After these attempts, the
-// task quarantines the URL that kills the attempts. The first three attempts die without progress.
-// The next three attempts die while they fetch the fatal URL alone.
+// PoisonDeaths is how many attempts of a fetch task may die before the URL that kills them is
+// quarantined. The first three die without progress, and the next three while they fetch that URL
+// alone.
 const PoisonDeaths = 6

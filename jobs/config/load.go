@@ -19,10 +19,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// ErrInvalid marks every error of this package. The user has to correct the config.
+// ErrInvalid marks every error of this package. The user must correct the config.
 var ErrInvalid = errors.New("invalid config")
 
-// invalid is an error with a one-line message. This error wraps ErrInvalid.
+// invalid is an error with a one-line message. It wraps ErrInvalid.
 type invalid struct{ text string }
 
 func (e *invalid) Error() string        { return e.text }
@@ -30,13 +30,12 @@ func (e *invalid) Is(target error) bool { return target == ErrInvalid }
 
 func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(format, args...)} }
 
-// maxFile bounds a config file, in bytes.
+// maxFile is the largest config file, in bytes.
 const maxFile = 4 << 20
 
-// LoadOver starts with another config, applies the keys of a file, and checks the result. Keys that
-// the file does not set keep their value. The section politeness is an exception. If the file has
-// the section politeness, missing keys of politeness get their defaults. If path is empty, LoadOver
-// returns a copy.
+// LoadOver returns a copy of base with the keys of a file, checked. Keys that the file does not set
+// keep their values. But if the file has the section politeness, that section's missing keys get
+// their defaults. If path is empty, there is no file.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil
@@ -48,15 +47,15 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 	return readOver(base, path, body, lookup)
 }
 
-// Read applies the keys of a YAML file to the defaults, expands ${VAR} in the values with the
-// function lookup, and checks the result. Errors use the parameter name as the name of the file.
+// Read applies the keys of a YAML file to the defaults, expands ${VAR} in the values by lookup, and
+// checks the result. Errors call the file by the given name.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
 
-// ReadFrozen reads the config that crawl.json holds, as Read reads a file. A key may be newer than
-// the crawl's plan, with a default that would change the results. Such a key gets the value with
-// which the crawl began.
+// ReadFrozen reads the config in crawl.json as Read reads a file. A key may have been added after
+// the crawl was planned, with a default that would change the results. Such a key gets the value
+// with which the crawl began.
 func ReadFrozen(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -135,14 +134,14 @@ func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	for i, f := range c.fields() {
 		if line := lineAt(file, f.path); line > 0 {
 			c.note(f.path, fmt.Sprintf("%s:%d", name, line))
-		} else if !f.equal(earlier[i]) { // an alias or a merge key sets the value
+		} else if !f.equal(earlier[i]) { // set by an alias or a merge key
 			c.note(f.path, name)
 		}
 	}
 }
 
-// YAML renders the config for crawl.json, with every key. YAML does not expand ${VAR}, so that the
-// store gets no secret from the environment.
+// YAML renders the config for crawl.json, with every key. It does not expand ${VAR}, so that no
+// secret from the environment gets into the store.
 func (c *Config) YAML() (string, error) {
 	text, file, err := c.render()
 	if err != nil || len(c.references) == 0 {
@@ -151,7 +150,7 @@ func (c *Config) YAML() (string, error) {
 	for _, r := range c.references {
 		if value, err := valueAt(file, r.path); err != nil {
 			return "", err
-		} else if value != r.value { // a flag or a later file has replaced the value
+		} else if value != r.value { // replaced by a flag or a later file
 			continue
 		}
 		p, err := yaml.PathString(r.path)
@@ -176,8 +175,8 @@ func (c *Config) render() (text string, file *ast.File, err error) {
 	return string(b), file, nil
 }
 
-// noteReferences records the values of new references and removes references that are no longer in
-// the config.
+// noteReferences records the values of new references, and removes references that are not in the
+// config any more.
 func (c *Config) noteReferences() error {
 	if len(c.references) == 0 {
 		return nil
@@ -201,7 +200,7 @@ func (c *Config) noteReferences() error {
 	return nil
 }
 
-// nodeAt returns the node at a path such as $.fetch.proxy, or nil if the file has no such node.
+// nodeAt returns the node at a path such as $.fetch.proxy, or nil if there is none.
 func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	p, err := yaml.PathString(path)
 	if err != nil {
@@ -214,9 +213,9 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 	return n, err
 }
 
-// valueAt returns the text of the value at a path, or "" if the file has no such value. valueAt
-// returns an error if no YAML path can name the value of a reference. Without the error, crawl.json
-// would hold the secret itself.
+// valueAt returns the text of the value at a path, or "" if there is none. It returns an error if
+// no YAML path can name the value of a reference, because crawl.json would then hold the secret
+// itself.
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {
@@ -228,8 +227,8 @@ func valueAt(file *ast.File, path string) (string, error) {
 	return n.String(), nil
 }
 
-// ReadPoliteness reads a file as Read does, but allows only the section politeness. Other keys
-// would have no effect.
+// ReadPoliteness is Read for a file that may have only the section politeness. Other keys would
+// have no effect.
 func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -267,8 +266,8 @@ func (c *Config) Clone() *Config {
 	return &d
 }
 
-// located turns a YAML error into an error of one line. The line names the file, the line number,
-// the key and the allowed values.
+// located turns a YAML error into a one-line error that names the file, the line number, the key
+// and the allowed values.
 func located(name string, file *ast.File, err error) error {
 	var l *lineError
 	if errors.As(err, &l) {
@@ -305,8 +304,8 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 	return k
 }
 
-// keyOf returns the key of the value that starts at a token, formatted as the start of a message.
-// keyOf returns "" if no key fits.
+// keyOf returns the key of the value that starts at a token, as the start of a message, or "" if no
+// key fits.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {
@@ -333,10 +332,10 @@ func typeMessage(text string) string {
 
 var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// unexpanded is a value that contains references to the environment.
+// unexpanded is a value with references to the environment.
 type unexpanded struct {
 	path, text string
-	value      string // the value in the rendered config, with the references expanded
+	value      string // the value with the references expanded, in the rendered config
 }
 
 // expander replaces ${VAR} in the values of string scalars.
@@ -368,8 +367,8 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 	return e
 }
 
-// copies returns the part of a node that YAML inserts in other places too, such as the value of an
-// anchor. copies returns nil for other nodes.
+// copies returns the part of a node that YAML also inserts elsewhere, such as the value of an
+// anchor, or nil.
 func copies(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:
@@ -382,8 +381,8 @@ func copies(n ast.Node) ast.Node {
 	return nil
 }
 
-// lineOf returns the line of a key such as fetch.timeout.total. If the file does not have the key,
-// lineOf returns the line of the nearest section, or 0 if the file has neither key nor section.
+// lineOf returns the line of a key such as fetch.timeout.total, or of the nearest section in the
+// file, or 0.
 func lineOf(file *ast.File, key string) int {
 	for key != "" {
 		if line := lineAt(file, key); line > 0 {
@@ -402,8 +401,7 @@ func lineAt(file *ast.File, key string) int {
 	return 0
 }
 
-// suggest returns text to append to the message about an unknown key. The text names the most
-// similar key.
+// suggest returns text for the message about an unknown key. It names the most similar key.
 func suggest(message string) string {
 	name := strings.Trim(strings.TrimPrefix(message, "unknown field "), `"`)
 	best, bestName, bestDistance := "", "", min(4, len(name)/2+1)

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// The rules of single keys follow.
+// The following rules each belong to a single key.
 
 var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	if !(f >= 0 && f <= 10) { // NaN is refused too
@@ -21,7 +21,7 @@ var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	}
 }}
 
-// domainRule checks politeness.domains. Every class that an entry names must exist.
+// domainRule checks politeness.domains. Every class named there must exist.
 func (c *Config) domainRule() *rule[map[string]Domain] {
 	return &rule[map[string]Domain]{"", func(domains map[string]Domain, report report) {
 		classes := c.Politeness.Classes
@@ -38,7 +38,7 @@ func (c *Config) domainRule() *rule[map[string]Domain] {
 
 var mediaRanges = eachEntry("media range", "type/subtype, type/*, type/*+suffix or */*, in lower case", func(s string) bool { return mediatype.Check(s) == nil })
 
-// skippedTypes allows media ranges that fetch.types.store does not contain.
+// skippedTypes allows media ranges that are not in fetch.types.store.
 func (c *Config) skippedTypes() *rule[[]string] {
 	return &rule[[]string]{mediaRanges.allowed, func(skip []string, report report) {
 		mediaRanges.check(skip, report)
@@ -62,8 +62,7 @@ var resolvers = eachEntry("name server", "ADDRESS or ADDRESS:PORT", func(s strin
 	return withPort == nil || alone == nil
 })
 
-// leaseRule requires that a lease lasts longer than every request that begins before the next
-// checkpoint.
+// leaseRule requires a lease to outlast every request that begins before the next checkpoint.
 func (c *Config) leaseRule() *rule[Duration] {
 	return &rule[Duration]{"at least 2 × `fetch.timeout.total` + `fetch.checkpoint.every`", func(lease Duration, report report) {
 		if least := 2*c.Fetch.Timeout.Total + c.Fetch.Checkpoint.Every; lease < least {
@@ -87,8 +86,8 @@ var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKind
 	}
 }}
 
-// These patterns match object names (RFC 1123 subdomains) and CPU quantities in the form that
-// Kubernetes accepts.
+// These patterns match object names (RFC 1123 subdomains) and CPU quantities as Kubernetes accepts
+// them.
 var (
 	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	cpuQuantity       = regexp.MustCompile(`^([1-9][0-9]*m|[0-9]+(\.[0-9]{1,3})?)$`)
@@ -125,8 +124,8 @@ var tolerationsRule = &rule[[]Toleration]{"", func(tolerations []Toleration, rep
 	}
 }}
 
-// webIdentityRule refuses a role if credentials_secret is set too, because pods would use only the
-// role or only the secret.
+// webIdentityRule refuses a role beside credentials_secret, because pods would use only one of
+// them.
 func (c *Config) webIdentityRule() *rule[string] {
 	return &rule[string]{"an ARN, or empty", func(role string, report report) {
 		switch {
@@ -145,7 +144,7 @@ var audience = &rule[string]{"not empty", func(audience string, report report) {
 	}
 }}
 
-// resourceKeys lists the entries that kubernetes.resources may have.
+// resourceKeys lists the allowed keys of kubernetes.resources.
 var resourceKeys = []string{"default", "fetch", "merge", "dedup", "rank", "frontier", "publish", "verify"}
 
 var resourcesRule = &rule[map[string]Resources]{"`memory` 64MiB to 4TiB, `scratch` 64MiB to 16TiB", func(resources map[string]Resources, report report) {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Secret is a secret that a config holds as plain text, not as ${VAR}.
+// Secret is a secret that a config holds as plain text instead of ${VAR}.
 type Secret struct {
 	Key   string // path of the key, such as fetch.proxy
-	Write string // the value to write instead of the secret, with ${VAR}
-	from  string // source of the value, such as FILE:LINE
+	Write string // what to write instead, with ${VAR}
+	from  string // where the value was set, such as FILE:LINE
 	value string
 }
 
@@ -50,8 +50,8 @@ func (c *Config) LiteralSecrets() ([]Secret, error) {
 }
 
 // RefuseLiteralSecrets returns an error if the config holds a secret as plain text, because the
-// store would keep the secret. The parameter frozen is the config of an existing crawl, or nil for
-// a new crawl. RefuseLiteralSecrets accepts the secrets that an existing crawl has frozen.
+// store would keep it. For an existing crawl, frozen is its config, and the secrets in it are
+// accepted. For a new crawl, frozen is nil.
 func (c *Config) RefuseLiteralSecrets(frozen *Config) error {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {
@@ -79,8 +79,8 @@ func (c *Config) RefuseLiteralSecrets(frozen *Config) error {
 		"(of pods: with kubernetes.env_from_secrets)", at, s.Key, s.Write, variable)
 }
 
-// passwordInstead replaces the literal password in a URL by ${PROXY_PASSWORD}. User info without a
-// colon counts as a password.
+// passwordInstead replaces the password in a URL by ${PROXY_PASSWORD}. User info without a colon
+// counts as a password.
 func passwordInstead(_, text string) string {
 	from, to, ok := userSecret(text)
 	if !ok || !isLiteral(text[from:to]) {
@@ -89,14 +89,14 @@ func passwordInstead(_, text string) string {
 	return text[:from] + "${PROXY_PASSWORD}" + text[to:]
 }
 
-// secretName matches the names of environment variables that hold secrets. publicName matches the
-// names of variables that hold the place of a secret, such as a file, but not the secret.
+// secretName matches the names of environment variables that hold secrets. publicName matches names
+// of variables that only say where a secret is, such as in a file.
 var (
 	secretName = regexp.MustCompile(`(?i)(secret|passw|token|credential|authorization|api_?key|private_?key)`)
 	publicName = regexp.MustCompile(`(?i)_(file|path|dir|uri|url|arn|name|endpoint)$`)
 )
 
-// variableInstead replaces the literal value of an environment variable that holds a secret.
+// variableInstead replaces the value of an environment variable that holds a secret.
 func variableInstead(name, text string) string {
 	if write := passwordInstead("", text); write != text {
 		return write
@@ -113,9 +113,8 @@ func variableInstead(name, text string) string {
 // isLiteral reports whether a secret is written without a reference to the environment.
 func isLiteral(secret string) bool { return secret != "" && !reference.MatchString(secret) }
 
-// userSecret returns the bounds of the password in a URL, or of the whole user info if the user
-// info has no colon. The user info ends at the last @ of the authority, which is also the rule of
-// net/url.
+// userSecret returns where the password stands in a URL, or the whole user info if that has no
+// colon. Like in net/url, the user info ends at the last @ of the authority.
 func userSecret(text string) (from, to int, ok bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -134,7 +133,7 @@ func userSecret(text string) (from, to int, ok bool) {
 
 const masked = "***"
 
-// hideAll replaces the whole text, unless the text is a reference to the environment.
+// hideAll replaces the whole text unless it is a reference to the environment.
 func hideAll(text string) string {
 	if text == "" || reference.FindString(text) == text {
 		return text
@@ -142,8 +141,7 @@ func hideAll(text string) string {
 	return masked
 }
 
-// hidePassword hides the password of a URL. User info without a colon is
-// hidden as a whole.
+// hidePassword hides the password of a URL, or the whole user info if that has no colon.
 func hidePassword(text string) string {
 	from, to, ok := userSecret(text)
 	if !ok {
@@ -153,7 +151,7 @@ func hidePassword(text string) string {
 }
 
 // WarnOfSecrets describes the secrets that a crawl froze as plain text under key, or returns "" if
-// the crawl froze no secret.
+// there are none.
 func (c *Config) WarnOfSecrets(key string) (string, error) {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

@@ -41,7 +41,7 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// UnmarshalYAML is UnmarshalText, with the line and the key in errors.
+// UnmarshalYAML is UnmarshalText with the line and the key in errors.
 func (d *Duration) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, d) }
 
 // Bytes is a size: 5MiB, 64KiB, 1GB, or a plain number of bytes.
@@ -52,7 +52,7 @@ var byteUnits = []struct {
 	factor float64
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1}}
 
-// MarshalText writes a whole number of the largest binary unit.
+// MarshalText writes a whole number of the largest binary unit that divides the size.
 func (b Bytes) MarshalText() ([]byte, error) {
 	for i := 3; i >= 0; i-- {
 		if f := int64(byteUnits[i].factor); b != 0 && int64(b)%f == 0 {
@@ -82,7 +82,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is not a size: write a number and a unit, such as 64KiB, 5MiB or 1GiB", text)
 }
 
-// UnmarshalYAML is UnmarshalText, with the line and the key in errors.
+// UnmarshalYAML is UnmarshalText with the line and the key in errors.
 func (b *Bytes) UnmarshalYAML(n ast.Node) error { return unmarshalScalar(n, b) }
 
 // lineError is an error at a line of the file.

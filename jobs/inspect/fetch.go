@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// FetchRows renders the rows of one fetched URL as a JSON object, keyed by dataset and column.
+// FetchRows renders the rows of one fetched URL as a JSON object, by dataset and column.
 func FetchRows(rows *segments.Record) ([]byte, error) {
 	found := struct {
 		Fetch    catalog.Row   `json:"fetch"`
@@ -37,7 +37,7 @@ func FetchRows(rows *segments.Record) ([]byte, error) {
 var ErrLater = errors.New("trying again later may help")
 
 // Answered returns nil if the host answered for the URL, otherwise an error that names the outcome.
-// The error wraps stages.ErrPermanent if another try cannot help, otherwise ErrLater.
+// It wraps ErrLater if another try may help, otherwise stages.ErrPermanent.
 func Answered(f schema.Fetch) error {
 	kind := ErrLater
 	switch f.Outcome {

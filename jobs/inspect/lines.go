@@ -9,12 +9,12 @@ import (
 	"io"
 )
 
-// MaxInput limits the size of an inspected file or line of JSON, in bytes.
+// MaxInput is the largest inspected file or line of JSON, in bytes.
 const MaxInput = 64 << 20
 
-// Lines reads one JSON question from each line of the reader in. Lines writes one JSON answer on
-// each line of the writer out, in the same order. If a line is not a JSON object of the type Q, the
-// answer is {"ok":false,"error":…}. Lines then continues with the next line.
+// Lines reads one JSON question from each line of in, and writes one JSON answer per line to out,
+// in the same order. If a line is not a JSON object of type Q, the answer is
+// {"ok":false,"error":…}, and Lines continues.
 func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) error {
 	r := bufio.NewReaderSize(in, 1<<20)
 	w := bufio.NewWriterSize(out, 1<<20)
@@ -68,7 +68,7 @@ type failure struct {
 	Error string `json:"error"`
 }
 
-// readLine reads a line of at most MaxInput bytes and skips the rest of a longer line.
+// readLine reads a line of at most MaxInput bytes. It skips the rest of a longer line.
 func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')

@@ -19,13 +19,13 @@ type PageQuestion struct {
 	ContentType string `json:"content_type"`
 }
 
-// Page parses documents in the same way as a fetch task.
+// Page parses documents like a fetch task.
 type Page struct {
 	parser    *worker.Parser
 	canonical *urlkey.Canonicalizer
 }
 
-// NewPage takes the parser's settings and plan.strip_params from cfg.
+// NewPage makes a Page with the parser's settings and plan.strip_params of cfg.
 func NewPage(cfg *config.Config) (*Page, error) {
 	parser, err := worker.NewParser(cfg)
 	if err != nil {
@@ -49,7 +49,7 @@ func (p *Page) Answer(q PageQuestion) (any, error) {
 }
 
 // Rows parses a document and renders its rows as one JSON object with the keys page, links and
-// text. Rows returns an error if url cannot be canonicalized.
+// text. It returns an error if url has no canonical form.
 func (p *Page) Rows(body []byte, url, contentType string) ([]byte, error) {
 	key, err := p.canonical.Canonical(url, "")
 	if err != nil {

@@ -24,15 +24,15 @@ type RobotsAnswer struct {
 	Rule       string   `json:"rule"`
 	CrawlDelay *float64 `json:"crawl_delay_seconds"`
 	Sitemaps   []string `json:"sitemaps"`
-	Canonical  string   `json:"canonical,omitempty"` // the canonical URL; set if it differs from the given URL
-	Spelling   string   `json:"spelling,omitempty"`  // the given spelling; set if the rule denies this spelling but not the canonical URL
+	Canonical  string   `json:"canonical,omitempty"` // canonical URL, if it differs from the given one
+	Spelling   string   `json:"spelling,omitempty"`  // given spelling, if the rule denies it but not the canonical URL
 	Warning    string   `json:"warning,omitempty"`
 }
 
-// Robots gives the verdicts that a fetch task would give on URLs.
+// Robots gives the verdicts on URLs that a fetch task would give.
 type Robots struct{ canonical *urlkey.Canonicalizer }
 
-// NewRobots takes plan.strip_params from cfg.
+// NewRobots makes a Robots with plan.strip_params of cfg.
 func NewRobots(cfg *config.Config) (*Robots, error) {
 	canonical, err := urlkey.New(cfg.Plan.StripParams)
 	return &Robots{canonical}, err
@@ -64,8 +64,8 @@ func (r *Robots) Answer(q RobotsQuestion) (any, error) {
 	return a, nil
 }
 
-// Print writes the verdicts on URLs, then the delays and sitemaps of the file. Print writes
-// warnings to errw.
+// Print writes the verdicts on URLs, then the delays and sitemaps of the file. It writes warnings
+// to errw.
 func (r *Robots) Print(out, errw io.Writer, body []byte, agent string, urls []string) {
 	file := robots.Parse(body)
 	group := file.GroupFor(robots.ProductToken(agent))
@@ -115,12 +115,12 @@ func verdictText(v robots.Verdict) (verdict, why string) {
 type robotsVerdict struct {
 	robots.Verdict
 	canonical string
-	spelling  string // the given spelling; empty if the given URL is canonical
+	spelling  string // given spelling; "" if it is canonical
 	warning   string
 }
 
-// verdict checks the canonical form and the given spelling of a URL. If the URL cannot be planned,
-// verdict checks only the given spelling.
+// verdict checks the canonical form and the given spelling of a URL, or only the given spelling if
+// the URL cannot be planned.
 func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	key, spelling, err := r.canonical.Spelled(given, "")
 	switch {
@@ -135,7 +135,7 @@ func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	return robotsVerdict{Verdict: group.Verdict(robots.Every, key.URL, spelling), canonical: key.URL, spelling: spelling}
 }
 
-// robotsURL returns the address of a URL's robots.txt, or "" for a URL that cannot be planned.
+// robotsURL returns the URL of the robots.txt for a URL, or "" if that cannot be planned.
 func (r *Robots) robotsURL(given string) string {
 	url, err := r.canonical.URL(given, "")
 	if err != nil {

@@ -19,17 +19,17 @@ type URLQuestion struct {
 	Base string `json:"base"`
 }
 
-// URLAnswer says what a crawl does with a URL. If the URL lacks a part, the part's field is empty.
+// URLAnswer says what a crawl does with a URL. The fields of missing parts are empty.
 type URLAnswer struct {
-	OK        bool   `json:"ok"` // the WHATWG URL parser accepts the URL
+	OK        bool   `json:"ok"` // whether the WHATWG URL parser accepts the URL
 	WHATWG    string `json:"whatwg"`
 	Canonical string `json:"canonical"`
 	SURT      string `json:"surt"`
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
 	Skip      string `json:"skip"` // why the URL would not be planned
-	// Spelling is the given spelling, unless the given spelling is canonical. robots.txt must allow
-	// this spelling and the canonical URL.
+	// Spelling is the given spelling, if it is not canonical. robots.txt must allow both it and the
+	// canonical URL.
 	Spelling string `json:"spelling,omitempty"`
 
 	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL
@@ -39,17 +39,17 @@ type URLAnswer struct {
 type URL struct {
 	canonical *urlkey.Canonicalizer
 	plan      planner.Config
-	crawl     *lookup.Crawl // the crawl to look URLs up in; nil if no store is read
+	crawl     *lookup.Crawl // crawl in which to look up URLs; nil if no store is read
 }
 
-// NewURL returns a URL that answers by the rules of the config cfg. If crawl is not nil, answers
-// contain what the crawl's store knows.
+// NewURL returns a URL that answers by the rules of cfg. If crawl is not nil, the answers contain
+// what its store knows.
 func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
 	c, err := urlkey.New(cfg.Plan.StripParams)
 	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err
 }
 
-// Answer answers one question. Answer fails only if it cannot read the crawl's store.
+// Answer answers one question. It fails only if the crawl's store cannot be read.
 func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 	var a URLAnswer
 	if href, err := urlkey.WHATWG(q.URL, q.Base); err == nil {

@@ -9,15 +9,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// These are the errors of WARC.
+// These errors are returned by WARC.
 var (
 	ErrDamaged    = errors.New("violation found")
 	ErrUnreadable = errors.New("cannot be read")
 )
 
-// WARC lists the records of a WARC file as lines of text or JSON. WARC returns ErrDamaged if a
-// record is damaged or does not match its digests, and ErrUnreadable if the input is not a WARC
-// file.
+// WARC lists the records of a WARC file as lines of text or JSON. It returns ErrDamaged if a record
+// is damaged or contradicts its digests, and ErrUnreadable if the input is not a WARC file.
 func WARC(in io.Reader, out io.Writer, name string, lines bool) error {
 	enc := json.NewEncoder(out)
 	enc.SetEscapeHTML(false)

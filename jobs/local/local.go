@@ -1,8 +1,8 @@
 // Package local runs tasks in this process, several at a time.
 //
-// An Executor takes tasks, and a Runner (jobs/worker) stores the tasks' results. A failed task is
-// tried again after a growing pause, unless its error says that another try cannot help. Tasks wait
-// while the store does not answer. A wait that takes too long interrupts the tasks. The package
+// An Executor runs tasks by a Runner (jobs/worker), which stores their results. It tries a failed
+// task again after a growing pause, unless the error says that another try cannot help. While the
+// store does not answer, tasks wait; a wait that takes too long interrupts them. The package
 // imports stages and formats/store, and implements jobs.Executor.
 package local
 
@@ -27,13 +27,13 @@ type Runner func(ctx context.Context, t stages.Task) error
 type Executor struct {
 	Try        Runner
 	FetchTasks int           // number of fetch tasks that run at the same time
-	Tasks      int           // number of tasks of other stages that run at the same time
-	Attempts   int           // the largest number of attempts at a task
+	Tasks      int           // number of other tasks that run at the same time
+	Attempts   int           // largest number of attempts at a task
 	Pause      time.Duration // pause before the second attempt at a task; doubles for each further attempt
 	Patience   time.Duration // longest wait for a store that does not answer; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
-	Watcher    stages.Watcher // sees the reasons for waits between attempts; may be nil
+	Watcher    stages.Watcher // shows the reasons for waits between attempts; may be nil
 }
 
 // Run implements jobs.Executor.
@@ -45,7 +45,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // the error of the first interrupted task, which tells the reason
+	var interrupted error // error of the first interrupted task, which gives the reason
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
@@ -79,14 +79,14 @@ feed:
 }
 
 // awayPause is the first pause after an attempt that failed because of a full disk or a store that
-// did not answer. The pause doubles up to longestPause.
+// did not answer. It doubles up to longestPause.
 const (
 	awayPause    = time.Second
 	longestPause = 20 * time.Second
 )
 
-// trouble reports whether the store or the disk caused the error of an attempt. Then the task
-// itself is not at fault.
+// trouble reports whether the store or the disk caused the error of an attempt, and not the task
+// itself.
 func trouble(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -101,7 +101,7 @@ func (e *Executor) patience() time.Duration {
 // tryTask tries a task up to e.Attempts times.
 func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 	pause := e.Pause
-	var away time.Time // the start of the current trouble; zero if there is no trouble
+	var away time.Time // when the current trouble began; zero if there is none
 	waits := 0
 	for attempt := 1; ; attempt++ {
 		err := e.Try(ctx, t)
@@ -134,7 +134,7 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 		}
 		if errors.Is(err, stages.ErrTaken) {
 			// Another process has taken over the task, which is not a failure. The next attempt
-			// waits until the other process ends.
+			// waits for that process to end.
 			attempt--
 			e.Log.Info("task taken over by another process, standing by", "task", t.String())
 			if e.Clock.Sleep(ctx, e.Pause) != nil {
@@ -153,7 +153,7 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 	}
 }
 
-// wait sleeps before another attempt at a task and shows the reason.
+// wait sleeps before another attempt at a task, and shows why.
 func (e *Executor) wait(ctx context.Context, t stages.Task, why string, d time.Duration) error {
 	w := stages.Wait{Why: why, Until: e.Clock.Now().Add(d)}
 	end := stages.Watched(e.Watcher, t, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{w}} })

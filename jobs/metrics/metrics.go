@@ -1,24 +1,22 @@
 // Package metrics exports what this process does to Prometheus.
 //
 // The package counts the events of running tasks (stages.Progress) and times the writes to the
-// store. The package exports the series of New, and the series of the Go runtime and the process. A
-// Server serves the series under /metrics until Close. A nil *Metrics measures nothing and costs
-// nothing. No label contains a host, domain or URL, so the number of series is bounded. The
-// datasets fetches and hosts have numbers by domain.
+// store. It exports the series that New registers, and those of the Go runtime and the process. A
+// Server serves them under /metrics until Close. A nil *Metrics measures nothing and costs nothing.
+// No label contains a host, domain or URL, so the number of series is limited; the datasets fetches
+// and hosts have numbers by domain.
 //
-// Counters belong to this process and start at zero. All counters except
-// crawler_urls_checkpointed_total count an event when the event happens. The counters therefore
-// show within seconds whether a crawl makes progress. If an attempt loses work and a later attempt
-// repeats the work, counters count the work twice. The counter crawler_urls_checkpointed_total
-// counts a URL when a checkpoint lists the URL's outcome. Checkpoints are written every minute, or
-// every ten minutes while little happens. crawler_urls_checkpointed_total counts a URL at most
-// once, even if several attempts at the task fail. The sum of crawler_urls_checkpointed_total over
-// all pods equals the counts in the tasks' results, except for events between a pod's last scrape
-// and the pod's end.
+// Counters belong to this process and start at zero. Except for one, they count an event as it
+// happens, and so show within seconds whether a crawl makes progress. If an attempt loses work and
+// a later attempt repeats it, they count it twice. The exception is
+// crawler_urls_checkpointed_total, which counts a URL when a checkpoint lists its outcome: every
+// minute, or every ten minutes while little happens. It counts a URL at most once, even if several
+// attempts at the task fail. Its sum over all pods equals the counts in the tasks' results, except
+// for events between a pod's last scrape and its end.
 //
-// The package exports no value that can be computed from other series. For example, the error rate
-// of a worker is a quotient of rates of crawler_urls_processed_total by status. Only the store
-// knows the progress of a whole crawl (`crawlbatch status`).
+// No value is exported that can be computed from other series. For example, a worker's error rate
+// is a quotient of rates of crawler_urls_processed_total by status. The progress of a whole crawl
+// is in the store, not in one process (`crawlbatch status`).
 //
 // The package imports stages and formats. Only cmd imports the package.
 package metrics
@@ -34,15 +32,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Metrics holds the series of one process. Several goroutines may call the methods of Metrics at
-// the same time, also on a nil *Metrics.
+// Metrics holds the series of one process. Its methods are safe for concurrent use, and do nothing
+// on a nil *Metrics.
 type Metrics struct {
 	clock    stages.Clock
 	registry *prometheus.Registry
 
-	series  map[string][]adder     // the series to which a counter of the tasks adds, by the counter's name; the map does not change
+	series  map[string][]adder     // series to which a counter of the tasks adds, by the counter's name; never changed
 	answers *prometheus.CounterVec // number of responses, by status code
-	legacy  prometheus.Gauge       // the queued URLs, under the old name of the gauge; only Legacy registers this gauge
+	legacy  prometheus.Gauge       // queued URLs under the old name of the gauge; registered by Legacy only
 
 	storeWrites prometheus.Histogram
 	tableWrites prometheus.Histogram
@@ -51,16 +49,16 @@ type Metrics struct {
 // adder is a counter or a gauge.
 type adder interface{ Add(float64) }
 
-// writeBuckets holds the upper bounds of the write histograms in seconds. The buckets suit a small
-// object on a local disk as well as a WARC file of 1 GiB in a slow store.
+// writeBuckets holds the upper bounds of the write histograms, in seconds. They suit both a small
+// object on a local disk and a WARC file of 1 GiB in a slow store.
 var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 
 // Legacy adds crawler_urls_queued_total, the old name of the gauge crawler_urls_queued, for
-// dashboards that use the old name.
+// dashboards that still use it.
 func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
-// New returns the series of a process that runs the given version of crawlbatch, all at zero. The
-// Metrics uses the clock to time writes.
+// New returns the series of a process that runs the given version of crawlbatch, all at zero. It
+// times writes by clock.
 func New(version string, clock stages.Clock) *Metrics {
 	m := &Metrics{clock: clock, registry: prometheus.NewRegistry(), series: map[string][]adder{}}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -106,7 +104,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress returns a stages.Progress that counts each event and then passes the event to next.
+// Progress returns a stages.Progress that counts each event and then passes it on to next.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next
@@ -125,7 +123,7 @@ func (p *progress) Add(name string, n int64) {
 	p.next.Add(name, n)
 }
 
-// addCount adds n to the series with a name. A name without series is ignored.
+// addCount adds n to the series with a name, if there are any.
 func (m *Metrics) addCount(name string, n int64) {
 	for _, series := range m.series[name] {
 		series.Add(float64(n))
@@ -135,8 +133,8 @@ func (m *Metrics) addCount(name string, n int64) {
 	}
 }
 
-// statusLabel returns the status code if HTTP defines its class (RFC 9110, section 15), otherwise
-// "other". Servers may answer with any number up to 999.
+// statusLabel returns the status code, or "other" if HTTP does not define its class (RFC 9110,
+// section 15). Servers may answer with any number up to 999.
 func statusLabel(code string) string {
 	if len(code) != 3 || code[0] < '1' || code[0] > '5' {
 		return "other"

@@ -14,17 +14,16 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// These constants limit the server. The server does not trust its clients, because no client may
-// delay a crawl.
+// These constants limit the server. It does not trust its clients, because none may delay a crawl.
 const (
 	maxConnections = 64
-	maxScrapes     = 4 // scrapes at the same time; further scrapes get 503
+	maxScrapes     = 4 // concurrent scrapes; further ones get 503
 	maxHeader      = 16 << 10
 	readWithin     = 5 * time.Second
 	scrapeWithin   = 10 * time.Second
 	writeWithin    = 15 * time.Second
-	idleFor        = 2 * time.Minute // time until an idle connection is closed; longer than the interval between two scrapes
-	closeWithin    = time.Second     // time that running scrapes get to end
+	idleFor        = 2 * time.Minute // idle time after which a connection is closed; longer than the interval between two scrapes
+	closeWithin    = time.Second     // time that running scrapes get to finish
 )
 
 // Server serves metrics over HTTP.
@@ -34,9 +33,9 @@ type Server struct {
 	served   chan struct{}
 }
 
-// Listen serves the metrics under http://addr/metrics until Close. The parameter addr is ADDR:PORT,
-// or :PORT for all addresses of the machine. Port 0 means any free port. The error says why Listen
-// cannot use addr.
+// Listen serves the metrics under http://addr/metrics until Close. The address is ADDR:PORT, or
+// :PORT for all addresses of the machine; port 0 means any free port. The error says why addr
+// cannot be used.
 func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
 		return nil, fmt.Errorf("%q names no port: write ADDR:PORT, or :PORT for all addresses", addr)
@@ -48,7 +47,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", addr, err)
 	}
-	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients cause most faults
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // mostly caused by clients
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,
@@ -73,7 +72,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 // Addr is the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Close stops the server, then stops the running scrapes. The caller calls Close only once.
+// Close stops the server, then the running scrapes. It must be called only once.
 func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()

@@ -9,8 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// tableSuffix is the end of the key of every table part, in published datasets and in working
-// files.
+// tableSuffix is how the key of every table part ends, in published datasets and in working files.
 const tableSuffix = ".parquet"
 
 // Bucket wraps b and times its writes.
@@ -21,7 +20,7 @@ func (m *Metrics) Bucket(b store.Bucket) store.Bucket {
 	return &timedBucket{b, m}
 }
 
-// timedBucket is a Bucket whose writes are timed.
+// timedBucket is a Bucket that times its writes.
 type timedBucket struct {
 	store.Bucket
 	m *Metrics

@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rate measures how many URLs per second got their outcome during the last minute.
+// rate measures how many URLs per second got their outcome in the last minute.
 type rate struct {
 	samples []sample
 }
@@ -35,7 +35,7 @@ func (r *rate) take(now time.Time, n int64) float64 {
 // scale compares the real duration of tasks with the plan's prediction.
 type scale struct {
 	began          map[int]time.Time
-	planned, taken float64 // predicted and real seconds, summed over the tasks that this process ran from start to end
+	planned, taken float64 // predicted and real seconds, summed over the tasks that this process has run from start to end
 }
 
 func (s *scale) begin(partition int, now time.Time) {
@@ -61,9 +61,9 @@ func (s *scale) of(planned float64) float64 {
 	return planned * s.taken / s.planned
 }
 
-// remaining predicts the remaining time of the fetch stage. Each running task predicts its own end.
-// A lane runs one task after the other, and the process has one lane for each task that may run at
-// the same time. remaining requires that the caller holds p.mu, and that running is not empty.
+// remaining predicts the remaining time of the fetch stage. It assigns the tasks to lanes, one for
+// each task that may run at the same time; a lane runs one task after the other. A running task
+// predicts its own end. The map running must not be empty. The caller holds p.mu.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

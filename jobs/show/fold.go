@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Fold breaks one line into rows of at most width cells and indents all rows except the first. Fold
-// never breaks a word or a command in backquotes, even if the row becomes too long, so that people
-// can copy commands and words.
+// Fold breaks one line into rows of at most width cells and indents all but the first. It never
+// breaks a word or a command in backquotes, even if a row becomes too long, so that people can copy
+// them.
 func Fold(text string, width int) []string {
 	if width <= 0 || cells(text) <= width {
 		return []string{text}
@@ -33,13 +33,13 @@ func Fold(text string, width int) []string {
 	return append(rows, row)
 }
 
-// cut breaks a row that is too long into shorter rows, at any character.
+// cut breaks a row that is too long at any character.
 func cut(row string, width int) []string {
 	var rows []string
 	for cells(row) > width {
 		head := runewidth.Truncate(row, width, "")
 		if head == "" {
-			break // the row has no room for even one character
+			break // there is no room for even one character
 		}
 		rows, row = append(rows, head), row[len(head):]
 	}
@@ -59,8 +59,8 @@ func words(text string) []string {
 
 func cells(s string) int { return runewidth.StringWidth(s) }
 
-// printable replaces control characters. A terminal would obey control characters, and the text may
-// come from the web.
+// printable replaces control characters. The text may come from the web, and a terminal would obey
+// them.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -70,8 +70,8 @@ func printable(s string) string {
 	}, s)
 }
 
-// Folding returns a writer that folds lines to the current width of the terminal w. Folding returns
-// w unchanged if w is not a terminal.
+// Folding returns a writer that folds lines to the current width of the terminal w. If w is not a
+// terminal, it returns w.
 func Folding(w io.Writer) io.Writer {
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return &folding{f}

@@ -18,18 +18,18 @@ import (
 // These constants are intervals of the display.
 const (
 	frameEvery = 500 * time.Millisecond // time between two frames on a terminal
-	lookEvery  = time.Second            // time between two checks whether a line is due
-	frameLeast = 50 * time.Millisecond  // shortest time between two frames when many lines come
+	lookEvery  = time.Second            // time between two checks whether to write a line
+	frameLeast = 50 * time.Millisecond  // shortest time between two frames, when many lines come
 
-	soon       = 10 * time.Second // pause between two lines while a stage is younger than slowAge, or when the reasons of a wait change
-	slowAge    = 2 * time.Minute  // age of a stage from which the pause between two lines is atLeast
-	atLeast    = time.Minute      // pause between two lines when a stage is older than slowAge
-	adviseFrom = time.Minute      // the shortest wait for which advice is shown
+	soon       = 10 * time.Second // pause between two lines while a stage is younger than slowAge, or when its reasons for waiting change
+	slowAge    = 2 * time.Minute  // age of a stage from which lines are written every atLeast
+	atLeast    = time.Minute      // pause between two lines of an older stage
+	adviseFrom = time.Minute      // shortest wait for which advice is shown
 )
 
 // linesState is the state of the lines about the current stage.
 type linesState struct {
-	at      time.Time // time at which the last line was written
+	at      time.Time // when the last line was written
 	reasons string
 	advised bool
 	urls    int64
@@ -53,8 +53,7 @@ func (p *Progress) show(ctx context.Context) {
 	}
 }
 
-// pause waits until the next frame is due. If a new line is queued, pause waits only for
-// frameLeast.
+// pause waits until the next frame is due, or only for frameLeast if a new line is queued.
 func (p *Progress) pause(ctx context.Context, every time.Duration) {
 	sleep, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -82,7 +81,7 @@ func (p *Progress) frame(block []string) {
 	}
 	p.lines, p.lost = nil, 0
 	p.mu.Unlock()
-	_ = p.block.Draw(lines, block) // the terminal is gone if Draw fails
+	_ = p.block.Draw(lines, block) // Draw fails only if the terminal is gone
 }
 
 // picture is the displayed state of the running stage.
@@ -95,11 +94,11 @@ type picture struct {
 	activity   stages.Activity
 	slowest    stages.Task     // the task that will end last
 	holds      stages.Activity // activity of the slowest task
-	asOf       time.Time       // time of the activity in holds; zero means now
+	asOf       time.Time       // time of that activity; zero means now
 	stopping   bool
 }
 
-// look takes a picture of the running stage, or returns false if no stage runs.
+// look takes a picture of the running stage. It returns false if no stage runs.
 func (p *Progress) look() (*picture, bool) {
 	p.mu.Lock()
 	if !p.running || len(p.start.Missing) == 0 {
@@ -108,7 +107,7 @@ func (p *Progress) look() (*picture, bool) {
 	}
 	tasks := slices.Collect(maps.Values(p.watched))
 	p.mu.Unlock()
-	// Asking a task takes a moment, so look asks tasks without holding the lock.
+	// Asking a task takes a moment, so this happens without the lock.
 	slices.SortFunc(tasks, func(a, b *watchedTask) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
 	running := map[int]stages.Activity{}
 	var all []stages.Activity
@@ -161,8 +160,8 @@ func (pic *picture) waiting() bool {
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
 }
 
-// longestWait returns the host that the slowest task waits for. longestWait returns "" for a wait
-// that is too short for advice.
+// longestWait returns the host for which the slowest task waits, or "" if the wait is too short for
+// advice.
 func (pic *picture) longestWait(now time.Time) string {
 	w := pic.holds.Waits
 	if !pic.waiting() || len(w) == 0 || max(w[0].Until.Sub(now), pic.holds.Remaining) < adviseFrom {
@@ -195,7 +194,7 @@ func (pic *picture) speed() []string {
 // shownLive is the number of waits that the block lists if the terminal has room.
 const shownLive = 4
 
-// live returns the lines of the block. On a low terminal the block lists fewer waits, so that the
+// live returns the lines of the block. If the terminal is low, it lists fewer waits, so that the
 // longest wait and the advice stay visible.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
@@ -210,7 +209,7 @@ func (p *Progress) live() []string {
 	}
 }
 
-// blockOf returns the lines of the block. The parameter shown limits the number of waits.
+// blockOf returns the lines of the block, with at most shown waits.
 func (p *Progress) blockOf(pic *picture, shown int) []string {
 	now := p.Clock.Now()
 	width, _ := p.block.Size()
@@ -247,7 +246,7 @@ func bar(pic *picture, width int) string {
 	return "[" + strings.Repeat("=", full) + strings.Repeat("-", size-full) + "] "
 }
 
-// speak writes a line about the stage if a line is due.
+// speak writes a line about the stage when one is due.
 func (p *Progress) speak() {
 	pic, ok := p.look()
 	if !ok {
@@ -275,9 +274,8 @@ func (p *Progress) speak() {
 	p.mu.Unlock()
 }
 
-// pauseAfter returns the pause between a line and the next line. The pause is ten seconds while
-// URLs are recorded in the first minutes, and when the reasons of a wait change. In all other cases
-// the pause is one minute.
+// pauseAfter returns the pause until the next line: ten seconds if the reasons for waiting have
+// changed, or in the first minutes while URLs are recorded, and otherwise one minute.
 func pauseAfter(said linesState, done int64, reasons string, runs time.Duration) time.Duration {
 	if done != said.urls && runs < slowAge || reasons != said.reasons && reasons != "" {
 		return soon
@@ -307,8 +305,8 @@ func (pic *picture) line(now time.Time, failures bool) string {
 	return line
 }
 
-// waitLines describes the first waits, then the number of other hosts that tasks wait for. The
-// parameter shown limits the number of described waits.
+// waitLines describes the first waits, at most shown, and then the number of other hosts for which
+// tasks wait.
 func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	var out []string
 	for _, w := range a.Waits[:min(shown, len(a.Waits))] {
@@ -320,8 +318,7 @@ func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	return out
 }
 
-// reasons identifies the current reasons of waiting. If some task does not wait, reasons returns
-// "".
+// reasons identifies the reasons for which all tasks wait. It returns "" if any task does not wait.
 func (pic *picture) reasons() string {
 	if !pic.waiting() {
 		return ""
@@ -347,8 +344,8 @@ func sameTerminal(a, b io.Writer) bool {
 // OneLine folds an error into one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// peekEvery is the time between two reads of checkpoints. Attempts write their activity about once
-// in the same time.
+// peekEvery is the time between two reads of checkpoints. Attempts write their activity about as
+// often.
 const peekEvery = time.Minute
 
 // peek reads the checkpoints of tasks that run elsewhere.
@@ -368,7 +365,7 @@ func (p *Progress) peek(ctx context.Context) {
 		}
 		found, err := p.Peek(ctx, plan, tasks)
 		if err != nil {
-			continue // the next read of checkpoints tries again
+			continue // the next peek tries again
 		}
 		p.mu.Lock()
 		if p.start.Plan == plan && p.start.Stage == stages.Fetch {
@@ -378,7 +375,7 @@ func (p *Progress) peek(ctx context.Context) {
 	}
 }
 
-// take updates the display's state from checkpoints. The caller holds p.mu.
+// take updates the display from the statuses in checkpoints. The caller holds p.mu.
 func (p *Progress) take(found []jobs.FetchStatus) {
 	p.seen = slices.DeleteFunc(slices.Clone(found), func(f jobs.FetchStatus) bool { return p.finished[f.Partition] })
 	n := p.start.URLs

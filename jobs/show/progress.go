@@ -15,46 +15,46 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Options are the settings of a Progress.
+// Options configures a Progress.
 type Options struct {
-	Out        io.Writer // gets the summaries of rounds; nil drops the summaries
-	Err        io.Writer // gets all output except the summaries of rounds
+	Out        io.Writer // gets the summaries of rounds; if nil, they are dropped
+	Err        io.Writer // gets all other output
 	Clock      stages.Clock
 	Log        *slog.Logger
-	Structured bool // true: lines are written as entries of Log
-	FetchTasks int  // number of fetch tasks that run at the same time; 0: all tasks run in other processes
-	// Advice says in one sentence how to end a wait for a host early. If Advice is nil, the display
-	// shows no advice.
+	Structured bool // whether lines are written as entries of Log
+	FetchTasks int  // number of fetch tasks that run at the same time; 0 if all tasks run in other processes
+	// Advice returns a sentence that says how to end a wait for a host early. If Advice is nil, no
+	// advice is shown.
 	Advice func(t stages.Task, host string) string
-	// Peek reads the checkpoints of tasks in other processes. Peek is nil if the tasks run in this
+	// Peek reads the checkpoints of tasks in other processes. It is nil if the tasks run in this
 	// process.
 	Peek func(ctx context.Context, p *manifest.Plan, tasks []stages.Task) ([]jobs.FetchStatus, error)
 }
 
-// Progress shows the progress of rounds. A Progress implements jobs.Observer, stages.Progress and
+// Progress shows the progress of rounds. It implements jobs.Observer, stages.Progress and
 // stages.Watcher.
 type Progress struct {
 	Options
-	block *Block // the block on the terminal; nil if only lines are shown
+	block *Block // nil if only lines are shown
 	urls  atomic.Int64
 
 	mu       sync.Mutex
 	start    jobs.StageStart
-	running  bool // true: a stage is running
+	running  bool // whether a stage is running
 	name     string
 	began    time.Time
 	done     int // number of tasks with a result
 	base     int64
 	watched  map[int]*watchedTask
 	watches  int
-	finished map[int]bool // partitions of the stage that ended during this run
+	finished map[int]bool // partitions whose task has ended in this run
 	scale    scale
 	rate     rate
-	seen     []jobs.FetchStatus // tasks in other processes, according to their checkpoints
+	seen     []jobs.FetchStatus // tasks in other processes, as their checkpoints describe them
 
 	stopping bool
-	lines    []string // lines that wait to be shown above the block
-	lost     int      // number of lines that were dropped because the queue was full
+	lines    []string // lines that are queued for the space above the block
+	lost     int      // number of lines dropped because too many were queued
 	said     linesState
 
 	wake  chan struct{}
@@ -68,12 +68,12 @@ type watchedTask struct {
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // result of the last call of the function look; only one goroutine uses the field last
-	next time.Time       // earliest time of the next call of the function look
+	last stages.Activity // result of the last look; only one goroutine uses it
+	next time.Time       // earliest time of the next look
 }
 
-// share limits the calls of the function look to 1/share of a task's time. During such a call, the
-// task walks through all its hosts and sends nothing.
+// share limits the calls of look to 1/share of a task's time, because the task walks through all
+// its hosts and sends nothing meanwhile.
 const share = 100
 
 // recentActivity returns the recent activity of the task.
@@ -88,8 +88,8 @@ func (w *watchedTask) recentActivity(clock stages.Clock) stages.Activity {
 	return w.last
 }
 
-// New returns a Progress that shows progress until Close is called. When ctx ends, the Progress
-// shows that the command is stopping.
+// New returns a Progress that shows progress until Close. When ctx ends, it shows that the command
+// is stopping.
 func New(ctx context.Context, o Options) *Progress {
 	p := &Progress{Options: o, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	if _, _, ok := Size(o.Err); ok && !o.Structured {
@@ -111,14 +111,14 @@ func New(ctx context.Context, o Options) *Progress {
 	return p
 }
 
-// Live reports whether a block is redrawn in place. While a block is redrawn, all other output to
-// the terminal must go through Write.
+// Live reports whether a block is redrawn in place. If so, all other output to the terminal must go
+// through Write.
 func (p *Progress) Live() bool { return p.block != nil }
 
-// maxLines limits the number of lines that wait for a blocked terminal.
+// maxLines limits how many lines are queued while the terminal blocks.
 const maxLines = 1000
 
-// Write queues lines to show above the block. Write never waits for the terminal.
+// Write queues lines to show above the block. It never waits for the terminal.
 func (p *Progress) Write(text []byte) (int, error) {
 	if p.block == nil {
 		return p.Err.Write(text)
@@ -242,7 +242,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // an existing plan takes no time and gets no line
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // an existing plan takes no time, so it gets no line
 		p.say(line)
 	}
 	p.poke()
@@ -259,12 +259,11 @@ func (p *Progress) RoundDone(s *manifest.Sealed) {
 	}
 }
 
-// recorded returns the number of the stage's URLs that have an outcome. The caller holds p.mu. Some
-// URLs may count twice because an attempt failed, so recorded returns at most the number of planned
-// URLs.
+// recorded returns how many of the stage's URLs have an outcome. A failed attempt may count URLs
+// twice, so recorded returns at most the number of planned URLs. The caller holds p.mu.
 func (p *Progress) recorded() int64 { return min(max(p.urls.Load(), 0), p.start.URLs) }
 
-// patience is the longest time that Close waits for a blocked terminal.
+// patience is how long Close waits for a blocked terminal.
 const patience = time.Second
 
 // Close ends the display.

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// Report writes the findings of an audit. The checks come first, and the violations follow. The
-// checks are a table, or lines if the table is wider than the terminal.
+// Report writes the findings of an audit: first the checks, as a table if the terminal is wide
+// enough, otherwise as lines; then the violations.
 func Report(w io.Writer, r *verify.Report) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", r.Crawl, r.Store)
 	t := table.NewWriter()
@@ -44,8 +44,8 @@ func Report(w io.Writer, r *verify.Report) error {
 			fmt.Fprintf(w, "  row: %s\n", line(v.Row))
 		}
 		if v.Where != "" && path.Ext(v.Object) == ".parquet" {
-			// A shell would interpret parts of some URLs, so Report prints SQL and not a command
-			// line.
+			// Report prints SQL instead of a command line, because a shell would interpret parts of
+			// some URLs.
 			fmt.Fprintf(w, "  in DuckDB: SELECT * FROM '%s/%s' WHERE %s;\n", strings.TrimSuffix(r.Store, "/"), line(v.Object), line(v.Where))
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// shownTasks limits the number of shown fetch tasks without a result.
+// shownTasks is how many unfinished fetch tasks are shown.
 const shownTasks = 20
 
-// Status writes a crawl's status in lines of at most width cells. Lines with commands to copy may
-// be longer.
+// Status writes a crawl's status in lines of at most width cells. Only lines with commands to copy
+// may be longer.
 func Status(w io.Writer, s *jobs.Status, now time.Time, width int) error {
 	p := &printer{width: width}
 	p.line("crawl %s in %s", s.Crawl, s.Store)
@@ -56,7 +56,7 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
-// fullTable is the smallest width at which the table has columns for the cost of stages.
+// fullTable is the width from which the table has columns for the cost of stages.
 const fullTable = 78
 
 // table writes one row for each stage.
@@ -196,8 +196,7 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 }
 
-// activityOf returns the activity in a task's checkpoint and the time of the activity. activityOf
-// returns false if the checkpoint has no activity.
+// activityOf returns the activity in a task's checkpoint and its time, or false if there is none.
 func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
 	if c == nil {
@@ -216,7 +215,7 @@ func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	return a, moment(c.At), true
 }
 
-// moment converts a manifest's time.
+// moment converts a time in a manifest.
 func moment(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -224,11 +223,11 @@ func moment(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// StatusWidth is the width of a status outside of terminals, in cells.
+// StatusWidth is the width of a status that is not shown on a terminal, in cells.
 const StatusWidth = 80
 
-// WatchStatus reads a status at each interval and redraws the status in place on a terminal.
-// WatchStatus returns when ctx ends or when the status cannot be read.
+// WatchStatus reads a status at each interval, and redraws it in place on a terminal. It returns
+// when ctx ends or the status cannot be read.
 func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every time.Duration, read func(context.Context) (*jobs.Status, error)) error {
 	block := newBlock(w)
 	for {
@@ -239,7 +238,7 @@ func WatchStatus(ctx context.Context, w io.Writer, clock stages.Clock, every tim
 		if err != nil {
 			return err
 		}
-		// The loop draws every second, because the size of the terminal may change.
+		// Draw every second, because the size of the terminal may change.
 		for until := clock.Now().Add(every); clock.Now().Before(until); {
 			var text strings.Builder
 			width, _ := block.Size()

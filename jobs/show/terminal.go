@@ -11,9 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Size returns the width and height of the terminal behind w. The result ok is false if w is not a
-// terminal, or if the terminal can only show lines. A terminal shows only lines if TERM is dumb or
-// unset, or if the size is unknown.
+// Size returns the width and height of the terminal behind w. It returns false if w is not a
+// terminal, or one that can only show lines: TERM is dumb or unset, or the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
 	f := file(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -35,11 +34,11 @@ func Width(w io.Writer, otherwise int) int {
 }
 
 // Block is the last part of a terminal's output, which is redrawn in place. Only one goroutine may
-// use a Block.
+// use it.
 type Block struct {
 	W     io.Writer
 	Size  func() (width, height int)
-	drawn []string // the block's rows on the terminal; the cursor is below these rows
+	drawn []string // rows of the block on the terminal; the cursor is below them
 }
 
 // newBlock returns a block at the end of the terminal w.
@@ -58,7 +57,7 @@ func newBlock(w io.Writer) *Block {
 const maxBlock = 99
 
 // rows folds the block's lines to the current width of the terminal. The result most is the number
-// of rows that fit.
+// of rows that the terminal has room for.
 func (b *Block) rows(block []string) (rows []string, most int) {
 	width, height := b.Size()
 	room := min(width-1, maxBlock)
@@ -70,8 +69,8 @@ func (b *Block) rows(block []string) (rows []string, most int) {
 	return rows, max(height-1, 1)
 }
 
-// fit drops rows that do not fit on the terminal. fit keeps the first row, which names the stage,
-// and the last rows, which have the newest facts and the commands to copy.
+// fit drops rows for which the terminal has no room. It keeps the first row, which names the stage,
+// and the last rows, with the newest facts and the commands to copy.
 func fit(rows []string, most int) []string {
 	over := len(rows) - most
 	if over <= 0 {
@@ -84,8 +83,8 @@ func fit(rows []string, most int) []string {
 	return append(short, rows[over+2:]...)
 }
 
-// Draw writes lines that stay above the block, then redraws the block. Draw shortens a block that
-// is higher than the terminal.
+// Draw writes lines that stay above the block, then redraws the block. It shortens a block that is
+// higher than the terminal.
 func (b *Block) Draw(stay, block []string) error {
 	width, _ := b.Size()
 	rows, most := b.rows(block)
@@ -111,8 +110,8 @@ func (b *Block) Draw(stay, block []string) error {
 	return err
 }
 
-// height returns the number of rows that the drawn block takes now. Terminals fold rows when they
-// become narrower.
+// height returns the number of rows that the drawn block takes now. When a terminal becomes
+// narrower, it folds rows.
 func (b *Block) height(width int) int {
 	n := 0
 	for _, row := range b.drawn {
@@ -126,11 +125,11 @@ type LogOutput struct {
 	Plain io.Writer
 
 	mu    sync.Mutex
-	above *Progress // display that shows the log; if nil, the log goes to Plain
+	above *Progress // display that shows the log; nil means Plain
 }
 
-// Above sends the log to the lines above p. If p is nil, the log goes to Plain. Above does nothing
-// on a nil LogOutput.
+// Above sends the log to the lines above p, or to Plain if p is nil. On a nil LogOutput it does
+// nothing.
 func (l *LogOutput) Above(p *Progress) {
 	if l != nil {
 		l.mu.Lock()

@@ -27,7 +27,7 @@ func Count(n int64, what string) string {
 	return Thousands(n) + " " + what + "s"
 }
 
-// clockTime writes a time of day. clockTime adds the date if the date is not today.
+// clockTime writes a time of day, with the date unless that is today.
 func clockTime(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.Sub(now) < 10*time.Minute && now.Sub(at) < 10*time.Minute {
@@ -63,8 +63,7 @@ func remainingTime(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
-// closing says when the window closes, or returns "" if the stage should end before the window
-// closes.
+// closing says when the window closes. It returns "" if the stage should end before that.
 func closing(a stages.Activity, now time.Time) string {
 	if a.Closes.IsZero() || a.Remaining < a.Closes.Sub(now)-time.Minute {
 		return ""
@@ -72,7 +71,7 @@ func closing(a stages.Activity, now time.Time) string {
 	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
 }
 
-// Wait describes a wait with its reason. If the wait has no end, Wait describes the slowest host.
+// Wait describes a wait with its reason. A wait without an end describes the slowest host.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
 	case w.Host == "":
@@ -83,7 +82,7 @@ func Wait(w stages.Wait, now time.Time) string {
 	return "waits for " + wait(w, now)
 }
 
-// wait writes the host, the reason, the end and the number of waiting URLs of a wait.
+// wait writes a wait: its host, reason and end, and how many URLs wait.
 func wait(w stages.Wait, now time.Time) string {
 	text := w.Why
 	if w.Host != "" {
@@ -101,7 +100,7 @@ func wait(w stages.Wait, now time.Time) string {
 	return text
 }
 
-// Failures writes the number of failed requests by class, and the newest failure.
+// Failures writes how many requests failed, by class, and the newest failure.
 func Failures(all []stages.Failure, now time.Time) string {
 	if len(all) == 0 {
 		return ""
@@ -124,7 +123,7 @@ func Failures(all []stages.Failure, now time.Time) string {
 	return text
 }
 
-// states writes the number of hosts in each state.
+// states writes how many hosts are in each state.
 func states(a stages.Activity) string {
 	var parts []string
 	if a.InFlight > 0 {
@@ -139,7 +138,7 @@ func states(a stages.Activity) string {
 	return strings.Join(parts, ", ")
 }
 
-// merge adds up the activities of several tasks. The waits of the slowest task come first.
+// merge adds up the activities of several tasks, with the waits of the slowest task first.
 func merge(all []stages.Activity) stages.Activity {
 	var sum stages.Activity
 	all = slices.Clone(all)

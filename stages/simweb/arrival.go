@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// A busy server may read a request long after the request arrived. Tests judge a crawler's pace by
-// the time of arrival. If the system supports it, the kernel records that time (arrival_linux.go).
+// A busy server may read a request long after it arrived. Tests judge a crawler's pace by the
+// arrival times, which the kernel records if the system supports it (arrival_linux.go).
 
-// arrivals is a connection that knows when the bytes of its last read arrived.
+// arrivals is a connection that knows when its last bytes arrived.
 type arrivals interface {
-	// Arrived returns the zero time if the kernel did not record the time.
+	// Arrived returns the zero time if the kernel did not record it.
 	Arrived() time.Time
 }
 
 type arrivalKey struct{}
 
-// withArrivals adds conn to the context of the connection's requests, so that the HTTP handler can
-// read arrival times.
+// withArrivals adds conn to the context of its requests, so that the HTTP handler can read arrival
+// times.
 func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	if a, ok := conn.(arrivals); ok {
 		return context.WithValue(ctx, arrivalKey{}, a)
@@ -27,9 +27,9 @@ func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// arrived returns when the last bytes of a request's head reached this machine. If the kernel did
-// not record the arrival, arrived returns the current time. The bytes that arrived last belong to
-// this request, because no client of simweb pipelines requests.
+// arrived returns when the end of a request's head reached this machine, or the current time if the
+// kernel did not record it. No client of simweb pipelines requests, so the last bytes that arrived
+// belong to this request.
 func arrived(r *http.Request) time.Time {
 	if a, ok := r.Context().Value(arrivalKey{}).(arrivals); ok {
 		if at := a.Arrived(); !at.IsZero() {

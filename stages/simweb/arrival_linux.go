@@ -12,9 +12,9 @@ import (
 )
 
 // stampArrivals makes the kernel record when data arrives on each connection of a TCP listener
-// (SO_TIMESTAMPNS, socket(7)). The connections inherit the option, so the option also covers data
-// that arrives before Accept. When the first process of the machine sets this option, the kernel
-// begins to record a moment later.
+// (SO_TIMESTAMPNS, socket(7)). Connections inherit the option, so that data before Accept is
+// covered too. After the first process of the machine has set the option, the kernel begins to
+// record a moment later.
 func stampArrivals(ln net.Listener) net.Listener {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -29,7 +29,7 @@ func stampArrivals(ln net.Listener) net.Listener {
 		refused = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS_NEW, 1)
 	})
 	if err != nil || refused != nil {
-		return ln // an old kernel lacks the option; the log then has the times of reading
+		return ln // an old kernel lacks the option; the log then has the times of reading instead
 	}
 	return stampedListener{tcp}
 }
@@ -49,11 +49,11 @@ func (l stampedListener) Accept() (net.Conn, error) {
 	return &stampedConn{TCPConn: tcp, raw: raw}, nil
 }
 
-// stampedConn is a TCP connection that knows when the bytes of its last read arrived.
+// stampedConn is a TCP connection that knows when its last bytes arrived.
 type stampedConn struct {
 	*net.TCPConn
 	raw     syscall.RawConn
-	arrived atomic.Int64 // Unix time in nanoseconds; 0 if the kernel did not record the time
+	arrived atomic.Int64 // Unix time in nanoseconds; 0 if the kernel did not record it
 }
 
 // Arrived implements arrivals.
@@ -87,7 +87,7 @@ func (c *stampedConn) Read(p []byte) (int, error) {
 		}
 	})
 	switch {
-	case err != nil: // the connection is closed or past a deadline
+	case err != nil: // the connection is closed, or its deadline has passed
 		return 0, err
 	case failure != nil:
 		return 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: failure}
@@ -98,7 +98,7 @@ func (c *stampedConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// arrivalIn returns the time in the control data, in nanoseconds, or 0 if there is none.
+// arrivalIn returns the arrival time in the control data, in nanoseconds, or 0 if there is none.
 func arrivalIn(control []byte) int64 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
@@ -113,7 +113,7 @@ func arrivalIn(control []byte) int64 {
 	return 0
 }
 
-// WriteTo implements io.WriterTo. Without this method, TCPConn's WriteTo would bypass Read.
+// WriteTo implements io.WriterTo. TCPConn's own WriteTo would bypass Read.
 func (c *stampedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }

@@ -4,6 +4,5 @@ package simweb
 
 import "net"
 
-// stampArrivals returns ln unchanged, because only the Linux version can get arrival times from the
-// kernel.
+// stampArrivals returns ln unchanged. Only the Linux version can get arrival times from the kernel.
 func stampArrivals(ln net.Listener) net.Listener { return ln }

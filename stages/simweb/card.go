@@ -8,9 +8,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Half of the graph's pages have more metadata, like the pages of real sites: a preview card (Open
-// Graph, Twitter), JSON-LD, dates, an icon, the generator. Package truth records only the link to
-// the icon.
+// Half of the graph's pages have more metadata, as real sites do: a preview card (Open Graph,
+// Twitter), JSON-LD, dates, an icon, the generator. Of these, package truth records only the link
+// to the icon.
 
 // born is when the oldest page of the web was published.
 var born = time.Date(2019, 3, 1, 8, 0, 0, 0, time.UTC)
@@ -22,7 +22,7 @@ func (w *Web) dates(host, page int) (published, modified time.Time) {
 	return published, published.Add(time.Duration(1+k.at(1).below(60*24*60)) * time.Minute)
 }
 
-// writeCard writes metadata for other programs into a page.
+// writeCard writes the metadata into a page.
 func (a *author) writeCard(path string, k key) {
 	if a.variant != "" || k.at(0).below(2) == 0 {
 		return
@@ -69,8 +69,8 @@ func (a *author) writeCard(path string, k key) {
 		`"datePublished":"` + published.Format(time.RFC3339) + `","publisher":{"@type":"Organization","name":"` + site + `"}}</script>` + "\n")
 }
 
-// announce sets header fields of pages on half of the hosts. These fields are the modification date
-// and, on some of the hosts, the content signals.
+// announce sets header fields of pages on half of the hosts: the modification date and, on some
+// hosts, content signals.
 func (w *Web) announce(host int, path string, h http.Header) {
 	k := w.hostKey(host).named("announce")
 	page, ok := w.pageOf(host, path)

@@ -21,35 +21,33 @@ type Config struct {
 	Hosts        int // number of hosts, at least 1
 	PagesPerHost int // mean number of pages per host, at least 1; sizes follow Zipf's law
 
-	// The following shares of a host's pages are numbers from 0 to 1. The sum of the shares is at
-	// most 0.9. The home page is always an ordinary page.
+	// These are shares of a host's pages, from 0 to 1, and together at most 0.9. The home page is
+	// always an ordinary page.
 	FaultShare float64 // share of pages that have a fault, such as a redirect
 	ExactShare float64 // share of pages that are copies of another page
 	NearShare  float64 // share of pages that are near copies of another page
 	ShortShare float64 // share of pages that have fewer than 50 words
 	ChainShare float64 // probability that a block of 16 pages contains a chain of 4 near copies
 
-	// SeedShare is the share of a host's pages, other than its home page, that are in
-	// Seeds, from 0 to 1.
+	// SeedShare is the share of a host's pages, without its home page, that Seeds returns, from 0
+	// to 1.
 	SeedShare float64
 
 	// Faults are the classes of faults that pages may have.
 	Faults faults.Class
-	// Without lists the names of faults that no page has.
+	// Without lists the faults that no page has, by name.
 	Without []string
-	// If Robots is true, hosts have different robots.txt files. If Robots is false, every host
-	// allows everything.
+	// Robots makes hosts have different robots.txt files. Without it, every host allows everything.
 	Robots bool
 
 	CrawlDelay time.Duration // Crawl-delay in the robots.txt of some hosts; 0 for none
-	RetryAfter time.Duration // Retry-After in 429 and 503 responses, in whole seconds; 0 for none
+	RetryAfter time.Duration // Retry-After of 429 and 503 responses, in whole seconds; 0 for none
 	SlowDelay  time.Duration // pause before a slow response, and between the pieces of a dripping response
 	LargeBody  int           // size of the large document in bytes
 
-	// PrivateSuffix, if not empty, is a suffix such as github.io: each host directly below the
-	// suffix is its own domain. Some hosts get such names. Hosts below PrivateSuffix may really
-	// exist. A crawl of a web with PrivateSuffix must therefore use a connect-to rule that covers
-	// all hosts.
+	// PrivateSuffix, if not empty, is a suffix such as github.io, under which each host is a domain
+	// of its own. Some hosts get such names. Hosts with these names may really exist, so a crawl of
+	// such a web must use a connect-to rule that covers all hosts.
 	PrivateSuffix string
 }
 
@@ -75,7 +73,7 @@ const (
 	maxPages = 1 << 24
 )
 
-// Validate returns an error about the first invalid field.
+// Validate returns an error for the first invalid field.
 func (c *Config) Validate() error {
 	if c.Hosts < 1 || c.Hosts > maxHosts {
 		return fmt.Errorf("Hosts %d: want 1 to %d: %w", c.Hosts, maxHosts, ErrConfig)
@@ -120,7 +118,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// pageFaults returns the faults that the pages of a web may have.
+// pageFaults returns the faults that pages may have.
 func (c *Config) pageFaults() []*faults.Fault {
 	return slices.DeleteFunc(faults.InClasses(c.Faults), func(f *faults.Fault) bool { return slices.Contains(c.Without, f.Name) })
 }

@@ -1,12 +1,11 @@
 // Package simweb is a synthetic web, with its server, for tests, the demo and
 // benchmarks.
 //
-// New makes a Web from a Config. A Web is a pure function of its Config. The Web
-// computes every host, page, link, duplicate, robots.txt, redirect and fault from (seed, host,
-// page) by hashing. Therefore a web of a billion pages takes no memory, and the same seed gives the
-// same bytes everywhere. A Server serves the Web over HTTP/1.1, selects the host by the Host
-// header, and logs the requests. Package faults lists the mistakes that the server makes on
-// purpose. Package truth computes the result of a correct crawl.
+// New makes a Web from a Config. The Web computes every host, page, link, duplicate, robots.txt,
+// redirect and fault from (seed, host, page) by hashing. So a web of a billion pages takes no
+// memory, and the same seed gives the same bytes everywhere. A Server serves the Web over HTTP/1.1,
+// selects the host by the Host header, and logs the requests. Package faults lists the mistakes
+// that the server makes on purpose. Package truth computes the result of a correct crawl.
 //
 // # Hosts and pages
 //
@@ -14,12 +13,12 @@
 // domain. The sizes of hosts follow Zipf's law. Page 0 of a host is its home page, "/". The pages
 // of a host form a tree with eight children per page. Pages also have random links within and
 // between hosts, nofollow links, links to hosts that do not exist, tracking parameters, fragments,
-// and every form of reference that a base URL resolves. Some pages are exact copies of another
-// page. Some pages are near copies: a few words differ, and the fingerprints are at most three bits
-// apart. Some pages form chains of near copies. The ends of a chain differ more than neighbours do.
+// and every form of relative reference. Some pages are exact copies of another page. Some are near
+// copies: a few words differ, and the fingerprints are at most three bits apart. Some form chains
+// of near copies, whose ends differ more than neighbours do.
 //
-// No result depends on the order of fetching, because each redirect leads to a page that no link
-// names.
+// No result depends on the order of fetching: the target of a redirect is a page that no link names,
+// or one that is always planned too (faults.Planned).
 //
 // Package simweb imports only faults and formats packages. Any test may import simweb.
 package simweb

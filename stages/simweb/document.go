@@ -6,12 +6,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Document is an HTML page: the bytes of the page, and the content that a correct parser finds in
-// the bytes. The generator writes both in the same pass.
+// Document is an HTML page: its bytes, and the content that a correct parser finds in them. The
+// generator writes both in the same pass.
 type Document struct {
 	Title, Description, Keywords, Author string
 
-	Language  string // language in ISO 639-3
+	Language  string // ISO 639-3 code of the language
 	Canonical string // declared canonical URL, or ""
 	Robots    string // content of meta robots, or ""
 	XRobots   string // content of X-Robots-Tag, or ""
@@ -25,12 +25,12 @@ type Document struct {
 	mainEnd int // end of the main part, as an offset in html
 }
 
-// Link is a reference in a page, with its meaning.
+// Link is a reference in a page, with what it means.
 type Link struct {
-	Target   string // canonical URL of the target without tracking parameters
+	Target   string // canonical URL of the target, without tracking parameters
 	Track    string // tracking parameters of the reference
 	Anchor   string
-	Rel      string // rel of the link in lower case
+	Rel      string // rel attribute of the link, in lower case
 	Hreflang string
 	Kind     schema.LinkKind
 	Nofollow bool
@@ -59,14 +59,14 @@ type author struct {
 	variant  string
 	key      key
 	dir      string // directory of the document's base URL
-	absolute bool   // whether to write only references that do not depend on the base URL
+	absolute bool   // whether to write only references that work with any base URL
 	position string
-	nofollow bool // whether a meta element robots makes all links nofollow
+	nofollow bool // whether a meta robots element makes all links nofollow
 	refresh  *place
 }
 
-// makeDocument generates the document at path for a page. The parameter variant
-// distinguishes documents of the same page. The variant "" is the page of the graph.
+// makeDocument generates the document at path for a page. The parameter variant distinguishes
+// documents of one page; "" is the page of the graph.
 func (w *Web) makeDocument(host, page int, variant, path string, refresh *place) *Document {
 	a := &author{w: w, host: host, page: page, variant: variant, dir: directory(path), refresh: refresh}
 	a.key = w.pageKey(host, page).named("document").named(variant)
@@ -80,7 +80,7 @@ func (w *Web) makeDocument(host, page int, variant, path string, refresh *place)
 	a.mainPart(src)
 	a.writeEmbeds(src)
 	a.footer()
-	if refresh != nil { // a meta refresh is recorded as the last link of the page
+	if refresh != nil { // a meta refresh counts as the last link of the page
 		a.record(*refresh, Link{Kind: schema.KindRefresh})
 	}
 	a.text("</body>\n</html>\n")
@@ -89,8 +89,8 @@ func (w *Web) makeDocument(host, page int, variant, path string, refresh *place)
 
 func (a *author) text(s string) { a.doc.html = append(a.doc.html, s...) }
 
-// titleOf returns the title of a page of the graph. The parameter words is the number of words.
-// Links to a page have the first words of the page's title as text.
+// titleOf returns the title of a page of the graph, with the given number of words. The text of a
+// link is the first words of its target's title.
 func (w *Web) titleOf(host, page, words int) string {
 	return title(w.pageKey(host, page).named("title"), words)
 }
@@ -146,8 +146,8 @@ func (a *author) meta(name, content string) {
 	a.text("<meta name=\"" + name + "\" content=\"" + content + "\">\n")
 }
 
-// headLinks writes the link elements. Only pages of the graph declare a canonical URL. No link may
-// name the landing page of a redirect, so a landing page declares no canonical URL.
+// headLinks writes the link elements. Only pages of the graph declare a canonical URL. A landing
+// page does not, because no link may name the landing page of a redirect.
 func (a *author) headLinks(src source, path string, k key) {
 	w := a.w
 	if a.refresh != nil {
@@ -186,14 +186,14 @@ func (a *author) linkTag(rel, attrs string, kind schema.LinkKind, p place) {
 	a.linkEnd(p, Link{Rel: rel, Kind: kind})
 }
 
-// linkEnd completes a link element with the value of href and the end of the tag.
+// linkEnd completes a link element: the value of href and the end of the tag.
 func (a *author) linkEnd(p place, l Link) {
 	a.doc.html = appendEscaped(a.doc.html, a.w.urlOf(p))
 	a.text("\">\n")
 	a.record(p, l)
 }
 
-// record adds a written link to the document's Links.
+// record adds a link that was written to the document's Links.
 func (a *author) record(p place, l Link) {
 	l.Target = a.w.urlOf(p)
 	l.Position = a.position
@@ -217,8 +217,8 @@ func (a *author) nav() {
 	a.position = ""
 }
 
-// writeEmbeds writes embedded objects. If the main part has no links to this page's children,
-// writeEmbeds writes these links too. The main part has none if it is short or copied from another page.
+// writeEmbeds writes embedded objects. If the main part is short or copied from another page, it
+// has no links to this page's children, so writeEmbeds writes these too.
 func (a *author) writeEmbeds(src source) {
 	w, k := a.w, a.key.named("aside")
 	a.position = "aside"

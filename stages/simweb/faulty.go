@@ -6,14 +6,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// FaultURL returns the URL of a fault on a host. The number num distinguishes the URLs of the same
+// FaultURL returns a URL of a fault on a host. The number num distinguishes the URLs of the same
 // fault.
 func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.urlAt(host, faultPath(name, num))
 }
 
-// faultResponse returns the response of a fault at path. The parameter hop is the position of path
-// in the fault's chain of redirects.
+// faultResponse returns the response of a fault at path, which is number hop in the fault's chain
+// of redirects.
 func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Response {
 	r := Response{Status: 200}
 	switch {
@@ -42,12 +42,12 @@ func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Re
 	return r
 }
 
-// toFaults converts the response to the type Response of package faults.
+// toFaults converts the response to a faults.Response.
 func (r *Response) toFaults(w *Web) faults.Response {
 	return faults.Response{MIME: r.MIME, Body: r.Body, MainEnd: r.MainEnd, LargeBody: w.cfg.LargeBody}
 }
 
-// redirectTo returns the Location of a redirect and the URL to which this Location leads.
+// redirectTo returns the Location of a redirect and the URL to which it leads.
 func (w *Web) redirectTo(f *faults.Fault, host, num, hop int) (location, target string) {
 	r := f.Redirect
 	to := place{host, landingPath(f.Name, num)}
@@ -74,8 +74,7 @@ func (w *Web) redirectTo(f *faults.Fault, host, num, hop int) (location, target 
 	return r.Prefix + location + cmp.Or(r.Written, r.Query) + r.Suffix, w.urlOf(to) + r.Query
 }
 
-// away returns a page of another domain. If there is no other domain, away returns a page outside
-// the web.
+// away returns a page of another domain, or a page outside the web if there is no other domain.
 func (w *Web) away(host, num int) place {
 	k := w.pageKey(host, num).named("away")
 	h, ok := w.stranger(k, host)

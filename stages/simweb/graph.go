@@ -19,9 +19,8 @@ const (
 	roleFault             // the page has a fault
 )
 
-// Chains of near copies have fixed places. A block has chainBlock pages. The chain of a block has
-// chainLen pages, beginning at page chainAt of the block. The first page of a chain is an ordinary
-// page.
+// Each block of chainBlock pages contains one chain of near copies: chainLen pages from page
+// chainAt of the block. The first page of a chain is an ordinary page.
 const (
 	chainBlock = 16
 	chainAt    = 8
@@ -59,9 +58,8 @@ func (w *Web) faultOf(host, page int) *faults.Fault {
 	return w.faults[w.pageKey(host, page).named("fault").below(len(w.faults))]
 }
 
-// copySource returns the page from which a copy takes its text. copySource tries 16 random pages
-// of this or another host, and takes the first ordinary page. If no page is ordinary, the source is
-// the home page.
+// copySource returns the page from which a copy takes its text: the first ordinary page among 16
+// random pages of any host, or else the home page.
 func (w *Web) copySource(host, page int) (int, int) {
 	k := w.pageKey(host, page).named("base")
 	for try := range 16 {
@@ -79,8 +77,8 @@ func (w *Web) copySource(host, page int) (int, int) {
 // fanout is the number of children of a page in the tree of its host.
 const fanout = 8
 
-// children calls f with each child of a page in the tree. Crawlers may not see the
-// links of a page with a fault, so the parent of such a page also links to its children.
+// children calls f with each child of a page in the tree. It includes the children of a child with
+// a fault, because crawlers may not see the links of such a page.
 func (w *Web) children(host, page int, f func(child int)) {
 	n := w.Pages(host)
 	for c := page*fanout + 1; c <= page*fanout+fanout && c < n; c++ {
@@ -93,7 +91,7 @@ func (w *Web) children(host, page int, f func(child int)) {
 
 var sections = [...]string{"news", "blog", "shop", "docs", "people", "lab"}
 
-// path returns the path of a page, with its query. pageOf is the inverse of path.
+// path returns the path of a page, with its query. It is the inverse of pageOf.
 func (w *Web) path(host, page int) string {
 	if page == 0 {
 		return "/"
@@ -126,8 +124,7 @@ func (w *Web) path(host, page int) string {
 	return "/caf%C3%A9/" + slug() + ".html"
 }
 
-// pageOf returns the page with the given path. The result ok is false if the host has no page with
-// the path.
+// pageOf returns the page with the given path, if the host has one.
 func (w *Web) pageOf(host int, path string) (page int, ok bool) {
 	if path == "/" {
 		return 0, true

@@ -9,8 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Web is a synthetic web. A Web is immutable and stores no pages. Any number of goroutines may use
-// a Web.
+// Web is a synthetic web. It stores no pages. It is immutable and safe for concurrent use.
 type Web struct {
 	cfg    Config
 	root   key
@@ -37,9 +36,8 @@ func (w *Web) Config() Config { return w.cfg }
 // Hosts returns the number of hosts.
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
-// The hosts form blocks of domainBlock consecutive hosts. The hosts of a block share domains by one
-// of these patterns. The element i of a pattern is the index of the first host in the domain of
-// host i of the block.
+// Each block of domainBlock consecutive hosts shares domains by one of these patterns. Element i of
+// a pattern is the index of the first host in the domain of the block's host i.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{
@@ -48,15 +46,15 @@ var domainPatterns = [...][domainBlock]int{
 	{0, 1, 1, 3, 3, 5, 6, 7},
 }
 
-// domainOf returns the number of the first host in the domain of host i.
+// domainOf returns the number of the first host in host i's domain.
 func (w *Web) domainOf(i int) int {
 	block := i / domainBlock
 	pattern := &domainPatterns[w.root.named("domains").at(block).below(len(domainPatterns))]
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// hasPrivateName reports whether the name of host i is below the private suffix. One in five
-// hosts without siblings in the domain has such a name.
+// hasPrivateName reports whether the name of host i is below the private suffix. This is so for one
+// in five of the hosts that are alone in their domain.
 func (w *Web) hasPrivateName(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false
@@ -85,7 +83,7 @@ func number(letter string, i int) string {
 	return letter + "00000"[min(5, len(digits)):] + digits
 }
 
-// HostIndex returns the number of the host with the given name. The name may end in ":80".
+// HostIndex returns the number of the host with the given name, which may end in ":80".
 func (w *Web) HostIndex(name string) (int, bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, ":80"))
 	digits, ok := strings.CutPrefix(name, "h")
@@ -103,7 +101,7 @@ func (w *Web) HostIndex(name string) (int, bool) {
 	return i, true
 }
 
-// sibling returns another host of the same domain, or i itself if there is no other host.
+// sibling returns another host of the same domain, or i itself if there is none.
 func (w *Web) sibling(i int) int {
 	d := w.domainOf(i)
 	for j := d; j < d+domainBlock && j < w.cfg.Hosts; j++ {
@@ -114,7 +112,7 @@ func (w *Web) sibling(i int) int {
 	return i
 }
 
-// stranger returns a host of another domain. The result ok is false if there is no other domain.
+// stranger returns a host of another domain, if there is one.
 func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	n := w.cfg.Hosts
 	for off, try := k.below(n), 0; try < min(n, 2*domainBlock); try++ {
@@ -125,13 +123,13 @@ func (w *Web) stranger(k key, i int) (j int, ok bool) {
 	return 0, false
 }
 
-// The hosts form blocks of sizeBlock consecutive hosts. The pages of a block, sizeBlock ×
-// PagesPerHost, are divided among its hosts by Zipf's law.
+// Each block of sizeBlock consecutive hosts has sizeBlock × PagesPerHost pages, divided among its
+// hosts by Zipf's law.
 const sizeBlock = 64
 
 func zipf(rank int) float64 { return math.Pow(float64(rank), -0.7) }
 
-// Pages returns the number of pages of host i, including its home page and its faults.
+// Pages returns the number of pages of host i, with its home page and its faults.
 func (w *Web) Pages(i int) int {
 	block := i / sizeBlock
 	n := min(sizeBlock, w.cfg.Hosts-block*sizeBlock)
@@ -143,8 +141,7 @@ func (w *Web) Pages(i int) int {
 func (w *Web) hostKey(i int) key          { return w.root.named("host").at(i) }
 func (w *Web) pageKey(host, page int) key { return w.hostKey(host).at(page) }
 
-// Locate returns the host and path of a canonical URL. The result ok is false if the URL's host is
-// not in the web.
+// Locate returns the host and path of a canonical URL, if the host is in the web.
 func (w *Web) Locate(url string) (host int, path string, ok bool) {
 	rest, found := strings.CutPrefix(url, "http://")
 	i := strings.IndexByte(rest, '/')

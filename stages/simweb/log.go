@@ -11,15 +11,15 @@ import (
 
 // Entry is a request as the server saw it.
 type Entry struct {
-	Time      time.Time `json:"time"` // time of arrival of the request; if unknown, when its head had been read
-	Host      string    `json:"host"` // host in lower case, with the port unless the port is 80
+	Time      time.Time `json:"time"` // when the request arrived; if unknown, when its head had been read
+	Host      string    `json:"host"` // in lower case, with the port unless it is 80
 	Path      string    `json:"path"` // path and query, unchanged
 	UserAgent string    `json:"user_agent"`
-	Status    int       `json:"status"` // status of the response; 0 if no response was sent
+	Status    int       `json:"status"` // status of the response; 0 if none was sent
 }
 
-// Log records the requests to a Server, in the order in which their responses began. Several
-// goroutines may use a Log at the same time.
+// Log records the requests to a Server, in the order in which their responses began. It is safe for
+// concurrent use.
 type Log struct {
 	mu      sync.Mutex
 	entries []Entry
@@ -27,8 +27,8 @@ type Log struct {
 	err     error
 }
 
-// NewLog returns a log that writes each entry as a line of JSON to w. If w is nil, the log keeps
-// the entries in memory.
+// NewLog returns a log that writes each entry to w as a line of JSON, or keeps the entries in
+// memory if w is nil.
 func NewLog(w io.Writer) *Log {
 	l := new(Log)
 	if w != nil {
@@ -50,14 +50,14 @@ func (l *Log) add(e Entry) {
 	}
 }
 
-// Entries returns a copy of the kept entries, the oldest first.
+// Entries returns a copy of the kept entries, oldest first.
 func (l *Log) Entries() []Entry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.entries)
 }
 
-// Err returns the first error of writing the log. After an error the Log writes no more entries.
+// Err returns the first error of writing the log, after which no more entries are written.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,15 +8,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Response is the response of a host of the web to a request for a URL, before any transport.
+// Response is what a host of the web answers to a request for a URL, before it is sent.
 type Response struct {
 	Status   int
 	MIME     string
-	Location string    // Location of a redirect, unchanged
-	Target   string    // URL to which Location leads; "" if this URL cannot be crawled
+	Location string    // Location of a redirect, as sent
+	Target   string    // URL to which Location leads; "" if it cannot be crawled
 	Document *Document // HTML page, or nil
 	Body     []byte
-	MainEnd  int           // end of a page's main part, as an offset in Body
+	MainEnd  int           // offset in Body at which a page's main part ends
 	XRobots  string        // content of X-Robots-Tag
 	Fault    *faults.Fault // fault of the response, or nil
 }
@@ -26,8 +26,7 @@ func (r *Response) Redirects() bool {
 	return r.Location != "" || r.Fault != nil && r.Fault.Redirect != nil
 }
 
-// faultPath returns the path of a fault. landingPath returns the path of the landing
-// page of a fault.
+// faultPath returns the path of a fault, and landingPath the path of its landing page.
 func faultPath(name string, num int) string { return "/fault/" + name + "/" + strconv.Itoa(num) }
 
 func landingPath(name string, num int) string { return "/land/" + name + "/" + strconv.Itoa(num) }
@@ -36,8 +35,7 @@ func hopPath(name string, num, hop int) string {
 	return faultPath(name, num) + "/" + strconv.Itoa(hop)
 }
 
-// isTrack reports whether a query parameter is a tracking parameter. The web ignores tracking
-// parameters.
+// isTrack reports whether a query parameter is a tracking parameter, which the web ignores.
 func isTrack(param string) bool {
 	name, _, _ := strings.Cut(param, "=")
 	return strings.HasPrefix(name, "utm_") || name == "fbclid" || name == "gclid" || name == "ref"
@@ -92,7 +90,7 @@ func (w *Web) Look(host int, path string) Response {
 	return statusPage(http.StatusNotFound)
 }
 
-// readFault parses NAME/NUM or NAME/NUM/HOP.
+// readFault parses NAME/NUM or NAME/NUM/HOP in a fault's path.
 func readFault(s string) (f *faults.Fault, num, hop int, ok bool) {
 	name, digits, found := strings.Cut(s, "/")
 	if f = faults.Named(name); f == nil || !found {
@@ -108,8 +106,8 @@ func readFault(s string) (f *faults.Fault, num, hop int, ok bool) {
 	return f, num, hop, ok
 }
 
-// readNumber parses a number in a URL and accepts only the canonical form (no leading zeros, no
-// sign).
+// readNumber parses a number in a URL. It accepts only the canonical form, without leading zeros or
+// a sign.
 func readNumber(s string) (int, bool) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > maxPages || strconv.Itoa(n) != s {
@@ -122,14 +120,13 @@ func documentResponse(doc *Document) Response {
 	return Response{Status: http.StatusOK, MIME: faults.HTML, Document: doc, Body: doc.html, MainEnd: doc.mainEnd, XRobots: doc.XRobots}
 }
 
-// statusPage returns a response without a document. The body names only the status.
+// statusPage returns a response without a document; its body names the status.
 func statusPage(status int) Response {
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// staticFile returns a file that is not a page, such as a sitemap. If path names no such file,
-// the method returns nil.
+// staticFile returns a file that is not a page, such as a sitemap, or nil if path names none.
 func (w *Web) staticFile(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":

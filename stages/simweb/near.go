@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// NearDistance is the largest distance in bits between the fingerprints of a near copy and
-// its original.
+// NearDistance is the largest distance between the fingerprints of a near copy and its original, in
+// bits.
 const NearDistance = 3
 
 var hashers = sync.Pool{New: func() any { return new(simhash.Hasher) }}
@@ -19,8 +19,8 @@ func Fingerprint(text []byte) uint64 {
 	return h.Fingerprint(string(text))
 }
 
-// lastParagraph writes the last paragraph of the main part. In a near copy, some words of this
-// paragraph are changed.
+// lastParagraph writes the last paragraph of the main part. Near copies differ in some of its
+// words.
 func (a *author) lastParagraph(src source, k key, n int, accents bool) {
 	d := a.doc
 	words := make([]key, n)
@@ -53,24 +53,22 @@ func appendSentence(b []byte, words []key, accents bool) []byte {
 	return append(b, '.')
 }
 
-// editSizes are the numbers of words that an edit tries to change, in this order. Each bit of a
-// fingerprint is decided by a majority of all shingles. A changed word usually flips only bits with
-// a small majority, because few shingles contain the word. A text without such bits needs a larger
-// edit.
+// editSizes are the numbers of words that an edit tries to change, in this order. All shingles vote
+// on each bit of a fingerprint. A word is in few shingles, so changing it usually flips only bits
+// with a small majority. A text without such bits needs a larger edit.
 var editSizes = [...]int{2, 1, 3, 5, 8, 12}
 
-// triesPerSize bounds the number of tries with random words for each size of edit.
+// triesPerSize is how often an edit of each size is tried, with random words.
 const triesPerSize = 150
 
-// editWords changes words near the end of a paragraph. The fingerprint of the whole text then
-// changes in at least one bit and at most NearDistance bits. The function tries random words
-// until some words fit, usually after a few tries. If no words fit, editWords returns the words
-// unchanged.
+// editWords changes words near the end of a paragraph so that the fingerprint of the whole text
+// changes in at least one bit and at most NearDistance bits. It tries random words until some fit,
+// usually after a few tries. If none fit, it returns the words unchanged.
 //
-// The parameter texts holds two copies of the text before the paragraph. Each copy has body bytes.
-// Different steps change different words, so that the ends of a chain drift apart. In short texts,
-// different words may move the fingerprint too far. If the fingerprint moves too far, edit changes
-// the last words again, because fewer shingles contain the last words.
+// The parameter texts holds two copies of the text before the paragraph, each of body bytes.
+// Different steps change different words, so that the ends of a chain drift apart. If this moves
+// the fingerprint of a short text too far, editWords changes the last words instead, which are in
+// fewer shingles.
 func editWords(texts [2][]byte, body int, words []key, k key, step int, accents bool) []key {
 	before := Fingerprint(appendSentence(texts[0][:body], words, accents))
 	changed := make([]key, len(words))

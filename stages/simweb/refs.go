@@ -19,9 +19,8 @@ func (a *author) plainAnchor(p place, anchor string) {
 	a.record(p, Link{Anchor: anchor, Kind: schema.KindA})
 }
 
-// pageAnchor writes a link to a page of the graph in a form that the key k chooses. If the page has
-// the fault Planned, pageAnchor also writes a link to the redirect's target (the twin). pageAnchor
-// returns the text of the links.
+// pageAnchor writes a link to a page of the graph, in a form that k chooses, and returns its text.
+// If the page has the fault Planned, it also writes a link to the redirect's target (the twin).
 func (a *author) pageAnchor(k key, host, page int) string {
 	anchor := a.w.titleOf(host, page, 2)
 	a.writeAnchor(k, place{host, a.w.path(host, page)}, anchor, "")
@@ -33,10 +32,10 @@ func (a *author) pageAnchor(k key, host, page int) string {
 	return anchor
 }
 
-// tracks are tracking parameters. Crawlers remove such parameters.
+// tracks are tracking parameters, which crawlers remove.
 var tracks = [...]string{"utm_source=simweb", "utm_source=simweb&utm_medium=link", "fbclid=IwAR0x", "gclid=EAIaIQ", "ref=front"}
 
-// writeAnchor writes an element <a>. The key k chooses the form of the URL in href.
+// writeAnchor writes an element <a>. The key k chooses the form of its URL.
 func (a *author) writeAnchor(k key, p place, anchor, rel string) {
 	l := Link{Anchor: anchor, Rel: strings.ToLower(rel), Kind: schema.KindA}
 	for _, r := range strings.Fields(l.Rel) {
@@ -73,7 +72,7 @@ func (a *author) writeAnchor(k key, p place, anchor, rel string) {
 	a.record(p, l)
 }
 
-// urlReference returns a URL reference that resolves to p. The key k chooses the form.
+// urlReference returns a URL reference to p, in a form that k chooses.
 func (a *author) urlReference(k key, p place) string {
 	if p.host < 0 {
 		return p.path
@@ -103,14 +102,13 @@ func (a *author) urlReference(k key, p place) string {
 	return "http://" + host + path
 }
 
-// directory returns path up to and including its last slash.
+// directory returns the part of path up to and including its last slash.
 func directory(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path[:strings.LastIndexByte(path, '/')+1]
 }
 
-// relative returns the relative reference from a directory to path on the same host (RFC 3986,
-// 4.2).
+// relative returns the reference from a directory to a path on the same host (RFC 3986, 4.2).
 func relative(dir, path string) string {
 	up := ""
 	for !strings.HasPrefix(path, dir) {
@@ -123,7 +121,7 @@ func relative(dir, path string) string {
 	return "./"
 }
 
-// appendEscaped appends s as text or as a quoted attribute.
+// appendEscaped appends s, escaped for text and quoted attributes.
 func appendEscaped(b []byte, s string) []byte {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '&' {

@@ -13,26 +13,25 @@ type RobotsProfile uint8
 const (
 	RobotsAllow       RobotsProfile = iota // a file that denies nothing
 	RobotsNone                             // no file; the response is 404
-	RobotsRules                            // a file with rules that deny pages by prefix, wildcard and end anchor ($), and a rule that allows an exception
-	RobotsDelay                            // a file like the file of RobotsRules, with a Crawl-delay
-	RobotsMoved                            // a redirect to a file like the file of RobotsRules
+	RobotsRules                            // rules that deny pages by prefix, wildcard and end anchor ($), and one that allows an exception
+	RobotsDelay                            // like RobotsRules, with a Crawl-delay
+	RobotsMoved                            // a redirect to a file like that of RobotsRules
 	RobotsOdd                              // a file with a byte order mark, CRLF, meaningless lines and a group for another agent
 	RobotsDenyAll                          // a file with Disallow: /
 	RobotsUnreachable                      // no file; the response is always 503
 )
 
-// robotsBlock lists the profiles of consecutive hosts. The seed of the web chooses the order of the
-// profiles.
+// robotsBlock lists the profiles of consecutive hosts, in an order that the web's seed changes.
 var robotsBlock = [...]RobotsProfile{
 	RobotsAllow, RobotsRules, RobotsNone, RobotsDelay, RobotsRules, RobotsAllow, RobotsMoved, RobotsNone, RobotsAllow, RobotsOdd,
 	RobotsDenyAll, RobotsNone, RobotsRules, RobotsDelay, RobotsUnreachable, RobotsAllow, RobotsRules, RobotsNone, RobotsAllow, RobotsOdd,
 }
 
-// BannedAgent is a product token. RobotsOdd hosts deny every URL to BannedAgent. All other agents
-// have the same rules on RobotsOdd hosts.
+// BannedAgent is the product token to which RobotsOdd hosts deny every URL. All other agents have
+// the same rules there.
 const BannedAgent = "simweb-banned"
 
-// robotsMoved is the path at which RobotsMoved hosts keep their rules.
+// robotsMoved is the path of the rules on RobotsMoved hosts.
 const robotsMoved = "/robots-moved.txt"
 
 // Profile returns the profile of host i. The first host always allows everything.
@@ -106,15 +105,15 @@ func (w *Web) robotsResponse(i int, path string) (r Response, ok bool) {
 	return text(), true
 }
 
-// IsRobots reports whether path is one of the paths at which host i serves robots.txt.
+// IsRobots reports whether host i serves a robots.txt at path.
 func (w *Web) IsRobots(i int, path string) bool {
 	_, ok := w.robotsResponse(i, path)
 	return ok
 }
 
-// Verdict returns the decision of host i's robots.txt on a path with its query. Verdict parses no
-// robots.txt, because the generator knows the decision. The result rule is the line that decides,
-// or "". A host whose robots.txt is unreachable denies every path.
+// Verdict returns what host i's robots.txt decides on a path with its query, and the line that
+// decides, or "". It parses no robots.txt, because the generator knows the decision. If a
+// robots.txt is unreachable, every path is denied.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:
@@ -140,7 +139,7 @@ func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	return true, ""
 }
 
-// CrawlDelay returns the Crawl-delay in host i's robots.txt, or 0 if there is none.
+// CrawlDelay returns the Crawl-delay in host i's robots.txt, or 0.
 func (w *Web) CrawlDelay(i int) time.Duration {
 	if w.Profile(i) == RobotsDelay {
 		return w.cfg.CrawlDelay

@@ -13,9 +13,8 @@ import (
 )
 
 // WriteSeeds writes the seeds, one per line, to the file, pipe or device called name. A file
-// appears under its name after all seeds are written. If a file with other content exists,
-// WriteSeeds replaces the file only if replace is set. If a pipe has no reader, WriteSeeds blocks
-// until ctx ends, and then returns nil.
+// appears under its name once all seeds are written. A file with other content is replaced only if
+// replace is set. If a pipe has no reader, WriteSeeds blocks until ctx ends, and then returns nil.
 func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
 		return w.writeSeedFile(name, replace)
@@ -30,7 +29,7 @@ func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	}
 }
 
-// streamSeeds writes all seeds. If the reader closes the pipe, streamSeeds stops early.
+// streamSeeds writes all seeds, or stops early if the reader closes the pipe.
 func (w *Web) streamSeeds(name string) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Seeds iterates over the seed URLs of a crawl. The seeds of a host are its home page and a
-// share (SeedShare) of its other pages, in the order of their numbers.
+// Seeds iterates over the seed URLs of a crawl: each host's home page and a share (SeedShare) of
+// its other pages, in the order of their numbers.
 func (w *Web) Seeds() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for h := range w.cfg.Hosts {

@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// Server serves a Web over HTTP/1.1 and selects the host by the Host header. A Server can also play
-// faults that net/http cannot produce. Some faults affect only the first request for a URL, so the
-// Server remembers the requested URLs of such faults.
+// Server serves a Web over HTTP/1.1 and selects the host by the Host header. It also plays faults
+// that net/http cannot produce. It remembers the requested URLs of faults that affect only the
+// first request.
 type Server struct {
 	web *Web
 	log *Log // nil if requests are not logged
@@ -27,13 +27,13 @@ type Server struct {
 	asked map[string]bool // requested URLs of faults that affect only the first request
 }
 
-// NewServer returns a server of web. If log is not nil, the server records each request in log.
+// NewServer returns a server of web. It records each request in log unless log is nil.
 func NewServer(web *Web, log *Log) *Server {
 	return &Server{web: web, log: log, asked: make(map[string]bool)}
 }
 
-// Serve serves requests on ln until ctx ends. Serve then closes ln and all connections, and returns
-// nil. If ln fails first, Serve returns an error.
+// Serve serves requests on ln until ctx ends, then closes ln and all connections and returns nil.
+// If ln fails first, it returns the error.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler:           s,
@@ -50,13 +50,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// ServeHTTP serves one request. Faults on the wire need a connection that can be hijacked. If the
-// connection cannot be hijacked, ServeHTTP responds with 501.
+// ServeHTTP serves one request. A fault on the wire needs a connection that can be hijacked;
+// without one, ServeHTTP responds with 501.
 func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	at := arrived(req)
 	name := strings.ToLower(strings.TrimSuffix(req.Host, ":80"))
 	path := req.RequestURI
-	if !strings.HasPrefix(path, "/") { // the request has the absolute form, which proxies receive
+	if !strings.HasPrefix(path, "/") { // the absolute form, as sent to proxies
 		path = req.URL.RequestURI()
 	}
 	r := s.respond(name, path, req.Method)
@@ -77,7 +77,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	s.sendResponse(rw, req, r)
 }
 
-// respond returns the response to a request. If a fault affects only the first request for a URL,
+// respond returns the response to a request. A fault may affect only the first request for a URL;
 // later requests get the page.
 func (s *Server) respond(host, path, method string) Response {
 	i, ok := s.web.HostIndex(host)
@@ -94,8 +94,7 @@ func (s *Server) respond(host, path, method string) Response {
 	return r
 }
 
-// isFirst records a request for a URL. isFirst returns true if this is the first request for the
-// URL.
+// isFirst records a request for a URL, and reports whether it is the first.
 func (s *Server) isFirst(host, path string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +103,8 @@ func (s *Server) isFirst(host, path string) bool {
 	return first
 }
 
-// negotiate answers conditional requests with 304, and compresses bodies for clients that
-// accept gzip. Half of the hosts send entity tags, and a quarter compress.
+// negotiate answers conditional requests with 304, and compresses bodies for clients that accept
+// gzip. Half of the hosts send entity tags, and a quarter compress.
 func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) {
 	i, _ := s.web.HostIndex(name)
 	s.web.announce(i, Untracked(path), out)
@@ -125,7 +124,7 @@ func (s *Server) negotiate(r *Response, name, path string, in, out http.Header) 
 	}
 }
 
-// ETag returns the entity tag of a page, or "" on hosts that send none.
+// ETag returns the entity tag of a page, or "" if its host sends none.
 func (w *Web) ETag(host int, path string) string {
 	k := w.hostKey(host).named("etag")
 	if k.below(2) == 0 {
@@ -134,12 +133,12 @@ func (w *Web) ETag(host int, path string) string {
 	return `"` + strconv.FormatUint(uint64(k.named(path)), 16) + `"`
 }
 
-// sendResponse writes a response through net/http. There is no Date field, so the same request
+// sendResponse writes a response through net/http, without a Date field, so that the same request
 // always gets the same bytes.
 func (s *Server) sendResponse(rw http.ResponseWriter, req *http.Request, r Response) {
 	h := rw.Header()
 	h["Date"] = nil
-	h["Content-Type"] = nil // nil stops net/http from sniffing a type
+	h["Content-Type"] = nil // nil keeps net/http from sniffing a type
 	for _, f := range [...]struct{ name, value string }{{"Content-Type", r.MIME}, {"Location", r.Location}, {"X-Robots-Tag", r.XRobots}} {
 		if f.value != "" {
 			h.Set(f.name, f.value)
@@ -163,7 +162,7 @@ func (s *Server) sendResponse(rw http.ResponseWriter, req *http.Request, r Respo
 	}
 }
 
-// misbehave takes the connection from net/http and plays the fault on the connection.
+// misbehave takes the connection from net/http and plays the fault on it.
 func (s *Server) misbehave(rw http.ResponseWriter, req *http.Request, r Response) {
 	conn, _, err := http.NewResponseController(rw).Hijack()
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// sitemapEntries bounds the number of URLs of a sitemap. The sitemap protocol allows 50,000.
+// sitemapEntries is the largest number of URLs in a sitemap. The sitemap protocol allows 50,000.
 const sitemapEntries = 10_000
 
 const xmlHead = `<?xml version="1.0" encoding="UTF-8"?>` + "\n"
 
 const sitemapNamespace = ` xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">` + "\n"
 
-// SitemapURLs calls f with the URLs in the sitemaps of a host. The sitemaps list the
-// host's pages without faults, in the order of their numbers.
+// SitemapURLs calls f with the URLs in a host's sitemaps: its pages without faults, in the order of
+// their numbers.
 func (w *Web) SitemapURLs(host int, f func(url string) bool) {
 	w.sitemapRange(host, 0, w.Pages(host), f)
 }
@@ -28,9 +28,8 @@ func (w *Web) sitemapRange(host, from, to int, f func(url string) bool) {
 	}
 }
 
-// sitemap returns the file at /sitemap.xml or /sitemap-N.xml, or nil if there is no such file. On
-// hosts with many pages, /sitemap.xml is an index of sitemaps. On other hosts, /sitemap.xml is the
-// only sitemap.
+// sitemap returns the file at /sitemap.xml or /sitemap-N.xml, or nil if there is none. On hosts
+// with many pages, /sitemap.xml is an index of sitemaps; on others, it is the only sitemap.
 func (w *Web) sitemap(host int, path string) []byte {
 	n := w.Pages(host)
 	parts := (n + sitemapEntries - 1) / sitemapEntries
@@ -65,7 +64,7 @@ func (w *Web) urlset(host, from, to int) []byte {
 	return b.Bytes()
 }
 
-// rssFeed returns the RSS feed of a host. The feed lists the first pages of the host.
+// rssFeed returns the RSS feed of a host, which lists its first pages.
 func (w *Web) rssFeed(host int) []byte {
 	b := bytes.NewBufferString(xmlHead + `<rss version="2.0"><channel><title>` + title(w.hostKey(host).named("brand"), 2) + "</title>\n")
 	w.sitemapRange(host, 0, min(20, w.Pages(host)), func(url string) bool {

@@ -1,19 +1,17 @@
 package simweb
 
-// source says from where a page takes its text.
+// source says where a page takes its text from.
 type source struct {
 	host, page int
 	variant    string
 	short      bool
 
-	// steps is the number of edits of a near copy. The key family determines the random choices of
-	// the edits.
+	// steps is the number of edits of a near copy. The key family chooses their random words.
 	steps  int
 	family key
 }
 
-// isCopied reports whether the text comes from another page than the given page. Edited copies
-// count too.
+// isCopied reports whether the text comes from another page, edited or not.
 func (s source) isCopied(host, page int) bool { return s.host != host || s.page != page }
 
 // source returns the source of a document.
@@ -44,8 +42,7 @@ func (w *Web) languageOf(s source) language {
 }
 
 // mainPart writes the main element: a heading, paragraphs, a list of links and a last paragraph.
-// The source determines the whole text. Copies therefore differ only in the form of their
-// references.
+// The source determines all of its text, so copies differ only in the form of their references.
 func (a *author) mainPart(src source) {
 	w, d := a.w, a.doc
 	k := w.pageKey(src.host, src.page).named("text").named(src.variant)
@@ -82,7 +79,7 @@ func (a *author) mainPart(src source) {
 	d.mainEnd, d.MainLinks = len(d.html), len(d.Links)
 }
 
-// open writes the start tag of a block. A block is a line of the main text.
+// open writes the start tag of a block. Each block is a line of the main text.
 func (a *author) open(tag string) {
 	a.text("<" + tag + ">")
 	a.doc.Main = append(a.doc.Main, '\n')
@@ -113,8 +110,7 @@ func (a *author) writeWords(k key, n int, accents bool) {
 	}
 }
 
-// list writes the links of the main part. The links lead to the children in the tree and to random
-// pages.
+// list writes the links of the main part: to the children in the tree and to random pages.
 func (a *author) list(src source, k key) {
 	w, d := a.w, a.doc
 	a.text("<ul>\n")
@@ -140,7 +136,7 @@ func (a *author) list(src source, k key) {
 	a.text("</ul>\n")
 }
 
-// randomAnchor writes a random link from a page of host.
+// randomAnchor writes a random link from a page of the given host.
 func (a *author) randomAnchor(k, to key, host int) string {
 	w := a.w
 	switch u := to.at(0).below(100); {
@@ -157,8 +153,8 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		a.writeAnchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}
-	// This link is a nofollow link. The target never has the fault Planned, because a link to that
-	// fault needs a second link to the redirect's target.
+	// This is a nofollow link. Its target never has the fault Planned, because a link to that fault
+	// needs a second link to the redirect's target.
 	h := to.at(1).below(w.cfg.Hosts)
 	p := to.at(2).below(w.Pages(h))
 	if w.role(h, p) == roleFault {

@@ -1,12 +1,12 @@
 package simweb
 
-// The vocabulary has about 300,000 likely words of two to four syllables. Two random texts
-// therefore have almost no words in common.
+// The vocabulary has about 300,000 likely words of two to four syllables, so two random texts have
+// almost no words in common.
 var (
 	onsets = [...]string{"b", "d", "f", "g", "h", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "br", "tr", "kl", "st", "gr"}
 	vowels = [...]string{"a", "e", "i", "o", "u", "ai", "or", "en"}
-	// The accented vowels are in Latin-1 and composed (NFC). Every charset of the web therefore has
-	// these vowels, and normalisation does not change them.
+	// The accented vowels are in Latin-1 and composed (NFC). So every charset of the web has them,
+	// and normalisation does not change them.
 	accented = [...]string{"a", "é", "i", "ö", "u", "ä", "è", "ñ"}
 )
 
@@ -22,13 +22,13 @@ var languages = [...]language{
 	{"de", "deu", true}, {"fr", "fra", true}, {"es-MX", "spa", true},
 }
 
-// appendWord appends the word that k chooses. For speed, appendWord uses one hash per word: six
-// bits of the hash for the length, and fourteen bits for each syllable.
+// appendWord appends the word that k chooses. For speed, it uses one hash per word: six bits for
+// the length, and fourteen bits for each syllable.
 func appendWord(b []byte, k key, accents bool) []byte {
 	x := mix(uint64(k))
 	n := 2 + int(x>>2&1) // two or three syllables
 	if x>>3&7 == 0 {
-		n++ // some words have one syllable more
+		n++ // some words have one more syllable
 	}
 	for x >>= 6; n > 0; n-- {
 		b = append(b, onsets[(x>>6&0xff)*uint64(len(onsets))>>8]...)
@@ -42,7 +42,7 @@ func appendWord(b []byte, k key, accents bool) []byte {
 	return b
 }
 
-// appendTitle appends n words. Each word begins with a capital.
+// appendTitle appends n words with capital initials.
 func appendTitle(b []byte, k key, n int) []byte {
 	for i := range n {
 		if i > 0 {
@@ -55,5 +55,5 @@ func appendTitle(b []byte, k key, n int) []byte {
 	return b
 }
 
-// title returns n words as a string.
+// title returns n words with capital initials.
 func title(k key, n int) string { return string(appendTitle(nil, k, n)) }

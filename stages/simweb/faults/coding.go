@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// codingFaults are responses with an encoded body, even if the client did not accept the coding.
+// codingFaults are responses with an encoded body, whether the client accepts the coding or not.
 var codingFaults = []Fault{
 	coded("gzip", "gzip", "gzip that nobody asked for", Gzipped),
 	coded("x-gzip", "x-gzip", "gzip by its old name", Gzipped),
@@ -50,8 +50,8 @@ func coded(name, coding, about string, encode func([]byte) []byte) Fault {
 	return f
 }
 
-// orPanic returns v, or panics if err is not nil. An error is impossible here, because only bad
-// options cause errors, and all options are constants.
+// orPanic returns v, or panics if err is not nil. That never happens, because only bad options
+// cause errors, and all options are constants.
 func orPanic[T any](v T, err error) T {
 	if err != nil {
 		panic("faults: " + err.Error())
@@ -81,7 +81,7 @@ func Gzipped(b []byte) []byte {
 	})
 }
 
-// gzippedTo compresses the first n bytes of b and returns the gzip stream without its end.
+// gzippedTo returns the gzip stream of the first n bytes of b, without its end.
 func gzippedTo(b []byte, n int) []byte {
 	var buf bytes.Buffer
 	w := gzipWriter(&buf)
@@ -90,7 +90,7 @@ func gzippedTo(b []byte, n int) []byte {
 	return buf.Bytes()
 }
 
-// bombSize is the number of spaces that follow the page in a decompression bomb.
+// bombSize is the number of spaces after the page in a decompression bomb.
 const bombSize = 64 << 20
 
 // bomb returns page in gzip, followed by 64 MiB of spaces in a second member.

@@ -66,16 +66,16 @@ const metaUTF8 = `<meta charset="utf-8">`
 
 func stripMeta(html []byte) []byte { return bytes.Replace(html, []byte(metaUTF8+"\n"), nil, 1) }
 
-// encode converts html to a charset that has all its characters.
+// encode converts html to a charset, which must have all its characters.
 func encode(e encoding.Encoding, html []byte) []byte {
 	out, err := e.NewEncoder().Bytes(html)
-	if err != nil { // the charset lacks a letter of the vocabulary; tests find this text in the page
+	if err != nil { // the charset lacks a character of the vocabulary; tests find this text in the page
 		return []byte("faults: " + err.Error())
 	}
 	return out
 }
 
-// padded appends a comment to html, so that the result has n bytes.
+// padded appends a comment to html that makes it n bytes long.
 func padded(html []byte, n int) []byte {
 	const open, end = "<!-- ", " -->\n"
 	fill := n - len(html) - len(open) - len(end)

@@ -1,7 +1,7 @@
 // Package faults lists the mistakes that the servers of the synthetic web make on purpose.
 //
-// A fault alters a well-formed page, redirects, or writes bytes to the connection. The table All
-// also gives the outcome of each fault that a correct crawler records. Package faults knows no web:
+// A fault alters a well-formed page, redirects, or writes bytes to the connection. For each fault,
+// the table All also gives the outcome that a correct crawler records. Package faults knows no web:
 // package simweb chooses the URLs and pages of faults.
 //
 // Package faults imports only the schema of outcomes and codecs.
@@ -25,55 +25,53 @@ const (
 	Slow                      // the response may take as long as a crawler's time limits allow
 )
 
-// Part says how much of the page behind a fault a crawler can read.
+// Part says how much of the page with a fault a crawler can read.
 type Part uint8
 
 const (
-	NoPage    Part = iota // the dataset pages has no row
-	WholePage             // the dataset pages has a row with the whole page
-	MainPage              // the dataset pages has a row with text and links up to the end of the main part
-	EmptyPage             // the dataset pages has a row without text
-	OtherPage             // the dataset pages has a row, but its text depends on how the crawler repairs the page
+	NoPage    Part = iota // no row in the dataset pages
+	WholePage             // a row in pages with the whole page
+	MainPage              // a row in pages with text and links up to the end of the main part
+	EmptyPage             // a row in pages without text
+	OtherPage             // a row in pages whose text depends on how the crawler repairs the page
 )
 
 // Fault is one way in which a server misbehaves, with the result that a correct crawler records. On
-// every host, a fault has the URLs /fault/NAME/N for N up to 2^24. Each URL of a fault has its own
-// page.
+// every host, its URLs are /fault/NAME/N for N up to 2^24, each with its own page.
 type Fault struct {
 	Name  string
 	About string
 	Class Class
 
-	// Outcome and the fields up to Page are the result with the default limits (5 redirects, 5 MiB
-	// of body). A rule of robots.txt, for example, may cause another result.
+	// The fields from Outcome to Page are the result with the default limits (5 redirects, 5 MiB of
+	// body). Something else, such as a rule of robots.txt, may cause another result.
 	Outcome   schema.Outcome
-	Status    int    // status of the last response; 0 if there was no response
-	Redirects int    // number of redirects that are followed
+	Status    int    // status of the last response; 0 without a response
+	Redirects int    // number of redirects that a crawler follows
 	Truncated string // value of content_truncated
 	Warning   bool   // whether the crawler salvages malformed data
 	Page      Part
-	// Host marks that the result also depends on the robots.txt of a redirect's target, or on which
-	// hosts exist. Package truth computes such results.
+	// Host marks that the result also depends on which hosts exist, or on the robots.txt of a
+	// redirect's target. Package truth computes such results.
 	Host bool
 
 	Code     int       // status of the response; 0 means 200
-	Header   []string  // additional header fields of a well-formed response: name, value, name, value …
-	First    int       // status of the response to the first request for a URL; 0 means Code
+	Header   []string  // further header fields of a well-formed response: name, value, name, value …
+	First    int       // status of the first response for a URL; 0 means Code
 	Redirect *Redirect // nil if the fault is not a redirect
-	Bomb     int64     // decoded size in bytes of a decompression bomb; otherwise 0
+	Bomb     int64     // decoded size of a decompression bomb in bytes; otherwise 0
 	Refresh  bool      // whether the page has a meta refresh to its landing page
 
-	alter  func(r *Response)       // function that changes the well-formed response; may be nil
-	bytes  func(r Response) []byte // function that returns the raw bytes of the response; may be nil
-	script script                  // function that uses the connection in place of a response; may be nil
+	alter  func(r *Response)       // changes the well-formed response; may be nil
+	bytes  func(r Response) []byte // returns the raw bytes of the response; may be nil
+	script script                  // uses the connection in place of a response; may be nil
 }
 
-// Response is a well-formed response, from which a fault makes its own response.
+// Response is the well-formed response that a fault spoils.
 type Response struct {
 	MIME string
 	Body []byte
-	// MainEnd is the byte offset in Body at which the main part ends. Some faults cut the page at
-	// MainEnd.
+	// MainEnd is where the main part ends in Body, in bytes. Some faults cut the page there.
 	MainEnd int
 	// NoPage marks a Body that is not an HTML page.
 	NoPage bool
@@ -83,19 +81,18 @@ type Response struct {
 	LargeBody int
 }
 
-// Text is the title and the main text of the page that a fault sends in place of the well-formed
-// page.
+// Text is the title and the main text of a page that a fault sends instead of the well-formed one.
 type Text struct{ Title, Main string }
 
-// script plays a fault on a connection, after the server has read the request. A script returns
-// when its actions are done or ctx ends. The connection is closed after the script.
+// script plays a fault on a connection whose request the server has read. It returns when it has
+// finished or ctx ends. Then the connection is closed.
 type script func(ctx context.Context, conn net.Conn, r Response, pause time.Duration)
 
-// All is the table of all faults. Callers must not change the table.
+// All is the table of all faults. Callers must not change it.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
-// Planned is the name of the fault that redirects to a planned page. Every page with a link to the
-// fault also links to the redirect's target, so crawlers plan the target too.
+// Planned is the name of the fault that redirects to a planned page. Every page with a link to it
+// also links to the redirect's target, so crawlers plan the target too.
 const Planned = "redirect-planned"
 
 var byName = func() map[string]*Fault {
@@ -123,7 +120,7 @@ func InClasses(classes Class) []*Fault {
 // HasPage reports whether the fault is based on a page of the web.
 func (f *Fault) HasPage() bool { return f.Page != NoPage || f.Outcome == schema.OK }
 
-// Hops returns the number of further URLs of the fault, after the first URL.
+// Hops returns the number of URLs of the fault after its first.
 func (f *Fault) Hops() int {
 	if f.Redirect == nil {
 		return 0
@@ -138,17 +135,16 @@ func (f *Fault) Alter(r *Response) {
 	}
 }
 
-// OnWire reports whether the fault needs the connection, because net/http cannot send such a
+// OnWire reports whether the fault needs the connection itself, because net/http cannot send such a
 // response.
 func (f *Fault) OnWire() bool { return f.bytes != nil || f.script != nil }
 
-// Scripted reports whether the fault needs a script: pauses, silence or a reset between or after
-// bytes.
+// Scripted reports whether the fault needs a script: for pauses, silence, or a reset.
 func (f *Fault) Scripted() bool { return f.script != nil }
 
 // Play plays a fault on conn, whose request has been read. OnWire must be true. Play returns when
-// the fault is done or ctx ends. The parameter pause is the time between the pieces of a slow
-// response. The caller closes conn.
+// the fault has ended or ctx ends. The pause is the time between the pieces of a slow response. The
+// caller closes conn.
 func (f *Fault) Play(ctx context.Context, conn net.Conn, r Response, pause time.Duration) {
 	if f.script != nil {
 		f.script(ctx, conn, r, pause)
@@ -157,7 +153,7 @@ func (f *Fault) Play(ctx context.Context, conn net.Conn, r Response, pause time.
 	_, _ = conn.Write(f.bytes(r)) // an error means that the client has gone away
 }
 
-// page returns a fault that lets a crawler read the whole page.
+// page returns a fault with which a crawler can read the whole page.
 func page(name, about string, alter func(r *Response)) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Page: WholePage, alter: alter}
 }

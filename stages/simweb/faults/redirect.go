@@ -5,29 +5,29 @@ import "crawlbatch.io/crawlbatch/formats/schema"
 // Destination says where a redirect leads.
 type Destination uint8
 
-// The destinations of redirects. No link leads to a landing page, so results do not depend on the
+// The destinations of redirects. No link names a landing page, so results do not depend on the
 // order of fetching.
 const (
 	Landing Destination = iota // the landing page on the same host
-	Sibling                    // the landing page on another host of the domain, if there is another host
+	Sibling                    // the landing page on another host of the domain, if there is one
 	Denied                     // a landing page that robots.txt denies on some hosts
-	Away                       // a page of another domain, if there is another domain
+	Away                       // a page of another domain, if there is one
 	Outside                    // a host that the web does not have
-	Self                       // the fault's first URL, so the redirects form a loop
+	Self                       // the fault's first URL, which makes a loop
 	Nowhere                    // no page: the Location is missing, invalid or not http
 )
 
 // Redirect describes where a redirect leads and how its Location is written.
 type Redirect struct {
 	To   Destination
-	Hops int // number of further redirects in a chain, after the first redirect
-	// Query is appended to the target. If the field Written is not empty, the Location has its text
-	// in place of Query.
+	Hops int // number of redirects in a chain after the first
+	// Query is appended to the target. In the Location, Written replaces it unless Written is
+	// empty.
 	Query, Written string
 	// Prefix and Suffix surround the target in the Location. If To is Nowhere, Prefix is the whole
 	// Location.
 	Prefix, Suffix string
-	Full           bool // whether the Location has the whole URL and not only the path
+	Full           bool // whether the Location has the whole URL, not just the path
 }
 
 var redirectFaults = []Fault{
@@ -59,7 +59,7 @@ var redirectFaults = []Fault{
 		Outcome: schema.OK, Status: 200, Page: WholePage, Refresh: true},
 }
 
-// redirect returns a redirect that a crawler follows to a page.
+// redirect returns a fault that redirects to a page.
 func redirect(name string, code int, about string, r Redirect) Fault {
 	return Fault{Name: name, About: about, Class: Quick, Outcome: schema.OK, Status: 200, Redirects: 1 + r.Hops, Page: WholePage,
 		Code: code, Redirect: &r}
@@ -70,9 +70,8 @@ func redirectChain(name string, n int) Fault {
 	return redirect(name, 302, "a chain of redirects on one host", Redirect{Hops: n - 1})
 }
 
-// withOutcome returns a copy of the redirect f whose chain ends in the given outcome and not in
-// a page. The parameter followed is the number of redirects that a crawler follows before this
-// outcome.
+// withOutcome returns a copy of the redirect f whose chain ends in an outcome, not in a page. The
+// crawler first follows the given number of redirects.
 func withOutcome(f Fault, outcome schema.Outcome, followed int) Fault {
 	f.Outcome, f.Status, f.Redirects, f.Page = outcome, f.Code, followed, NoPage
 	return f

@@ -22,15 +22,15 @@ func status(name string, code int, class Class, outcome schema.Outcome, about st
 	return Fault{Name: name, About: about, Class: class, Outcome: outcome, Status: code, Code: code, Header: header}
 }
 
-// failsOnce returns a fault that makes the first request fail. Later requests get the page.
+// failsOnce returns a fault whose first request fails. Later requests get the page.
 func failsOnce(name string, code int, about string) Fault {
 	f := page(name, about, nil)
 	f.Class, f.First = Retried, code
 	return f
 }
 
-// softNotFound replaces the page with a page that says "not found". The text of the new page is
-// long enough that all such pages are duplicates of one another.
+// softNotFound replaces the page with one that says "not found". Its text is long enough that all
+// such pages are duplicates of one another.
 func softNotFound(r *Response) {
 	const (
 		heading = "Page not found"

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// headFaults are malformed heads. The server sends the malformed head, then the page, and closes
-// the connection. Browsers show such pages.
+// headFaults are malformed heads. The page follows, and the server closes the connection. Browsers
+// show such pages.
 var headFaults = []Fault{
 	head("status-colon", true, "HTTP/1.1 200: OK", func(r Response) []string { return sized(r) }),
 	head("status-icy", true, "ICY 200 OK", func(r Response) []string { return sized(r) }),
@@ -155,7 +155,7 @@ func chunks(b []byte, size int, sizeEnd, dataEnd string) []byte {
 // reset makes the connection send an RST when it is closed.
 func reset(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = c.SetLinger(0) // after an error, the client sees a normal end of the connection
+		_ = c.SetLinger(0) // if this fails, the client sees a normal end of the connection
 	}
 }
 
@@ -169,8 +169,7 @@ func hang(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	}
 }
 
-// drip writes the text in the parameter first. After each pause, drip writes the text in piece,
-// until the client closes the connection.
+// drip writes first, and then piece after each pause until the client closes the connection.
 func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Duration) {
 	for {
 		if _, err := conn.Write([]byte(first)); err != nil || !sleep(ctx, pause) {
@@ -180,7 +179,7 @@ func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Du
 	}
 }
 
-// sleep waits for the time d. If ctx ends before, sleep returns false.
+// sleep waits for d. It returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

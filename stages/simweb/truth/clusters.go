@@ -8,16 +8,16 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// pageInRound is a page with its round: a representative of an earlier round or a page of this
-// round.
+// pageInRound is a page and its round: either a representative of an earlier round or a page of
+// this one.
 type pageInRound struct {
 	page  Page
 	round int
 }
 
-// comparePages orders the pages of a cluster. Pages that name no other page as canonical come
-// first, then pages with shorter URLs, then pages with lexically lower URLs. The first page is the
-// representative, unless the cluster has a representative of an earlier round.
+// comparePages orders the pages of a cluster: first those that name no other page as canonical,
+// then by length of the URL, then by the URL itself. The first page becomes the representative,
+// unless an earlier round has one.
 func comparePages(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {
@@ -28,8 +28,8 @@ func comparePages(a, b *Page) int {
 	return cmp.Or(cmp.Compare(names(a), names(b)), cmp.Compare(len(a.URL), len(b.URL)), cmp.Compare(a.URL, b.URL))
 }
 
-// clusterPages groups the pages of a round with each other and with the representatives of
-// earlier rounds. clusterPages keeps the new representatives for later rounds.
+// clusterPages groups the pages of a round with each other and with the representatives of earlier
+// rounds. It keeps the new representatives for later rounds.
 func (c *crawl) clusterPages(pages []Page) []Cluster {
 	all := make([]pageInRound, 0, len(c.standing)+len(pages))
 	round := c.rounds
@@ -61,8 +61,8 @@ func (c *crawl) clusterPages(pages []Page) []Cluster {
 	return clusters
 }
 
-// clusterOf returns the rows of a cluster. If the cluster has no page of this round or only one
-// page, ok is false.
+// clusterOf returns the rows of a cluster. It returns false if the cluster has no page of this
+// round, or consists of a single page.
 func clusterOf(all []pageInRound, members []int, rep, round int) (cl Cluster, ok bool) {
 	cl = Cluster{Representative: all[rep].page.URL, Earlier: -1}
 	if all[rep].round != round {
@@ -86,9 +86,9 @@ func clusterOf(all []pageInRound, members []int, rep, round int) (cl Cluster, ok
 	return cl, len(cl.Members) > 0 && (len(cl.Members) > 1 || cl.Earlier >= 0)
 }
 
-// connectedComponents finds the connected component of each page, and returns the lowest index of
-// each page's component. The first n pages are representatives of earlier rounds. Representatives
-// are not compared with each other, because sealed rounds do not change.
+// connectedComponents returns, for each page, the lowest index in its connected component. The
+// first n pages are representatives of earlier rounds. They are not compared with each other,
+// because sealed rounds do not change.
 func (c *crawl) connectedComponents(all []pageInRound, n int) []int {
 	parent := make([]int, len(all))
 	for i := range parent {
@@ -115,7 +115,7 @@ func (c *crawl) connectedComponents(all []pageInRound, n int) []int {
 	return parent
 }
 
-// areAlike reports whether two pages are alike. Pages that are alike belong to one cluster.
+// areAlike reports whether two pages belong to one cluster.
 func (c *crawl) areAlike(a, b *Page) bool {
 	if a.TextDigest == "" || b.TextDigest == "" {
 		return false

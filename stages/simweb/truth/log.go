@@ -15,17 +15,17 @@ type ViolationKind string
 const (
 	TooSoon         ViolationKind = "too_soon"          // the request came before the host's delay had passed
 	Denied          ViolationKind = "denied"            // robots.txt denies the request
-	RobotsNotAsked  ViolationKind = "robots_not_asked"  // the request came before any request for the host's robots.txt
-	RobotsNotServed ViolationKind = "robots_not_served" // the request came although the host's robots.txt always returns 5xx
+	RobotsNotAsked  ViolationKind = "robots_not_asked"  // the host's robots.txt had not been requested before
+	RobotsNotServed ViolationKind = "robots_not_served" // the host's robots.txt always returns 5xx
 )
 
 // Violation describes a request that no polite crawler sends.
 type Violation struct {
 	Kind  ViolationKind
 	Entry simweb.Entry
-	Gap   time.Duration // time since the host's previous request; only for TooSoon
-	Delay time.Duration // required delay; only for TooSoon
-	Rule  string        // line of robots.txt that denies the request; only for Denied
+	Gap   time.Duration // time since the host's previous request; for TooSoon
+	Delay time.Duration // required delay; for TooSoon
+	Rule  string        // line of robots.txt that denies the request; for Denied
 }
 
 // String describes the violation in one line.
@@ -43,15 +43,15 @@ func (v Violation) String() string {
 // Pace is the delay that CheckLog requires.
 type Pace struct {
 	Delay time.Duration // shortest allowed gap between two requests to a host
-	Slack time.Duration // tolerance for gaps that the network shortened by delaying the earlier request
-	// DelayOf, if not nil, returns the delay of a host. This delay replaces Delay.
+	Slack time.Duration // tolerance for gaps that the network shortened, because it delayed the earlier request
+	// DelayOf, if not nil, returns the delay of a host instead of Delay.
 	DelayOf func(host string) time.Duration
 }
 
-// CheckLog checks the requests of a whole log, in any order, against the rules of web's hosts.
-// After a host has served its robots.txt, the required gap is the longer of the file's Crawl-delay
-// and pace's delay. CheckLog parses no robots.txt, because the generator knows which URLs are
-// denied. For a host outside the web, only pace's delay applies.
+// CheckLog checks the requests of a log, in any order, against the rules of web's hosts. After a
+// host has served its robots.txt, the required gap is the longer of its Crawl-delay and pace's
+// delay. For a host outside the web, it is pace's delay. CheckLog parses no robots.txt, because the
+// generator knows which URLs are denied.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })

@@ -1,32 +1,31 @@
 // Package truth computes the correct result of a crawl of a synthetic web.
 //
-// Compute computes a Truth from a simweb.Web and a Config. A Truth has the rows of every
-// round by the rules below. The generator knows the content of all pages, so package truth fetches
-// and parses nothing. Package truth uses no code of the crawler's stages. CheckLog finds requests
-// in a server's log that no polite crawler sends.
+// Compute computes a Truth from a simweb.Web and a Config: the rows of every round, by the rules
+// below. The generator knows the content of all pages, so package truth fetches and parses nothing,
+// and uses no code of the crawler's stages. CheckLog finds requests in a server's log that no
+// polite crawler sends.
 //
 // # The rules of a crawl
 //
 //   - A planned URL is robots_unreachable if its host's robots.txt responds with 5xx, and
 //     robots_denied if a rule denies it. 4xx means that there are no rules.
-//   - The crawl follows at most maxRedirects redirects, within the domain. The crawl checks each
-//     hop in this order. A Location that names no http or https URL is a protocol_error. A URL
-//     already in the chain is redirect_limit. Another domain, or a target that is planned in this
-//     round, is redirected. A hop beyond maxRedirects is redirect_limit. After these checks, the
-//     robots.txt of the target's host decides.
-//   - final_url is the URL of the last response, and http_status is the status of that response.
-//     final_url and http_status are empty if there was no response. If a URL is denied before its
-//     first request, its final_url and http_status are empty. If a URL is denied at a later hop, it
-//     has the final_url and http_status of the hop before.
+//   - The crawl follows at most maxRedirects redirects, within the domain. It checks each hop in
+//     this order. A Location that names no http or https URL is a protocol_error. A URL already in
+//     the chain is redirect_limit. Another domain, or a target that is planned in this round, is
+//     redirected. A hop beyond maxRedirects is redirect_limit. Finally the robots.txt of the
+//     target's host decides.
+//   - final_url and http_status belong to the last response. They are empty if there was none, so
+//     also if the URL was denied before its first request. If a URL is denied at a later hop, they
+//     belong to the hop before.
 //   - pages.url is the final URL; pages.depth is the depth of the planned URL.
 //   - Links are recorded in document order, but only http and https links. A meta robots nofollow
 //     makes all links of a page nofollow.
-//   - The next round plans every target of a followed kind that at least one link of the round
-//     names without nofollow. Planned targets include the targets of redirected URLs, and redirect
-//     hops that were denied or gave no response. Planned targets exclude URLs that were planned
-//     before, and final URLs. The depth of a target is one more than the lowest depth of the pages
-//     with such a link to it. Any other target is skipped with the first reason that applies:
-//     nofollow (all links to the target are nofollow), out_of_scope, depth.
+//   - The next round plans every target of a followed kind to which at least one link of the round
+//     leads without nofollow. This includes the targets of redirected URLs, and redirect hops that
+//     were denied or gave no response. It excludes final URLs, and URLs that were planned before.
+//     The depth of a target is one more than the lowest depth of the pages with such a link to it.
+//     Any other target is skipped for the first reason that applies: nofollow (all links to it are
+//     nofollow), out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
 //     equal, or if both texts have at least minWords words and their Hamming distance is
@@ -46,15 +45,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// ErrConfig means that a Config is invalid. The text of the error names the field.
+// ErrConfig means that a Config is invalid. The error's text names the field.
 var ErrConfig = errors.New("not a usable truth config")
 
-// These are the defaults of crawlbatch. By default crawlbatch follows schema.DefaultFollowed within
-// planned domains.
+// These are crawlbatch's defaults. It also follows schema.DefaultFollowed within planned domains.
 const (
 	MaxBody      = 5 << 20 // number of bytes of a document that are kept
 	maxRedirects = 5
-	minWords     = 50 // least number of words of a text that can be a near duplicate
+	minWords     = 50 // least number of words in a near duplicate
 	maxDistance  = 3  // largest distance of near duplicates, in bits
 )
 
@@ -74,13 +72,13 @@ func Default() Config {
 // Truth is the result of a correct crawl, round by round.
 type Truth struct{ Rounds []Round }
 
-// Round is the truth of one round. All lists are sorted by URL. Links are sorted by source, then by
-// position in the page. Clusters are sorted by first member.
+// Round is the truth of one round. All lists are sorted by URL; links are sorted by source and
+// position in the page, and clusters by first member.
 type Round struct {
 	Fetches   []Fetch   // outcomes, one for each planned URL
 	Pages     []Page    // pages, one for each document
 	Links     []Link    // links of the pages
-	Redirects []Link    // redirects of planned URLs that the crawl did not follow; the frontier decides about the targets
+	Redirects []Link    // redirects of planned URLs that the crawl did not follow; the frontier decides about their targets
 	Clusters  []Cluster // clusters of duplicates
 	Next      []Planned // URLs of the next round
 	Skips     []Skip    // URLs that were found but not planned
@@ -92,7 +90,7 @@ type Planned struct {
 	Depth int32
 }
 
-// Fetch is the result of a planned URL. The fields are columns of fetches.
+// Fetch is the result of a planned URL. Its fields are columns of fetches.
 type Fetch struct {
 	URL, Host, Domain string
 	Outcome           schema.Outcome
@@ -107,15 +105,15 @@ type Fetch struct {
 	Fault             string // name of the first fault on the way, or ""
 }
 
-// Page is a document. The fields are columns of pages, but Main is a column of the dataset text.
+// Page is a document. Its fields are columns of pages, except Main, a column of the dataset text.
 type Page struct {
 	URL, PlannedURL string
 	Depth           int32
 	ETag            string
 
-	// TextKnown marks that every crawler finds the same text and links. If TextKnown is false,
-	// these depend on how a crawler repairs the page. The fields below are then empty, and the
-	// page's links are not listed.
+	// TextKnown marks that every crawler finds the same text and links. Otherwise they depend on
+	// how a crawler repairs the page: the fields below are empty, and the page's links are not
+	// listed.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
 	Language                             string // language in ISO-639-3
@@ -129,7 +127,7 @@ type Page struct {
 	SimHash                              uint64
 }
 
-// Link is an edge. The fields are columns of links.
+// Link is an edge. Its fields are columns of links.
 type Link struct {
 	Source, Target string
 	Anchor, Rel    string
@@ -151,7 +149,7 @@ type Cluster struct {
 type Member struct {
 	URL      string
 	Kind     schema.DuplicateKind
-	Distance int32 // distance between the fingerprints of the member and the representative, in bits
+	Distance int32 // distance between the fingerprints of the member and of the representative, in bits
 }
 
 // Skip is a URL that was found but not planned.
@@ -161,8 +159,8 @@ type Skip struct {
 	Depth  int32
 }
 
-// Compute computes the truth of a crawl of the web. All results are in memory, and each page is
-// compared with all other pages, so webs must be small.
+// Compute computes the truth of a crawl of the web. It keeps all results in memory and compares all
+// pages with each other, so the web must be small.
 func Compute(web *simweb.Web, cfg Config) (*Truth, error) {
 	canonicalizer, err := urlkey.New(cfg.StripParams)
 	if err != nil {

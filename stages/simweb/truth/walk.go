@@ -21,7 +21,7 @@ type crawl struct {
 	web       *simweb.Web
 	cfg       Config
 	canonical func(url string) (string, bool)
-	seen      map[string]bool // URLs that were planned before, and final URLs
+	seen      map[string]bool // final URLs, and URLs that were planned before
 	domains   map[string]bool // domains that have been planned
 	standing  []pageInRound   // representatives of earlier rounds
 	rounds    int             // number of completed rounds
@@ -30,7 +30,7 @@ type crawl struct {
 // linkSummary summarises the links of a round to one target.
 type linkSummary struct {
 	followed bool  // whether at least one link is followed
-	depth    int32 // lowest depth of the pages with a followed link to the target; if no link is followed, of all pages with a link
+	depth    int32 // lowest depth of the pages with a followed link to the target, or with any link if none is followed
 }
 
 // round computes one round.
@@ -75,7 +75,7 @@ func (c *crawl) round(plan []Planned) (*Round, error) {
 	return r, nil
 }
 
-// find records the target of a link of a followed kind.
+// find notes the target of a link of a followed kind.
 func (c *crawl) find(targets map[string]linkSummary, l Link, depth int32) {
 	if !slices.Contains(schema.DefaultFollowed, l.Kind) {
 		return
@@ -92,7 +92,7 @@ func (c *crawl) find(targets map[string]linkSummary, l Link, depth int32) {
 
 // updateFrontier plans or skips the targets of a round.
 func (c *crawl) updateFrontier(r *Round, targets map[string]linkSummary) error {
-	for url, t := range targets { // the order of the map does not matter, because the targets are sorted below
+	for url, t := range targets { // the order of the map does not matter: the targets are sorted below
 		if c.seen[url] {
 			continue
 		}
@@ -124,8 +124,8 @@ func (c *crawl) updateFrontier(r *Round, targets map[string]linkSummary) error {
 	return nil
 }
 
-// fetch follows a planned URL to its outcome. The result unanswered is the URL at which a redirect
-// chain broke off, because the URL was not requested or gave no response.
+// fetch follows a planned URL to its outcome. If a redirect chain broke off at a URL that was not
+// requested or gave no response, it returns that URL as unanswered.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {
@@ -135,7 +135,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	chain := []string{p.URL}
 	for url := p.URL; ; {
 		host, path, exists := c.web.Locate(url)
-		if !exists { // for unknown hosts, the server responds with 421
+		if !exists { // the server responds to unknown hosts with 421
 			f.Outcome, f.HTTPStatus, f.FinalURL = schema.HTTP4xx, http.StatusMisdirectedRequest, url
 			if len(chain) == 1 {
 				f.RobotsAllowed = new(true)
@@ -175,7 +175,7 @@ func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, 
 	}
 }
 
-// robots applies robots.txt to a URL. If the URL is allowed, the outcome is "".
+// robots applies robots.txt to a URL. The outcome is "" if the URL is allowed.
 func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outcome {
 	if c.web.Profile(host) == simweb.RobotsUnreachable {
 		return schema.RobotsUnreachable
@@ -190,8 +190,7 @@ func (c *crawl) robots(f *Fetch, host int, path string, first bool) schema.Outco
 	return ""
 }
 
-// followRedirect follows a redirect and returns the target. If the crawl does not follow the
-// redirect, followRedirect returns the outcome.
+// followRedirect returns the target of a redirect that the crawl follows, or else the outcome.
 func (c *crawl) followRedirect(a simweb.Response, domain string, chain []string, planned map[string]bool) (target string, outcome schema.Outcome) {
 	if a.Target == "" {
 		return "", schema.ProtocolError
@@ -211,8 +210,8 @@ func (c *crawl) followRedirect(a simweb.Response, domain string, chain []string,
 	return target, ""
 }
 
-// setOutcome sets the outcome of a response that is not a redirect. The results are the page of the
-// response and its links.
+// setOutcome sets the outcome of a response that is not a redirect. It returns the response's page
+// and links.
 func (c *crawl) setOutcome(f *Fetch, p Planned, url string, host int, a simweb.Response) (*Page, []Link) {
 	f.FinalURL, f.HTTPStatus = url, int16(a.Status)
 	part := faults.WholePage
@@ -276,8 +275,8 @@ func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots
 	return links
 }
 
-// recordedTarget returns the target of a link in the form that the crawl records. Tracking
-// parameters stay in the target unless the crawl removes them.
+// recordedTarget returns the target of a link as the crawl records it. Tracking parameters stay
+// unless the crawl removes them.
 func (c *crawl) recordedTarget(l simweb.Link) (target string, ok bool) {
 	if l.Track == "" {
 		return l.Target, true
