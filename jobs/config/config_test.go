@@ -108,8 +108,7 @@ func TestTheKindsOfLinksThatAreFollowedAreThoseOfTheFile(t *testing.T) {
 		if d := cmp.Diff(tt.want, read(t, frozen).FollowedKinds()); d != "" {
 			t.Errorf("%q, frozen (-want +got):\n%s", tt.text, d)
 		}
-		// A planned crawl refuses another list of kinds. With another list, the crawl would fetch
-		// other URLs.
+		// A planned crawl refuses another list of kinds, with which it would fetch other URLs.
 		if err := c.Adopt(read(t, "frontier: {follow: "+c.Frontier.Follow+", kinds: [area]}")); err == nil || !strings.Contains(err.Error(), "frontier.kinds differs") {
 			t.Errorf("%q: %v", tt.text, err)
 		}
@@ -165,7 +164,7 @@ fetch: {proxy: "http://user:${SECRET}@127.0.0.1:3128"}
 	if err != nil {
 		t.Fatal(err)
 	}
-	later.UserAgent = "b/1.0 (+https://example.org)" // a flag sets the value in this way
+	later.UserAgent = "b/1.0 (+https://example.org)" // as a flag sets it
 	text, err := later.YAML()
 	if err != nil {
 		t.Fatal(err)
@@ -202,8 +201,8 @@ func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 	}
 }
 
-// A crawl continues with the settings of its start. A key that crawl.json lacks keeps its old
-// meaning. A later config that leaves the key unset changes nothing.
+// A crawl continues with the settings with which it began. A key that crawl.json lacks keeps its
+// old meaning. A later config that leaves the key unset changes nothing.
 func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 	now, err := Default().YAML()
 	if err != nil {
@@ -215,7 +214,7 @@ func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 			lines = append(lines, line)
 		}
 	}
-	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // frontier.kinds and all that follows it are missing
+	before, _, ok := strings.Cut(strings.Join(lines, ""), "  kinds:") // without frontier.kinds and everything after it
 	if !ok || strings.Contains(before, "kubernetes") || !strings.Contains(before, "follow:") {
 		t.Fatalf("no config of an older version:\n%s", before)
 	}
@@ -228,7 +227,7 @@ func TestACrawlPlannedByAnOlderVersionGoesOnAsItBegan(t *testing.T) {
 	if d := cmp.Diff(want, frozen, cmpopts.IgnoreUnexported(Config{})); d != "" {
 		t.Errorf("an older config (-want +got):\n%s", d)
 	}
-	again, err := frozen.YAML() // a driver passes the config to its pods in this form
+	again, err := frozen.YAML() // the form in which a driver passes the config to its pods
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +321,7 @@ func TestAReparseMayChangeWhatIsMadeOfDocumentsAndNotHowTheyWereFetched(t *testi
 	frozen.Fetch.MaxBody = 1 << 20
 	later := frozen.Clone()
 	later.Parse.MaxLinks, later.Dedup.MaxDistance, later.Frontier.Follow = 7, 1, "any"
-	later.Fetch.Slots = 3 // a reparse ignores this key, as any continued crawl does
+	later.Fetch.Slots = 3 // a reparse ignores this key, like any crawl that is continued
 	got, err := frozen.Reparsed(later)
 	if err != nil || got.Parse.MaxLinks != 7 || got.Dedup.MaxDistance != 1 || got.Frontier.Follow != "any" || got.Fetch.Slots != frozen.Fetch.Slots || got.Fetch.MaxBody != 1<<20 {
 		t.Errorf("%+v, %v", got, err)

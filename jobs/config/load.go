@@ -393,7 +393,7 @@ func lineOf(file *ast.File, key string) int {
 	return 0
 }
 
-// lineAt returns the line of a key's value, or 0 if the file does not have the key.
+// lineAt returns the line of a key's value, or 0 if there is none.
 func lineAt(file *ast.File, key string) int {
 	if n, err := nodeAt(file, "$."+key); err == nil && n != nil {
 		return n.GetToken().Position.Line

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNeitherStoredNorPrinted expands ${PW} to a secret in places where YAML copies
-// values, and in places that no YAML path can name.
+// TestSecretsAreNeitherStoredNorPrinted puts a secret (${PW}) where YAML copies values, and where
+// no YAML path can name it.
 func TestSecretsAreNeitherStoredNorPrinted(t *testing.T) {
 	const secret = "hunter2"
 	lookup := func(string) (string, bool) { return secret, true }

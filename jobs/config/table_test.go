@@ -27,7 +27,7 @@ func TestEachKeyOfTheFileIsARowOfTheTable(t *testing.T) {
 		if v.Kind() != reflect.Struct && rows[path].path == "" {
 			t.Errorf("%s has no row", path)
 		}
-		// The documentation of a map or list must name the keys of its entries.
+		// The documentation of a map or list must name every key of an entry.
 		entry := v.Type()
 		for entry.Kind() == reflect.Map || entry.Kind() == reflect.Slice {
 			entry = entry.Elem()
@@ -42,7 +42,7 @@ func TestEachKeyOfTheFileIsARowOfTheTable(t *testing.T) {
 	})
 }
 
-// golden reads a config from before the table of keys existed.
+// golden reads a config that was stored before the table of keys existed.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
@@ -76,7 +76,7 @@ func TestConfigsWrittenBeforeReadAndRenderAsTheyDid(t *testing.T) {
 	}
 }
 
-// withoutKeys removes the lines of keys that an older config does not have.
+// withoutKeys removes the lines of keys that the older config lacks.
 func withoutKeys(text, older string) string {
 	keys := func(text string) (lines, paths []string) {
 		var sections []string
@@ -108,8 +108,8 @@ func mustYAML(t *testing.T, c *Config) string {
 	return text
 }
 
-// Running crawls rely on the frozen keys of their plan. A newer key may be frozen or live. In a
-// section whose keys are all live, a newer key must be live too.
+// Running crawls rely on the keys that their plan froze. A newer key may be frozen or live. But if
+// all other keys of its section are live, it must be live too.
 func TestWhatIsFrozenIsAsBefore(t *testing.T) {
 	const name = "frozen-2026-11.txt"
 	was := map[string]bool{} // whether a key is frozen, by path
@@ -170,7 +170,7 @@ kubernetes: {env: {TOKEN: hunter2, OTHER: "${SLOW}"}, namespace: there}
 		}},
 		"a file over what a crawl froze": {frozen, map[string]Setting{
 			"politeness.delay":              {Value: "3s", From: file + ":3"},
-			"politeness.in_flight_per_host": {Value: uint64(1), From: "default"}, // a file replaces the whole section politeness
+			"politeness.in_flight_per_host": {Value: uint64(1), From: "default"}, // because a file replaces the whole section
 			"fetch.timeout.total":           {Value: "4s", From: "crawl.json"},
 			"plan.partition_urls":           {Value: uint64(3), From: "frozen in crawl.json"},
 		}},

@@ -96,7 +96,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 				stop()
 				return fmt.Errorf("store: %w", context.Canceled)
 			}
-			time.Sleep(time.Minute) // this task runs until the interruption, so that task 3 ends first
+			time.Sleep(time.Minute) // ends only at the interruption, so task 3 ends first
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {
@@ -120,10 +120,10 @@ func TestTasksWaitForAStoreThatIsAwayAndGoOnWhenItIsBack(t *testing.T) {
 			switch away := time.Since(began); {
 			case away < 5*time.Minute:
 				return fmt.Errorf("write: no room: %w", store.ErrFull)
-			case away < 10*time.Minute: // the error of an outage may also wrap ErrInterrupted
+			case away < 10*time.Minute: // an outage may be reported with ErrInterrupted too
 				return fmt.Errorf("read: %w: %w", store.ErrUnavailable, stages.ErrInterrupted)
 			}
-			if attempt%2 == 0 { // while the store answers, failures count as attempts
+			if attempt%2 == 0 { // failures count as attempts if the store answers
 				return errFlaky
 			}
 			return nil
@@ -159,7 +159,7 @@ func TestATaskThatAnotherProcessTookIsNoFailure(t *testing.T) {
 	})
 }
 
-// onlooker records the reasons for which tasks wait.
+// onlooker records why tasks wait.
 type onlooker struct {
 	mu    sync.Mutex
 	waits []string

@@ -38,18 +38,18 @@ import (
 
 const crawl = "2026-11"
 
-// lab is a crawl of a synthetic web. One process plans and runs the crawl and serves its metrics.
+// lab is a crawl of a synthetic web. This process plans it, runs it and serves its metrics.
 type lab struct {
 	t       *testing.T
 	metrics *metrics.Metrics
 	url     string
-	counted *store.Counter // counts the calls that reach the store
+	counted *store.Counter // counts the calls to the store
 	runner  worker.Runner
 	plan    *manifest.Plan
 	live    live
 }
 
-// live counts recorded outcomes, even if no checkpoint lists the outcomes.
+// live counts recorded outcomes, whether a checkpoint lists them or not.
 type live struct{ urls atomic.Int64 }
 
 func (l *live) Add(name string, n int64) {
@@ -58,8 +58,7 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl. If the function under is not nil, newLab passes the store to this
-// function and times the store that the function returns.
+// newLab plans the crawl. If under is not nil, it wraps the store before the metrics do.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
@@ -135,7 +134,7 @@ func (l *lab) tasks(stage stages.Stage) []stages.Task {
 	return all
 }
 
-// scrape returns the samples other than zero, by name and labels.
+// scrape returns the samples that are not zero, by name and labels.
 func (l *lab) scrape() map[string]float64 {
 	l.t.Helper()
 	resp, err := http.Get(l.url)
@@ -195,7 +194,7 @@ func (l *lab) committed() map[string]float64 {
 	return want
 }
 
-// requestRows counts the rows of the tables of requests.
+// requestRows counts the rows of requests.
 func (l *lab) requestRows() map[string]float64 {
 	l.t.Helper()
 	want := map[string]float64{}
@@ -234,8 +233,8 @@ func (l *lab) requestRows() map[string]float64 {
 	return want
 }
 
-// urlSeries lists the prefixes of two kinds of series: counters that count each URL once, and
-// gauges.
+// urlSeries lists the prefixes of series that have no double counts: counters that count each URL
+// once, and gauges.
 var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
@@ -257,7 +256,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 	total := 0.0
 	for name, n := range committed {
 		total += n
-		// No attempt lost an outcome, so the live counters equal the checkpointed counters.
+		// No attempt lost an outcome, so the live counters equal those of the checkpoints.
 		if live := strings.Replace(name, "checkpointed", "processed", 1); got[live] != n {
 			t.Errorf("%s is %v, want %v", live, got[live], n)
 		}
@@ -291,7 +290,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 		t.Errorf("no word of the process: %v", withPrefixes(got, "crawlbatch_", "go_goroutines", "process_"))
 	}
 
-	// A task that has a result does nothing and counts nothing.
+	// A task that has a result does nothing, so it counts nothing.
 	for _, task := range l.tasks(stages.Fetch) {
 		if err := l.runner.Run(t.Context(), task); err != nil {
 			t.Fatal(err)
@@ -322,7 +321,7 @@ func (l *lab) parts() float64 {
 	return n
 }
 
-// forgetful is a store that refuses segments until the test ends the fault.
+// forgetful is a store that refuses segments until the test switches the fault off.
 type forgetful struct {
 	store.Bucket
 	mended atomic.Bool
@@ -365,8 +364,8 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Checkpoints are up to ten minutes apart. If counters moved only at checkpoints, their graph would
-// look like a stalled crawl.
+// Checkpoints are up to ten minutes apart. If counters moved only then, a healthy crawl would look
+// stalled.
 func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	l := newLab(t, nil)
 	ctx, stop := context.WithCancel(t.Context())
@@ -387,7 +386,7 @@ func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	}
 }
 
-// The command `promtool check metrics` runs the same linter.
+// TestTheLinterOfPromtoolFindsNothing runs the linter of `promtool check metrics`.
 func TestTheLinterOfPromtoolFindsNothing(t *testing.T) {
 	l := newLab(t, nil)
 	for _, code := range []string{"200", "404"} {

@@ -80,7 +80,7 @@ func TestOnlyScrapesAreAnswered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go io.WriteString(conn, request) //nolint:errcheck // the server hangs up on one connection
+		go io.WriteString(conn, request) //nolint:errcheck // the server closes one of the connections
 		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		if err != nil {
 			t.Errorf("%.40q: %v", request, err)

@@ -2,10 +2,10 @@ package model
 
 import "testing"
 
-// This file models the adoption of a store. The store's crawl X has an older format. Commands of
-// this version adopt the store, a driver of the older version may run at any point, and a new `run`
-// wants to fetch another crawl, Y. Every write is a swap, which fails if the document has changed
-// since the writer read the document.
+// This file models the adoption of a store whose crawl X has an older format. Commands of this
+// version adopt the store. A driver of the older version may run at any point, and a new `run`
+// wants to fetch another crawl, Y. Every write is a swap: it fails if the document has changed
+// since its writer read it.
 
 // These are the mutations of the adoption.
 const (
@@ -33,7 +33,7 @@ type adoption struct {
 	mutation string
 }
 
-// oldStep is the step that the older driver has reached.
+// oldStep is how far the older driver has come.
 type oldStep uint8
 
 const (
@@ -46,7 +46,7 @@ const (
 	oldEnded
 )
 
-// newStep is the step that a command of this version has reached.
+// newStep is how far a command of this version has come.
 type newStep uint8
 
 const (
@@ -66,25 +66,25 @@ const (
 // active is the content of active.json.
 type active struct {
 	newFormat bool
-	crawl     byte // the crawl whose fetch stage runs; 0: none
+	crawl     byte // crawl whose fetch stage runs; 0: none
 }
 
 type command struct {
 	step     newStep
 	read     active
-	started  bool // the command's snapshot of the store has the start of the round
+	started  bool // the command saw the start of the round in the store
 	fetched  bool
-	noLedger bool // the crawl had no ledger at the time of the snapshot
+	noLedger bool // the command saw no ledger of the crawl
 	dead     bool
 }
 
 type adoptionState struct {
 	active         active
 	crawlNew       bool // crawl.json has the new format
-	start, fetched bool // start: the round has start.json; fetched: the round has fetched objects
+	start, fetched bool // start: the round has start.json; fetched: the round has objects of fetch
 	ledger         bool
-	knowsStart     bool // the ledger has the entry of the start
-	appended       bool // a later entry was appended to the ledger
+	knowsStart     bool // the ledger has an entry for the start
+	appended       bool // another entry was appended to the ledger
 	head           bool
 	old            oldStep
 	oldRead        active
@@ -125,7 +125,7 @@ func (m adoption) next(s *adoptionState, emit func(label, *adoptionState)) {
 			}
 		}
 	}
-	// A `run` of the new crawl Y adopts nothing. The `run` needs active.json in the new format.
+	// A `run` of the new crawl Y adopts nothing, but needs active.json in the new format.
 	if s.active == (active{newFormat: true}) || m.mutation == activeKeeps && s.head && s.active.crawl == 0 {
 		n := *s
 		n.active.crawl, n.otherFetches = 'Y', true
@@ -156,7 +156,7 @@ func (m adoption) older(s *adoptionState, emit func(label, *adoptionState)) {
 		do("reads active.json", func(n *adoptionState) {
 			n.old, n.oldRead = oldClaims, n.active
 			if n.active.newFormat || n.active.crawl == 'Y' {
-				n.old = oldEnded // the older driver exits, because of the new format or because crawl Y is being fetched
+				n.old = oldEnded // the older driver exits: it sees the new format, or crawl Y being fetched
 			}
 		})
 	case oldClaims:
@@ -194,7 +194,7 @@ func (m adoption) older(s *adoptionState, emit func(label, *adoptionState)) {
 	}
 }
 
-// command is a command of this version. The command adopts crawl X, then runs the crawl.
+// command is a command of this version, which adopts crawl X and then runs it.
 func (m adoption) command(s *adoptionState, i int, emit func(label, *adoptionState)) {
 	c := &s.cmd[i]
 	do := func(name string, change func(n *adoptionState, c *command)) {
@@ -249,7 +249,7 @@ func (m adoption) command(s *adoptionState, i int, emit func(label, *adoptionSta
 		do("run: read the ledger", func(n *adoptionState, c *command) {
 			c.step = newStarts
 			if n.fetched && !n.knowsStart {
-				n.fault = neverLost // a round without the entry `started` has objects
+				n.fault = neverLost // the round has objects, but the ledger has no entry `started`
 			}
 		})
 	case newStarts:

@@ -1,6 +1,6 @@
 package model
 
-// protocol emits the next actions of a running attempt.
+// protocol emits the actions that a running attempt may do next.
 func (m partition) protocol(s *partitionState, i int, emit func(label, *partitionState)) {
 	a := &s.att[i]
 	do := func(name string, arg int, change func(n *partitionState, a *attempt)) {
@@ -36,8 +36,8 @@ func (m partition) protocol(s *partitionState, i int, emit func(label, *partitio
 	}
 }
 
-// mark marks the partition as taken. If an attempt took the partition as new and finds the mark, the
-// checkpoint was deleted: the attempt deletes its own checkpoint and refuses.
+// mark marks the partition as taken. If the mark exists although the attempt found no checkpoint,
+// somebody deleted the checkpoint. The attempt then deletes its own checkpoint and refuses.
 func (m partition) mark(n *partitionState, i int) {
 	a := &n.att[i]
 	if n.marked && a.epoch == 1 {
@@ -87,7 +87,7 @@ func (m partition) standBy(s *partitionState, i int, do doer) {
 	do("look", -1, func(n *partitionState, _ *attempt) { m.look(n, i) })
 }
 
-// compare decides whether an attempt refuses a checkpoint because an object is newer.
+// compare decides whether an attempt refuses its checkpoint because an object proves a newer one.
 func (m partition) compare(n *partitionState, i int) {
 	a := &n.att[i]
 	truth := a.seen.epoch == 0 && n.begun || partition{}.provesLater(n, a.seen)
@@ -108,8 +108,7 @@ func (m partition) compare(n *partitionState, i int) {
 	}
 }
 
-// provesLater reports whether an object proves that a newer checkpoint than the checkpoint c
-// existed.
+// provesLater reports whether an object proves that there was a newer checkpoint than c.
 func (m partition) provesLater(n *partitionState, c checkpoint) bool {
 	if c.epoch == 0 && n.marked {
 		return true
@@ -152,8 +151,7 @@ func (m partition) take(s *partitionState, i int, do doer) {
 	})
 }
 
-// send sends a swap. If somebody removed the lock of the sending attempt, send first takes the lock
-// back.
+// send sends a swap. If somebody removed the attempt's lock, it first takes the lock again.
 func (m partition) send(n *partitionState, i int, c checkpoint) {
 	m.reclaim(n, i)
 	a := &n.att[i]
@@ -169,8 +167,8 @@ func (m partition) reclaim(n *partitionState, i int) {
 	}
 }
 
-// settle finds out whether the last swap of an attempt took effect. Either the answer arrives, or
-// the attempt reads the checkpoint back.
+// settle finds out whether an attempt's last swap took effect: the answer arrives, or the attempt
+// reads the checkpoint back.
 func (m partition) settle(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	switch a.net {
@@ -227,15 +225,15 @@ func (m partition) acknowledged(n *partitionState, i int) {
 		a.phase, a.epoch, a.age = marking, a.seen.epoch, 0
 	case a.seen.complete:
 		a.phase = finished
-	case a.seen.released && a.flight > 0: // only the mutation releaseInFlight leads to this case
+	case a.seen.released && a.flight > 0: // possible only with the mutation releaseInFlight
 	case a.seen.released:
 		m.unlock(n, i)
 		end(n, i)
 	}
 }
 
-// conflict handles a failed swap. An attempt that was taking the partition looks at the checkpoint
-// again. Any other attempt ends, because its lease is lost for good.
+// conflict handles a swap that failed. An attempt that was taking the partition looks at the
+// checkpoint again. Any other attempt has lost its lease for good and ends.
 func (m partition) conflict(n *partitionState, i int) {
 	a := &n.att[i]
 	switch {
@@ -252,8 +250,8 @@ func (m partition) conflict(n *partitionState, i int) {
 	}
 }
 
-// holdActions emits the actions of an attempt that holds the partition: ask, record, upload,
-// swap and sweep.
+// holdActions emits the actions of an attempt that holds the partition: ask, record, upload, swap
+// and sweep.
 func (m partition) holdActions(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	for u := 0; u < m.urls; u++ {
@@ -291,8 +289,7 @@ func (m partition) holdActions(s *partitionState, i int, do doer) {
 	}
 }
 
-// uploaded returns the next segment that a checkpoint may list, or -1 if no uploaded segment is
-// left.
+// uploaded returns the next uploaded segment that a checkpoint may list, or -1 if there is none.
 func (m partition) uploaded(s *partitionState, i int) int {
 	a := &s.att[i]
 	for n := a.listed; n < a.cut; n++ {
@@ -333,7 +330,7 @@ func (m partition) swapActions(s *partitionState, i int, do doer) {
 			a.renewed++
 			if m.mutation == uncountedCheckpoint {
 				c.counter--
-				c.holder += maxAttempts // the bytes of each checkpoint stay unique, because the field holder differs
+				c.holder += maxAttempts // makes the bytes of each checkpoint unique
 			}
 		})
 	}

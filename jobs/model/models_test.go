@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mutations lists the mutations of the partition's protocol. Each entry names the promise that the
-// mutation breaks, and bounds of a model in which the promise breaks.
+// mutations lists the mutations of the partition's protocol, each with the promise that it breaks,
+// and bounds within which a model shows this.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition
@@ -41,8 +41,7 @@ var mutations = []struct {
 }
 
 // TestEachRuleOfThePartitionIsNeeded breaks each rule in turn and searches for the broken promise.
-// Some promises break only after 30 actions or more. A short test skips the rules of these
-// promises, and `make model` tests these rules too.
+// Some promises break only after 30 actions or more; only `make model` tests their rules.
 func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	for _, c := range mutations {
 		t.Run(c.mutation, func(t *testing.T) {
@@ -55,9 +54,8 @@ func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	}
 }
 
-// TestPartitionKeepsItsPromises visits the states near the start of two attempts at a partition of
-// one URL. `make model` has wider bounds. `make model` visits all states of two attempts, and as
-// many states of three attempts as memory allows.
+// TestPartitionKeepsItsPromises visits the first states of two attempts at a partition of one URL.
+// `make model` visits all states of two attempts, and as many of three attempts as memory allows.
 func TestPartitionKeepsItsPromises(t *testing.T) {
 	models := map[string]struct {
 		m    partition
@@ -103,7 +101,7 @@ func TestPartitionKeepsItsPromises(t *testing.T) {
 	}
 }
 
-// TestPartitionReachesItsEnds requires that the search reaches each end that an attempt may have.
+// TestPartitionReachesItsEnds requires that the search sees every way in which an attempt may end.
 func TestPartitionReachesItsEnds(t *testing.T) {
 	reached := map[string]bool{}
 	see := func(what string, did bool) { reached[what] = reached[what] || did }
@@ -126,20 +124,19 @@ func TestPartitionReachesItsEnds(t *testing.T) {
 	requireAll(t, reached, 7)
 }
 
-// thorough reports whether `make model` runs the tests, which search the whole models.
+// thorough reports whether the tests search the whole models, as in `make model`.
 func thorough() bool { return os.Getenv("CRAWLBATCH_MODEL") != "" }
 
-// The constants bound the number of states of a search, and so its memory. A visited state takes 16
-// to 30 bytes of memory, and a new state takes 250 bytes. Three attempts have far more states than
-// a search visits.
+// These constants limit how many states a search visits, and so its memory. A visited state takes
+// 16 to 30 bytes, and a new state 250 bytes. Three attempts have far more states than can be
+// visited.
 const (
 	most        = 15_000_000
 	mostOfThree = 6_000_000
 	reaching    = 30_000
 )
 
-// requireAll requires that the map reached has as many entries as the parameter want, and that all
-// its values are true.
+// requireAll requires that the map reached has want entries, all true.
 func requireAll(t *testing.T, reached map[string]bool, want int) {
 	t.Helper()
 	n := 0

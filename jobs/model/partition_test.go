@@ -1,10 +1,9 @@
 package model
 
-// This file models one partition. The section "A partition's checkpoint" of jobs/README.md
-// describes the protocol. Attempts take, renew, mark, checkpoint, release and complete the
-// partition, fetch its URLs, upload and sweep files. The store is linearizable, but a request may
-// take effect late, and the answer to a request may be lost. Time passes in ticks, even while a
-// process is paused.
+// This file models one partition by the section "A partition's checkpoint" of jobs/README.md.
+// Attempts take, renew, mark, checkpoint, release and complete the partition, fetch its URLs, and
+// upload and sweep files. The store is linearizable, but a request may take effect late, and its
+// answer may be lost. Time passes in ticks, even while a process is paused.
 
 const (
 	leaseTicks   = 2 // length of a lease in ticks; a request takes up to one tick (timeout.total)
@@ -15,7 +14,7 @@ const (
 	mostSegments = maxEpoch * perEpoch
 )
 
-// These are the mutations of the protocol. Each mutation leaves out or bends one rule.
+// These are the mutations of the protocol. Each leaves out or changes one rule.
 const (
 	leaseFromAnswer     = "the lease starts when the answer arrives"
 	impatient           = "a newcomer waits for less than the lease"
@@ -71,14 +70,14 @@ const (
 type partition struct {
 	attempts, urls            int
 	renewals, pauses, crashes uint8
-	locks                     bool // the store is a directory: a newcomer waits for the lock, not for the lease
+	locks                     bool // whether the store is a directory, so that a newcomer waits for the lock and not for the lease
 	removals                  uint8
 	outsider                  int
 	mutation                  string
 }
 
-// checkpoint is a state of checkpoint.json. The content of a checkpoint is its version. Epoch 0
-// means that the partition has no checkpoint.
+// checkpoint is a state of checkpoint.json. Its content is also its version in the store. Epoch 0
+// means that there is no checkpoint.
 type checkpoint struct {
 	epoch, counter, holder uint8
 	files, rows            uint8 // sets of listed segments and of recorded URLs
@@ -92,7 +91,7 @@ const (
 	idle      phase = iota
 	looking         // the attempt has just begun, or has lost a race for the partition
 	standing        // the attempt waits for another attempt that holds the partition
-	comparing       // the attempt may take the partition, and compares the checkpoint with the objects
+	comparing       // the attempt may take the partition, and first compares the checkpoint with the objects
 	doubting        // the attempt found an object that proves a later checkpoint
 	taking
 	marking
@@ -120,11 +119,11 @@ const (
 
 type attempt struct {
 	phase     phase
-	seen      checkpoint // the last checkpoint that the attempt read, or whose swap was acknowledged
-	age       uint8      // number of ticks since the attempt first saw the checkpoint in seen
-	right     uint8      // 0: the attempt has no right to fetch; else 1 + the ticks until that right expires
+	seen      checkpoint // checkpoint that the attempt last read, or last swapped with an answer
+	age       uint8      // ticks since the attempt first saw that checkpoint
+	right     uint8      // 0: no right to fetch; else 1 + the ticks until the right expires
 	sent      checkpoint // content of the unsettled swap
-	sentAge   uint8      // number of ticks since the attempt first sent the swap in sent
+	sentAge   uint8      // ticks since the attempt first sent that swap
 	net       uint8
 	body      checkpoint // content of the request of the last swap
 	flight    uint8      // 1 + the URL that is being requested; 0: none
@@ -134,9 +133,9 @@ type attempt struct {
 	listed    uint8 // number of segments listed
 	epoch     uint8
 	lock      uint8
-	armed     uint8 // 1 + the URL whose request was checked before the process froze; 0: none
+	armed     uint8 // 1 + the URL whose request was checked before the process was paused; 0: none
 	paused    bool
-	raced     bool // an outsider acted after the attempt's comparison; the attempt can notice the act at its next swap, not earlier
+	raced     bool // whether an outsider acted after the attempt's comparison; the attempt can notice this at its next swap only
 	renewed   uint8
 }
 
@@ -155,18 +154,18 @@ type partitionState struct {
 	store    checkpoint
 	segments [mostSegments]segment
 	marked   bool
-	begun    bool // true: an attempt has begun to fetch
+	begun    bool // whether an attempt has begun to fetch
 	result   checkpoint
 	lockFile bool
 
 	pauses, crashes, removals uint8
 	copied                    checkpoint
 	tampered, tamperedLive    bool
-	blind                     bool // true: an outsider acted without a trace, so the protocol promises nothing any more
+	blind                     bool // whether an outsider acted without a trace, so that the protocol promises nothing any more
 
-	known              uint8 // set of URLs that an effective or acknowledged checkpoint recorded
+	known              uint8 // set of URLs that were recorded by a checkpoint that took effect or was acknowledged
 	topEpoch, topCount uint8
-	faults             uint16 // set of promises that an action broke
+	faults             uint16 // set of promises that an action has broken
 }
 
 func (s *partitionState) fault(promise string) {
@@ -224,8 +223,8 @@ func (m partition) broken(s *partitionState) string {
 	return ""
 }
 
-// mayWrite reports whether a request that is written now ends before the attempt's right to fetch
-// expires.
+// mayWrite reports whether a request that is written now will end before the attempt's right to
+// fetch does.
 func (m partition) mayWrite(a *attempt) bool {
 	least := uint8(2)
 	if m.mutation == lateRequests {
@@ -274,7 +273,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 			n.topEpoch, n.topCount = c.epoch, c.counter
 		}
 		n.known |= a.body.rows
-		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // the mark shows an attempt that takes a new partition that the checkpoint was deleted
+		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // an attempt that takes a new partition notices the mark, and so that the checkpoint was deleted
 		a.net = answeredYes
 	case n.store == a.body:
 		a.net = answeredYes
@@ -288,7 +287,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 }
 
 func (m partition) begin(s *partitionState, i int, emit func(label, *partitionState)) {
-	// Attempts are alike, so each attempt begins only after the attempt with the next lower number.
+	// Attempts are alike, so they begin in the order of their numbers.
 	if i > 0 && s.att[i-1].phase == idle || s.result.epoch > 0 {
 		return
 	}
@@ -379,7 +378,7 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 	a := &n.att[i]
 	a.paused = false
 	if a.right <= 1 {
-		a.flight, a.flightAge = 0, 0 // an attempt aborts all its requests when its right to fetch ends
+		a.flight, a.flightAge = 0, 0 // an attempt aborts its requests when its right to fetch ends
 	}
 	name, arg := "resume", -1
 	if a.armed > 0 {
@@ -387,7 +386,7 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 		if m.mayWrite(a) {
 			m.write(&n, i, arg)
 		} else {
-			a.mem |= 1 << arg // the frozen request is sent, as exception 4 of the protocol says
+			a.mem |= 1 << arg // the request of the paused process is sent: exception 4 of the protocol
 		}
 		a.armed = 0
 	}
@@ -409,10 +408,10 @@ func (m partition) asks(s *partitionState, i, u int) bool {
 	return done&(1<<u) == 0
 }
 
-// write lets an attempt write the request for a URL.
+// write makes an attempt write the request for a URL.
 func (m partition) write(n *partitionState, i, u int) {
 	for j := range n.att {
-		// A holder sees within a second that its lock was removed, and aborts its requests in
+		// Within a second, a holder notices that its lock was removed, and aborts its requests in
 		// flight.
 		other := &n.att[j]
 		if j != i && other.flight > 0 && !other.paused && other.lock != removed && !n.tamperedLive {
@@ -487,7 +486,7 @@ func (m partition) tick(s *partitionState, emit func(label, *partitionState)) {
 		a := &n.att[i]
 		if !a.paused && a.flight > 0 {
 			if a.flightAge == 1 {
-				return // the request in flight ends before the next tick, by timeout.total
+				return // timeout.total ends the request in flight before the next tick
 			}
 			a.flightAge++
 		}

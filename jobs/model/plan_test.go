@@ -2,10 +2,10 @@ package model
 
 import "testing"
 
-// This file models the choice of a round's plan. Two drivers plan a round at about the time at
-// which URLs become due, and users run `plan --replace`. Drivers and users choose a plan by a swap
-// of the ledger. Clock 1 makes the plan with ID 1, and clock 2 makes the plan with ID 2, because a
-// plan's ID is a digest of its content.
+// This file models the choice of a round's plan. Two drivers plan a round at about the time when
+// its URLs become due, and users run `plan --replace`. All of them choose a plan by a swap of the
+// ledger. A plan's ID is a digest of its content, so a plan made with clock 1 has ID 1, and one
+// made with clock 2 has ID 2.
 
 // These are the mutations of the choice of a plan.
 const (
@@ -43,14 +43,14 @@ const (
 	startedEntry
 )
 
-type entry struct{ what, plan uint8 } // kind of the entry, and ID of its plan; in a planning entry, the field plan holds the clock
+type entry struct{ what, plan uint8 } // kind of the entry and ID of its plan; in a planning entry, plan is the clock
 
 const (
 	mostEntries = 8
 	mostActors  = 4
 )
 
-// step is the step that a process has reached.
+// step is how far a process has come.
 type step uint8
 
 const (
@@ -88,8 +88,8 @@ func (m planning) machine() machine[planState] {
 	return machine[planState]{next: m.next, broken: m.broken}
 }
 
-// newest returns the newest clock and plan that the first n entries name, and the plan that the
-// round started with.
+// newest returns the newest clock and the newest plan among the first n entries, and the plan with
+// which the round was started.
 func (s *planState) newest(n uint8) (clock, plan, started uint8) {
 	for _, e := range s.ledger[:n] {
 		switch e.what {
@@ -187,8 +187,8 @@ func (m planning) next(s *planState, emit func(label, *planState)) {
 	}
 }
 
-// applySwap lets the swap of a process take effect. The swap fails if the ledger has changed
-// since the process read the ledger.
+// applySwap lets a process's swap take effect. It fails if the ledger has changed since the process
+// read it.
 func (m planning) applySwap(n *planState, a *actor) {
 	a.net = answeredNo
 	if (n.n == a.view || m.mutation == blindAppend) && n.n < mostEntries {
@@ -217,7 +217,7 @@ func setWanted(a *actor, what, plan uint8) {
 	a.what, a.step, a.net = entry{what, plan}, appends, underway
 }
 
-// decide chooses the next step of a process from the ledger that the process read.
+// decide chooses the next step of a process by the ledger that it has read.
 func (m planning) decide(n *planState, a *actor, i int) {
 	clock, plan, started := n.newest(a.view)
 	if i >= m.drivers {
@@ -251,8 +251,7 @@ func (m planning) decide(n *planState, a *actor, i int) {
 	}
 }
 
-// replace chooses the next step of a process that runs `plan --replace`. The parameter own is the
-// plan that the process made.
+// replace chooses the next step of a process that runs `plan --replace` and has made the plan own.
 func (m planning) replace(a *actor, plan, started, own uint8) {
 	if m.mutation == replaceUnchecked {
 		started = 0
@@ -261,7 +260,7 @@ func (m planning) replace(a *actor, plan, started, own uint8) {
 	case started > 0:
 		a.step = refusedLate
 		if a.made > 0 && (started != a.made || m.mutation == discardAlways) {
-			a.trash, a.step = 1<<a.made, removes // nobody can choose the made plan any more
+			a.trash, a.step = 1<<a.made, removes // nobody can choose that plan any more
 		}
 	case a.made == 0:
 		a.to, a.step = own, makes
@@ -276,8 +275,8 @@ func (m planning) replace(a *actor, plan, started, own uint8) {
 	}
 }
 
-// settle finds out whether the swap of a process took effect. Either the answer arrives, or the
-// process reads the ledger back.
+// settle finds out whether a process's swap took effect: the answer arrives, or the process reads
+// the ledger back.
 func (m planning) settle(s *planState, a *actor, i int, do func(string, int, func(*planState, *actor))) {
 	mine := s.n > a.view && s.ledger[a.view] == a.what && m.mutation != blindAppend
 	switch {
@@ -299,7 +298,7 @@ func (m planning) appended(n *planState, a *actor, i int) {
 	switch {
 	case i < m.drivers && a.what.what == startedEntry:
 		a.plan, a.to, a.step = a.what.plan, 0, lists
-		if m.mutation == startDeletes { // with startDeletes, the other plans are deleted before the start
+		if m.mutation == startDeletes { // this mutation deletes the other plans before the start
 			a.step = follows
 		}
 	case i >= m.drivers && m.mutation == replaceAll:

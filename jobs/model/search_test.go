@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// label is an action and the attempt or process that acts. The field name is the action's name in
+// label is an action and the attempt or process that does it. The action's name is that in
 // jobs/README.md.
 type label struct {
 	name string
@@ -28,19 +28,19 @@ func (l label) String() string {
 	return b.String()
 }
 
-// machine is a model with its first state, the possible actions in each state, and the promise that
-// a state breaks.
+// machine is a model: its first state, the possible actions in each state, and the promise that a
+// state breaks.
 type machine[S comparable] struct {
 	start  S
 	next   func(s *S, emit func(label, *S))
-	broken func(s *S) string // returns the promise that a state breaks, or "" if the state breaks none
+	broken func(s *S) string // returns the promise that a state breaks, or ""
 }
 
 // outcome is the result of a search.
 type outcome[S comparable] struct {
 	states  int
 	depth   int    // number of actions from the start to the last states
-	whole   bool   // true: the search saw every reachable state
+	whole   bool   // whether the search saw every reachable state
 	broken  string // the first broken promise
 	trace   []label
 	elapsed time.Duration
@@ -54,7 +54,7 @@ func (o *outcome[S]) String() string {
 	return fmt.Sprintf("%d states, %s, up to %d actions, %v", o.states, reach, o.depth, o.elapsed.Round(10*time.Millisecond))
 }
 
-// story returns the actions that lead to the broken promise, one action on each line.
+// story returns the actions that led to the broken promise, one per line.
 func (o *outcome[S]) story() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s after %d actions:\n", o.broken, len(o.trace))
@@ -64,17 +64,17 @@ func (o *outcome[S]) story() string {
 	return b.String()
 }
 
-// predecessor records the action that led to a state, and the state before the action. A record
-// has only 8 bytes, because a search visits millions of states.
+// predecessor records the action that led to a state, and the state before it, in only 8 bytes,
+// because a search visits millions of states.
 type predecessor struct {
 	from   uint32
 	choice uint32
 }
 
-// search visits the states of a model, nearest first. search ends when a state breaks a promise, or
-// when the number of visited states reaches the parameter most. If seen is not nil, search calls
-// seen for each state. The set of visited states keeps a 64-bit hash of each state. Among ten
-// million states, two hashes collide in one of 300,000 searches. Each search uses another seed.
+// search visits the states of a model, nearest first, until a state breaks a promise or most states
+// were visited. If seen is not nil, search calls it for each state. The set of visited states keeps
+// a 64-bit hash of each. Among ten million states, two hashes collide in one of 300,000 searches.
+// Each search uses another seed.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()
@@ -94,7 +94,7 @@ func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 		return o.broken != "" || len(how) >= most
 	}
 	end := add(&m.start, 0, 0)
-	first := 0 // index of the first state of the level
+	first := 0 // index of the level's first state
 	for level := after; len(level) > 0 && !end; level = after {
 		after = nil
 		for i := range level {
@@ -154,10 +154,10 @@ type set struct {
 
 func newSet() *set { return &set{seed: maphash.MakeSeed(), table: make([]uint64, 1<<12)} }
 
-// add adds a hash and reports whether the hash is new.
+// add adds a hash and reports whether it is new.
 func (s *set) add(h uint64) bool {
 	if h == 0 {
-		h = 1 // a 0 in the table is an empty place
+		h = 1 // because a 0 marks an empty place in the table
 	}
 	if 4*s.n >= 3*len(s.table) {
 		old := s.table
@@ -177,7 +177,7 @@ func (s *set) add(h uint64) bool {
 	return true
 }
 
-// place returns the index of a hash in the table, or the index at which to add the hash.
+// place returns the index of a hash in the table, or the index at which to add it.
 func (s *set) place(h uint64) uint64 {
 	mask := uint64(len(s.table) - 1)
 	for at := h & mask; ; at = (at + 1) & mask {
@@ -198,7 +198,7 @@ func expectHolds[S comparable](t *testing.T, m machine[S], most int, seen func(*
 	return o
 }
 
-// expectBreaks fails the test unless the mutated protocol breaks the promise.
+// expectBreaks fails the test unless the mutated protocol breaks the given promise.
 func expectBreaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Helper()
 	o := search(m, enough, nil)
@@ -209,8 +209,8 @@ func expectBreaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Log(o.story())
 }
 
-// enough is the largest number of states that a search for a broken promise may visit. Searches
-// that find the broken promise visit far fewer states.
+// enough is the largest number of states that a search for a broken promise may visit, far more
+// than it needs.
 const enough = 2_000_000
 
 func TestSearchFindsTheShortestTrace(t *testing.T) {

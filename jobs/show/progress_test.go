@@ -107,9 +107,8 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// The slowest partition decides when the stage ends. The wait of the slowest partition must be
-// shown first. The advice names the slowest partition together with the host that this partition
-// waits for.
+// The slowest partition decides when the stage ends, so its wait is shown first. The advice names
+// that partition and the host for which it waits.
 func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		long stages.Wait
@@ -177,7 +176,7 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
 		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
-		synctest.Wait() // the display looks at the tasks too, and only one goroutine at a time may do so
+		synctest.Wait() // the display looks at the tasks too, which only one goroutine at a time may do
 		// One lane needs 30 s + 60 s, the other lane needs 90 s + 60 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)
@@ -266,7 +265,7 @@ func (s stuck) Write([]byte) (int, error) {
 func TestATerminalThatTakesNothingHoldsNothingUp(t *testing.T) {
 	asked, never := make(chan struct{}, 10), make(chan struct{})
 	defer close(never)
-	// The test makes the Progress that New would make for a terminal, because a pipe has no size.
+	// The test makes the Progress by hand, as New would for a terminal, because a pipe has no size.
 	p := &Progress{
 		Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}}, watched: map[int]*watchedTask{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		block: &Block{W: stuck{asked, never}, Size: func() (int, int) { return 80, 24 }},

@@ -52,8 +52,8 @@ func newBlock(w io.Writer) *Block {
 	}}
 }
 
-// maxBlock limits the width of a block's rows, in cells. Terminals report a new width a moment
-// late. Before the report, a row is safe from folding only if the row is narrower than both widths.
+// maxBlock limits the width of a block's rows, in cells. A terminal reports a new width a moment
+// late. Until then, it does not fold a row that is narrower than both widths.
 const maxBlock = 99
 
 // rows folds the block's lines to the current width of the terminal. The result most is the number

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// drawnText returns the text that a new block of the given size shows for the lines.
+// drawnText returns what a new block of the given size shows for the lines.
 func drawnText(t *testing.T, width, height int, lines []string) []string {
 	t.Helper()
 	var out bytes.Buffer
@@ -41,7 +41,7 @@ func TestABlockThatIsTooHighKeepsItsHeadAndItsEnd(t *testing.T) {
 	}
 }
 
-// On a small terminal the block shows the longest wait and the advice, and drops other waits.
+// A block without room for all waits shows the longest wait and the advice.
 func TestTheLiveBlockKeepsTheLongestWaitAndTheAdvice(t *testing.T) {
 	p := &Progress{Options: Options{Err: &syncBuffer{}, Clock: stages.SystemClock{}, FetchTasks: 1, Advice: func(_ stages.Task, host string) string {
 		return "to end the wait: " + strings.Repeat("do this and that, ", 10) + "for " + host

@@ -81,7 +81,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 		if a.Remaining < time.Until(a.Waits[0].Until) {
 			t.Errorf("it takes %s, and waits until %s", a.Remaining, a.Waits[0].Until)
 		}
-		// The task publishes its activity with each renewal of the lease, even if nothing is
+		// The task publishes its activity with each renewal of the lease, even when nothing is
 		// recorded.
 		told := l.checkpoint().Activity
 		if told == nil || time.Since(time.UnixMilli(told.At)) > 2*time.Minute || len(told.Waits) != 1 || told.Waits[0].Why != "robots.txt answered 503, asked again" ||
@@ -112,7 +112,7 @@ func TestATaskTellsWhatItWaitsForNowInItsCheckpointAndAfterIt(t *testing.T) {
 	})
 }
 
-// The store fails at the last request, so the last checkpoint has to wait for the store.
+// The store fails at the last request, so the last checkpoint waits for the store.
 func TestATaskTellsThatItWaitsForTheStoreAtItsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		away := &freezing{}

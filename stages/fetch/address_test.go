@@ -16,8 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// A URL with a private address is refused in every notation of the address. Some notations of an
-// address do not make a valid URL.
+// A private address is refused in every notation, even in some that do not make a valid URL.
 func TestEverySpellingOfAPrivateAddressIsRefused(t *testing.T) {
 	canon, err := urlkey.New(nil)
 	if err != nil {
@@ -66,7 +65,7 @@ func (f lookup) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{f(host)}}, nil
 }
 
-// Each hop of a redirect is checked like a first request, and so is each redirect of a robots.txt.
+// Each hop of a redirect is checked like a first request, also for robots.txt.
 func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -91,7 +90,7 @@ func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 		fetches := l.outcomes(r)
 		for u, want := range map[string]schema.Outcome{
 			"http://a.com/in":  schema.AddressBlocked,
-			"http://a.com/out": schema.Redirected, // the target is in another domain, so this task does not request it
+			"http://a.com/out": schema.Redirected, // in another domain, so this task does not request it
 			"http://b.org/x":   schema.AddressBlocked,
 		} {
 			if f := fetches[u]; f.Outcome != want {

@@ -78,7 +78,7 @@ func benchFile[T any](b *testing.B, bucket store.Bucket, dataset, key string, ro
 	return f
 }
 
-// crashed writes the checkpoint of an attempt that died after half of its URLs.
+// crashed writes the checkpoint of an attempt that died half-way.
 func (x *bench) crashed(b *testing.B) {
 	b.Helper()
 	const segments = 10
@@ -115,7 +115,7 @@ func (x *bench) crashed(b *testing.B) {
 	}
 }
 
-// BenchmarkResume measures how long an attempt takes from its start to its first request, if the
+// BenchmarkResume measures the time from the start of an attempt to its first request, after the
 // previous attempt died half-way. The goal is 2 s for 50,000 URLs and 10 s for a million.
 func BenchmarkResume(b *testing.B) {
 	for _, rows := range []int{50_000, 1_000_000} {
@@ -140,7 +140,7 @@ func BenchmarkResume(b *testing.B) {
 	}
 }
 
-// attempt takes over the partition like the real task, and stops before the first request.
+// attempt takes over the partition as a real task does, and stops before the first request.
 func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	l, before, err := lease.Acquire(ctx, x.env, leaseOptions(x.in, &x.cfg))
 	if err != nil {
@@ -157,9 +157,8 @@ func (x *bench) attempt(ctx context.Context) (*attempt, func(), error) {
 	return a, func() { a.close(); l.Close(); _ = p.Close() }, a.resume(ctx, before)
 }
 
-// BenchmarkCheckpoint makes a checkpoint of one minute's work at 100 pages a second, with
-// typical text and links. It reports the share of one CPU that a checkpoint per minute
-// takes; the goal is 3 %.
+// BenchmarkCheckpoint makes a checkpoint of one minute's work: 100 pages a second with typical text
+// and links. It reports the share of one CPU that a checkpoint per minute takes; the goal is 3 %.
 func BenchmarkCheckpoint(b *testing.B) {
 	const pages = 6000
 	x := newBench(b, 2*pages*1000)

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt stops a task after some hops of a chain of
-// redirects. The next attempt neither requests nor records the finished hops again.
+// TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt stops a task within a chain of redirects. The
+// next attempt neither requests nor records again the hops that are done.
 func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string

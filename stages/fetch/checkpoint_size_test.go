@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// A checkpoint with many cookies and many unfinished redirect chains stays far below the
-// size that a reader accepts.
+// A checkpoint with many cookies and many unfinished redirect chains stays far below the size limit
+// of readers.
 func TestChainsOfRedirectsTakeBoundedRoomInCheckpoints(t *testing.T) {
 	hop := manifest.Hop{URL: "http://a.com/", Set: []string{"a=" + strings.Repeat("&", response.MaxCookieBytes-2)}}
 	size := len(hop.Set[0])
@@ -32,8 +32,8 @@ func TestChainsOfRedirectsTakeBoundedRoomInCheckpoints(t *testing.T) {
 	}
 }
 
-// If there is no memory for a document, the document is requested again later. The row of the first
-// request has no response.
+// If there is no memory for a document, it is requested again later. The row of the first request
+// then has no response.
 func TestADocumentWithoutMemoryIsAskedForLater(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		body := strings.Repeat("<p>word ", 400<<10/8)

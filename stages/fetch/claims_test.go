@@ -13,13 +13,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestARedirectsTargetIsTakenOnceAcrossAttempts has two URLs that redirect to one target. In some
-// cases the task is interrupted between the two requests.
+// TestARedirectsTargetIsTakenOnceAcrossAttempts has two URLs that redirect to the same target. In
+// some cases the task is interrupted between their requests.
 func TestARedirectsTargetIsTakenOnceAcrossAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		locations map[string]string // redirect target of each path: /1 is requested first, /2 interrupts the task, /3 comes last
-		more      string            // domain of /2 and /3; empty means a.com
+		locations map[string]string // redirect target of each path; /1 is requested first, then /2 interrupts the task, then comes /3
+		more      string            // domain of /2 and /3; "" means a.com
 		target    string
 		sent      int
 		after     schema.Outcome // outcome of /3

@@ -34,8 +34,7 @@ func (l *lab) checkpointOf() *manifest.Checkpoint {
 	return &cp
 }
 
-// apart is a bucket that hides the locks of a directory store, as in a store that several machines
-// share.
+// apart hides the locks of a directory store, as if several machines shared the store.
 type apart struct{ store.Bucket }
 
 func TestOfTwoAttemptsOnOnePartitionOneFetches(t *testing.T) {
@@ -87,7 +86,7 @@ func TestPaceSurvivesACrash(t *testing.T) {
 		if _, err := l.run(t.Context(), dying{l.bucket, start.Add(40 * time.Second)}, nil); !errors.Is(err, errKilled) {
 			t.Fatalf("got %v, want the bucket's error", err)
 		}
-		var waited time.Time // when the URL p05 got its response
+		var waited time.Time // when p05 got its response
 		for _, h := range l.web.hits() {
 			if h.path == "/p05" {
 				waited = h.at
@@ -149,7 +148,7 @@ func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
 	})
 }
 
-// mortal is a bucket that fails once the channel died is closed.
+// mortal is a bucket that fails once its channel died is closed.
 type mortal struct {
 	store.Bucket
 	died chan struct{}
@@ -166,8 +165,7 @@ func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 
-// Each attempt requests the killing URL once. A process that requests the killing URL loses its
-// store.
+// Each attempt requests the killing URL once. Whoever requests it loses the store.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -369,11 +367,11 @@ func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Plan = l.planID // the worker names the plan in the result too
+		r.Plan = l.planID // as the worker does
 		warc := layout.WARC("2026-11", 0, l.planID, 0, 3, 0)
 		left := []string{
 			layout.Segment("2026-11", 0, l.planID, 0, 1, 7, "fetches"), warc, layout.CDXJ(warc),
-			"warc/crawl=2026-11/round=0/part-00000-e3-00000.warc.gz", "warc/crawl=2026-11/round=0/part-00000-e3-00000.cdxj", // file names of format 1
+			"warc/crawl=2026-11/round=0/part-00000-e3-00000.warc.gz", "warc/crawl=2026-11/round=0/part-00000-e3-00000.cdxj", // names as in format 1
 		}
 		others := []string{layout.Segment("2026-11", 0, l.planID, 1, 1, 7, "fetches"), layout.WARC("2026-11", 0, l.planID, 1, 3, 0),
 			"warc/crawl=2026-11/round=0/part-00001-e3-00000.warc.gz"}
@@ -521,8 +519,8 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// lateBucket is a bucket that hides a checkpoint from the first read. A process has the same view
-// if it reads before the checkpoint exists and is then paused.
+// lateBucket hides a checkpoint from the first read, as if the reader had been paused after reading
+// while another process created the checkpoint.
 type lateBucket struct {
 	store.Bucket
 	key    string

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A cookie is sent only to later hops of the redirect chain that set it.
+// A cookie is sent to later hops of the redirect chain that set it, and nowhere else.
 func TestCookiesLiveAsLongAsAChainOfRedirects(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string][]string{}

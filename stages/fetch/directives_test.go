@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// obedient is a parser that reads robots directives as the real parser does.
+// obedient is a parser that reads robots directives like the real one.
 type obedient struct{ plainParser }
 
 func (p obedient) Parse(d *document.Document) (*document.Parsed, error) {
@@ -38,8 +38,8 @@ func (p obedient) Parse(d *document.Document) (*document.Parsed, error) {
 	return out, nil
 }
 
-// record reads a capture's WARC record. It returns the entry, the record's block and a summary
-// whose digests were checked.
+// record reads a capture's WARC record. It returns the entry, the record's block, and a summary
+// with verified digests.
 func (l *lab) record(c *schema.CaptureColumns) (*warc.Entry, string, warc.Summary) {
 	l.t.Helper()
 	obj, err := l.bucket.Open(l.t.Context(), c.WARCFilename)
@@ -69,7 +69,7 @@ func TestOfWhatSaysNoarchiveNoByteIsKept(t *testing.T) {
 			w.Header().Set("Content-Type", "text/html")
 			switch r.URL.Path {
 			case "/robots.txt":
-				w.Header().Set("X-Robots-Tag", "noarchive") // the robots.txt is stored nevertheless, because it proves what was allowed
+				w.Header().Set("X-Robots-Tag", "noarchive") // no reason to drop a robots.txt, which proves what was allowed
 				fmt.Fprint(w, "User-agent: *\nDisallow: /no\n")
 				return
 			case "/field":

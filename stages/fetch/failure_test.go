@@ -17,8 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// A failed connection leaves a row of requests with the class, text and time of the failure. The
-// row says that no request was sent. Two hosts with the same failure have rows with the same text.
+// A failed connection leaves a row of requests with the class, text and time of the failure, marked
+// as not sent. Two hosts with the same failure have the same text.
 func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -71,7 +71,7 @@ func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 			seen[q.Host]++
 			want, failing := down[q.Host]
 			if !failing {
-				// Virtual time does not pass while the server answers.
+				// Virtual time stands still while the server answers.
 				if q.FirstByteMS == nil || *q.FirstByteMS != 0 || q.FirstByteUS == nil || q.TotalUS == nil || q.TLSMS != nil || q.BytesSent == 0 {
 					t.Errorf("%s: times %v %v %v %v", q.URL, q.FirstByteMS, q.FirstByteUS, q.TotalUS, q.TLSMS)
 				}
@@ -102,8 +102,8 @@ func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 	})
 }
 
-// checkErrorsGroup checks that there are few different error texts, however many URLs and hosts
-// fail, and that no text contains a name or number from a URL or host.
+// checkErrorsGroup checks that the number of different error texts is small, however many URLs and
+// hosts fail, and that no text contains a name or number from a URL or host.
 func (l *lab) checkErrorsGroup(r *manifest.Result) {
 	l.t.Helper()
 	phrases := map[string]int{}

@@ -33,8 +33,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// lab is a store with a plan of one partition, and a web that serves the partition's URLs. The lab
-// runs in a synctest bubble with a virtual clock. Connections are pipes.
+// lab is a store with a plan of one partition, and a web that serves its URLs. It runs in a
+// synctest bubble with a virtual clock; connections are pipes.
 type lab struct {
 	t       *testing.T
 	bucket  store.Bucket
@@ -46,11 +46,11 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	hooks   hooks // hooks of the task; if tune is nil, connections go to web
+	hooks   hooks // hooks of the task; without tune, connections go to web
 }
 
-// bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble
-// in which they were made, so bubble first empties all pools by two garbage collections.
+// bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they
+// were made, so bubble first empties all pools by two garbage collections.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	runtime.GC()
@@ -118,7 +118,7 @@ func (l *lab) setPlan(rows []schema.PlannedURL) {
 	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
 }
 
-// setSpelled adds to the plan the spellings of URLs that are known but not planned.
+// setSpelled adds spellings of known URLs to the plan that are not planned themselves.
 func (l *lab) setSpelled(rows []schema.PlannedURL) {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "spellings.parquet"))
@@ -170,8 +170,7 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outcomes returns the row of every planned URL. outcomes fails the test if a URL has no row or
-// several rows.
+// outcomes returns the row of every planned URL. It fails the test unless each URL has exactly one.
 func (l *lab) outcomes(r *manifest.Result) map[string]schema.Fetch {
 	l.t.Helper()
 	out := map[string]schema.Fetch{}
@@ -213,8 +212,8 @@ func rowsOf[T any](l *lab, r *manifest.Result, dataset string) []T {
 	return out
 }
 
-// checkPace checks the delay between two requests to a host, in the rows and in the server's log.
-// The delay must be at least the delay that the row of the second request states.
+// checkPace checks the delay between two requests to a host, both in the rows and in the server's
+// log. It must be at least the delay in the row of the second request.
 func (l *lab) checkPace(r *manifest.Result) {
 	l.t.Helper()
 	last := map[string]schema.Request{}
@@ -237,10 +236,10 @@ type web struct {
 	conns  chan net.Conn
 	mu     sync.Mutex
 	log    []hit
-	down   map[string]error // error of the lookup or connection of each host that is down
+	down   map[string]error // error of looking up or connecting to a host that is down
 	names  map[netip.Addr]string
-	addrs  map[string]netip.Addr // addresses of the hosts that have an address of their own
-	shares map[string]string     // maps a host to the host whose address it shares
+	addrs  map[string]netip.Addr // addresses of hosts with an address of their own
+	shares map[string]string     // maps a host to another whose address it shares
 }
 
 type hit struct {
@@ -284,8 +283,7 @@ func (l pipeListener) Accept() (net.Conn, error) {
 func (l pipeListener) Close() error   { close(l.closed); return nil }
 func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// Lookup gives every host its own public address, unless the map addrs or shares names another
-// address.
+// Lookup gives every host its own public address, unless addrs or shares names another.
 func (w *web) Lookup(_ context.Context, host string) (dns.Answer, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -354,7 +352,7 @@ func (w *web) checkPace(t *testing.T, delay time.Duration) {
 	}
 }
 
-// plainParser returns the body as the text.
+// plainParser returns the body of a document as its text.
 type plainParser struct{}
 
 func (plainParser) Sniff(contentType string, prefix []byte) string {

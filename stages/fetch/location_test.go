@@ -12,7 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Every 3xx response ends in the right outcome, and the rows show this outcome.
+// Every 3xx response leads to the right outcome, which the rows show.
 func TestRedirectStatuses(t *testing.T) {
 	answers := map[string]string{
 		"/300":           "300 Multiple Choices\r\nLocation: /preferred",

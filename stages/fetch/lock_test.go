@@ -15,15 +15,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// In these tests somebody removes the folder with the store's locks while a partition is
-// fetched.
+// In these tests somebody removes the store's folder of locks while a partition is fetched.
 
-// emptying is a store that may lose its locks before a call of Lock: it loses them if the function
-// at returns true.
+// emptying is a store that loses its locks before a call of Lock if at returns true.
 type emptying struct {
 	*dirstore.Store
 	root string
-	at   func() bool // called before each Lock; true means that the locks are removed
+	at   func() bool // called before each Lock
 }
 
 func (e *emptying) Lock(name string) (store.Lock, bool, error) {
@@ -33,7 +31,7 @@ func (e *emptying) Lock(name string) (store.Lock, bool, error) {
 	return e.Store.Lock(name)
 }
 
-// askedServer records which attempt (a user agent) sent each request.
+// askedServer records which attempt, by its user agent, sent each request.
 type askedServer struct {
 	mu   sync.Mutex
 	runs []string
@@ -48,7 +46,7 @@ func (a *askedServer) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns counts the requests whose sender differs from the sender of the previous request.
+// turns counts how often the sender of the requests changes.
 func (a *askedServer) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,8 +59,8 @@ func (a *askedServer) turns() (n int) {
 }
 
 // TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. A run that finds the
-// partition taken tries again. In one case the locks are removed when the second run takes its
-// lock, in the other case at some other time.
+// partition taken tries again later. The locks are removed as the second run takes its lock, or at
+// another time.
 func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	const planned = 60
 	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {
@@ -116,8 +114,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 				if n := who.turns(); n > 1 || atLook && n == 0 {
 					t.Errorf("the requests passed from one run to the other %d times, epoch %d", n, checkpoint.Epoch)
 				}
-				// The second run may repeat the first run's work since its last checkpoint, as
-				// after a crash.
+				// As after a crash, the second run may repeat what the first did after its last
+				// checkpoint.
 				if n := len(l.web.hits()); n > planned+2+20 {
 					t.Errorf("%d requests for %d URLs, epoch %d", n, planned, checkpoint.Epoch)
 				}
@@ -126,8 +124,8 @@ func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	}
 }
 
-// TestARunWhoseLockIsRemovedGoesOn has only one run. The run takes the removed lock again, and
-// swaps the checkpoint before its next request.
+// TestARunWhoseLockIsRemovedGoesOn has a single run, which takes its lock again and swaps the
+// checkpoint before its next request.
 func TestARunWhoseLockIsRemovedGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

@@ -24,8 +24,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// In these tests a checkpoint is lost, damaged, or replaced by an older checkpoint. No attempt may
-// then fetch or delete anything.
+// In these tests a checkpoint is lost, damaged, or replaced by an older one. After that, no attempt
+// may fetch or delete anything.
 
 // history keeps every state of the checkpoint.
 type history struct {
@@ -63,7 +63,7 @@ func (l *lab) snapshot() map[string]string {
 	return objects
 }
 
-// restore gives the lab a new store that holds only the given objects.
+// restore gives the lab a new store with only the given objects.
 func (l *lab) restore(objects map[string]string) {
 	l.t.Helper()
 	d, err := dirstore.Open(filepath.Join(l.t.TempDir(), "store"), dirstore.Options{})
@@ -100,8 +100,8 @@ func (l *lab) refused(bucket store.Bucket, want ...string) {
 	}
 }
 
-// halfway makes an attempt and, after a while, kills the attempt or tells it to stop. It returns
-// all states that the checkpoint had.
+// halfway makes an attempt, and after a while kills it or tells it to stop. It returns all states
+// of the checkpoint.
 func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 	l.t.Helper()
 	h := &history{Bucket: l.bucket}
@@ -121,10 +121,10 @@ func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 	return h.states
 }
 
-// TestAnOlderCheckpointIsRefused puts back every state that a checkpoint had. A state must be
-// refused if it lacks two or more segments. A state that lacks one segment must be refused if that
-// segment was finished after a later swap. All other states are accepted, because an attempt that
-// dies between an upload and its swap leaves the same state.
+// TestAnOlderCheckpointIsRefused puts back every earlier state of a checkpoint. A state must be
+// refused if it lacks two or more segments, or one that was finished after a later swap. All other
+// states must be accepted, because an attempt that dies between an upload and its swap leaves the
+// same traces.
 func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	for name, killed := range map[string]bool{"killed": true, "released": false} {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket whose n-th write and all later writes fail. If takes is true, the n-th write
-// takes effect and still returns an error.
+// mute is a bucket on which the n-th write and all later ones fail. If takes is true, the n-th
+// write takes effect although it returns an error.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex
@@ -205,8 +205,8 @@ func (m mute) Create(ctx context.Context, key string, body io.ReaderAt, size int
 }
 
 // TestNoCrashIsTakenForALoss kills an attempt at each of its writes in turn, before or after the
-// write takes effect. It kills a second attempt soon after the second attempt begins. The third
-// attempt must not be refused.
+// write takes effect, and a second attempt soon after it begins. The third attempt must not be
+// refused.
 func TestNoCrashIsTakenForALoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -222,8 +222,7 @@ func TestNoCrashIsTakenForALoss(t *testing.T) {
 	}
 }
 
-// survives kills an attempt at the given write. It returns true if the attempt ended before that
-// write.
+// survives kills an attempt at the given write. It returns true if the attempt makes fewer writes.
 func survives(t *testing.T, at int, takes bool) bool {
 	l := newLab(t, noRobots(page), urls("a.com", 8)...)
 	l.cfg.Checkpoint.Every = 9 * time.Second
@@ -252,8 +251,8 @@ func survives(t *testing.T, at int, takes bool) bool {
 	return false
 }
 
-// TestACheckpointThatIsGoneIsMissed deletes the checkpoint, and some of the objects that
-// prove that it existed.
+// TestACheckpointThatIsGoneIsMissed deletes the checkpoint and some of the objects that prove its
+// existence.
 func TestACheckpointThatIsGoneIsMissed(t *testing.T) {
 	for name, gone := range map[string][]string{
 		"the checkpoint": {"crawl=2026-11/round=0/fetch/part-00000/checkpoint.json"},
@@ -279,7 +278,7 @@ func TestACheckpointThatIsGoneIsMissed(t *testing.T) {
 }
 
 // TestAPartitionIsTakenBeforeItsFirstRequest checks that the object `taken` exists before the first
-// request and the first upload. If the object is missing later, the next attempt creates it again.
+// request and the first upload. If it is missing later, the next attempt creates it again.
 func TestAPartitionIsTakenBeforeItsFirstRequest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		taken := layout.Taken("2026-11", 0, 0)
@@ -304,7 +303,7 @@ func TestAPartitionIsTakenBeforeItsFirstRequest(t *testing.T) {
 	})
 }
 
-// TestADamagedCheckpointIsRefused edits the checkpoint as a person or a faulty disk might.
+// TestADamagedCheckpointIsRefused changes the checkpoint as a person or a faulty disk might.
 func TestADamagedCheckpointIsRefused(t *testing.T) {
 	edit := func(change func(*manifest.Checkpoint)) func(t *testing.T, body string) string {
 		return func(t *testing.T, body string) string {
@@ -384,8 +383,8 @@ func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 	}
 }
 
-// Tables and WARC files name the position of a checkpoint.
-// TestEachFileNamesTheCheckpointThatItFollows reads these positions from the files of two attempts.
+// TestEachFileNamesTheCheckpointThatItFollows reads which checkpoint the tables and WARC files of
+// two attempts name.
 func TestEachFileNamesTheCheckpointThatItFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

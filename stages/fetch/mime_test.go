@@ -13,14 +13,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The fetcher stops reading a body if its media type or its first bytes show that it is not wanted.
+// The fetcher stops reading a body once its media type or its first bytes show that it is not
+// wanted.
 func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	const big = 40 << 10
 	cases := map[string]struct {
 		contentType, body string
 		outcome           schema.Outcome
 		detected          string
-		most              int64 // limit of the bytes received
+		most              int64 // most bytes that may be received
 	}{
 		"/pdf":          {"application/pdf", strings.Repeat("x", big), schema.MIMEFiltered, "application/pdf", 20 << 10},
 		"/small-json":   {"application/json; charset=utf-8", "{}", schema.MIMEFiltered, "application/json", 1 << 10},
@@ -45,7 +46,7 @@ func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 			}
 			if len(c.body) > 1<<10 {
 				w.WriteHeader(http.StatusOK)
-				w.(http.Flusher).Flush() // the body is chunked, so its length is unknown
+				w.(http.Flusher).Flush() // makes the body chunked, so that its length is unknown
 			}
 			fmt.Fprint(w, c.body)
 		}), list...)
@@ -75,7 +76,7 @@ type hungry struct{ plainParser }
 func (hungry) Wants(mediaType string, _ []byte) bool { return !strings.HasPrefix(mediaType, "text/") }
 func (hungry) Refuses(string) bool                   { return false }
 
-// The parser decides which documents are stored. Package fetch has no list of its own.
+// The parser decides which documents are stored, not package fetch.
 func TestWhatIsStoredTheParserSays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +99,7 @@ func TestWhatIsStoredTheParserSays(t *testing.T) {
 	})
 }
 
-// A sitemap may be as long as sitemaps.org allows, even if the limit for other documents is lower.
+// A sitemap may be as long as sitemaps.org allows, even if other documents must be shorter.
 func TestSitemapsHaveABoundOfTheirOwn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +128,7 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 	}{
 		{"application/pdf", "", 200, true},
 		{"APPLICATION/PDF ; q=1", "99999", 200, true},
-		{"application/pdf", "100", 200, false}, // the body is read to its end, so that the connection can be kept
+		{"application/pdf", "100", 200, false}, // read to its end, so that the connection can be kept
 		{"application/pdf", "many", 200, true},
 		{"application/pdf", "", 404, false},
 		{"application/octet-stream", "", 200, false},

@@ -46,8 +46,7 @@ func beHostile(kind int, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Fifty hostile hosts in the same task delay no request to a good host, and damage no
-// document.
+// Fifty hostile hosts in the same task neither delay requests to good hosts nor damage documents.
 func TestGoodHostsGoOnAtFullPaceBesideHostileOnes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

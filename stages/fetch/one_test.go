@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// A person waits for this URL, so retries come within seconds, and the command reports each wait.
+// A person waits for this URL. So it is retried within seconds, and each wait is reported.
 func TestOneURLIsTriedAgainWithinSecondsAndSaysWhatItWaitsFor(t *testing.T) {
 	status := func(robots, page int, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {

@@ -60,8 +60,7 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	}
 	alone, _, _ := lively(false)
 	beside, outcomes, tries := lively(true)
-	// Each of the ten silent hosts gets one request before the fetcher knows that the host is
-	// silent.
+	// Each of the ten silent hosts gets one request before the fetcher finds it silent.
 	if most := alone + 10*15*time.Second/16 + 5*time.Second; beside > most {
 		t.Errorf("the others took %v, %v alone; want at most %v", beside, alone, most)
 	}
@@ -81,7 +80,7 @@ func TestHostsThatGoSilentCostTheOthersNothing(t *testing.T) {
 	}
 }
 
-// Hosts that share an address wait for this address without a slot or a connection.
+// Hosts that share an address wait for it without a slot or a connection.
 func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		list := urls("alone.com", 20)
@@ -121,7 +120,7 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 			t.Fatalf("%d and %d requests", len(alone), len(shared))
 		}
 		for i := 1; i < len(alone); i++ {
-			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // a host with an address of its own has the same delay
+			if gap := alone[i].Sub(alone[i-1]); gap != 5*time.Second { // the same delay as for a host with its own address
 				t.Errorf("the host beside them is asked after %v", gap)
 			}
 		}
@@ -137,7 +136,7 @@ func TestHostsOfOneAddressWaitWithoutASlot(t *testing.T) {
 	})
 }
 
-// A Crawl-delay also holds between two rounds.
+// A Crawl-delay also applies between the last request of a round and the first of the next.
 func TestALongCrawlDelayIsSpreadOverWindowsAndRounds(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -180,7 +179,7 @@ func TestALongCrawlDelayIsSpreadOverWindowsAndRounds(t *testing.T) {
 	})
 }
 
-// A stopped domain gets no more requests, not even a request that was already granted.
+// A stopped domain gets no more requests, even if one was already granted.
 func TestAStopReachesARequestThatIsBeingConnected(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 5)...)

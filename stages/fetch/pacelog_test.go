@@ -26,16 +26,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// mixture is a synthetic web of 1,000 hosts. The settings of the hosts differ in every way that
-// config, robots.txt, DNS and host behaviour allow. mixture computes the expected pace without the
-// code under test.
+// mixture is a synthetic web of 1,000 hosts that differ in all settings of config, robots.txt and
+// DNS, and in their behaviour. It computes the expected pace without the code under test.
 type mixture struct {
 	web     *simweb.Web
 	server  *simweb.Server
 	domains map[string]int // number of each host's domain, in the order of the host names
 
 	mu    sync.Mutex
-	slept map[string][]bool // by host and number of the request: whether the response took slowAnswer
+	slept map[string][]bool // whether the response took slowAnswer, by host and number of the request
 	busy  map[string]int    // number of requests in flight to each host
 	most  map[string]int
 }
@@ -77,8 +76,8 @@ func newMixture(t *testing.T, record *simweb.Log) (m *mixture, urls []string) {
 	return m, urls
 }
 
-// politeness returns the settings of all domains, before or after the reload. A domain's settings
-// depend on its number.
+// politeness returns the settings of all domains, before or after the reload. They depend on the
+// domain's number.
 func (m *mixture) politeness(reloaded bool) polite.Config {
 	p := polite.Default()
 	p.Delay, p.PerAddressDelay = 2*time.Second, addressDelay
@@ -117,23 +116,22 @@ func (m *mixture) wanted(k int, reloaded bool) time.Duration {
 
 func stopped(k int) bool { return k%11 == 5 }
 
-// These functions tell the behaviour of a host from its number.
-func dead(i int) bool    { return i%50 == 7 }  // the host accepts no connection
-func unnamed(i int) bool { return i%50 == 17 } // the host has no address
-func slow(i int) bool    { return i%25 == 9 }  // the host needs slowAnswer for each response
-func crowded(i int) bool { return i%25 == 4 }  // the host shares one address with all hosts of this kind
-func (m *mixture) hermit(i int) bool { // the host's Crawl-delay is an hour
+// These functions return how a host behaves, by its number.
+func dead(i int) bool    { return i%50 == 7 }  // accepts no connection
+func unnamed(i int) bool { return i%50 == 17 } // has no address
+func slow(i int) bool    { return i%25 == 9 }  // takes slowAnswer for each response
+func crowded(i int) bool { return i%25 == 4 }  // shares one address with all crowded hosts
+func (m *mixture) hermit(i int) bool { // has a Crawl-delay of an hour
 	return i%10 == 1 && m.web.Profile(i) == simweb.RobotsAllow
 }
-func (m *mixture) odd(i int) string { // the host's Crawl-delay if it is invalid or infinite, else ""
+func (m *mixture) odd(i int) string { // returns the host's Crawl-delay if it is invalid or infinite, else ""
 	if i%10 == 3 && m.web.Profile(i) == simweb.RobotsAllow {
 		return []string{"-5", "NaN", "1e9"}[i/10%3]
 	}
 	return ""
 }
 
-// Lookup returns the address of a host. Crowded hosts share one address, and every other host has
-// an address of its own.
+// Lookup returns the address of a host. Crowded hosts share one; every other host has its own.
 func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	i, ok := m.web.HostIndex(name)
 	if !ok || unnamed(i) {
@@ -145,7 +143,7 @@ func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})}}, nil
 }
 
-// address returns the key under which hosts share the delay of an address.
+// address identifies the address that paces a host.
 func (m *mixture) address(host string) string {
 	if i, _ := m.web.HostIndex(host); crowded(i) {
 		return "the crowd's"
@@ -226,15 +224,15 @@ func (d *delayed) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// The faults of package simweb that break a connection call Hijack. Such a fault may go on after
-// its client has left.
+// Faults of package simweb that break a connection call Hijack. They may go on after their client
+// has left.
 func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	d.hijacked()
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-// check compares the server's log with the settings. The parameter reloaded is the time when the
-// config changed. check returns how many gaps each rule decided.
+// check compares the server's log with the settings, which changed at reloaded. It returns how many
+// gaps each rule determined.
 func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
 	t.Helper()
 	floor := func(host string) time.Duration {
@@ -276,8 +274,8 @@ func (m *mixture) number(host string) int {
 	return m.domains[m.web.Domain(i)]
 }
 
-// leastGap returns the minimum gap between request e and the previous request to the host.
-// The returned rule is the strictest rule, which sets this gap.
+// leastGap returns the least gap allowed between request e and the previous one to its host, and
+// the rule that demands it.
 func (m *mixture) leastGap(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
 	take := func(r string, d time.Duration) {
 		if d > least {
@@ -298,7 +296,7 @@ func (m *mixture) leastGap(before []simweb.Entry, e simweb.Entry, reloaded time.
 		take("Crawl-delay for ever", 1<<62)
 	}
 	if k%7 == 4 {
-		return rule, least // this host may have two requests in flight, so the last response may be newer than the grant of e
+		return rule, least // with two requests in flight, the last response may be newer than the grant of e
 	}
 	switch last.Status {
 	case http.StatusTooManyRequests:
@@ -320,8 +318,8 @@ type bareParser struct{ plainParser }
 func (bareParser) Parse(*document.Document) (*document.Parsed, error) { return &document.Parsed{}, nil }
 
 // TestTheServersOwnLogProvesPaceAndRobots crawls 1,000 hosts with mixed settings in virtual time.
-// During the crawl the politeness is reloaded, and the task is stopped and resumed. The server's
-// log must show that every setting was respected.
+// Meanwhile the politeness is reloaded, and the task is stopped and resumed. The server's log must
+// show that every setting was respected.
 func TestTheServersOwnLogProvesPaceAndRobots(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -21,8 +21,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// reparseLab runs a fetch task for tests of reparse. Two of the pages have the same bytes, and one
-// URL redirects to a page.
+// reparseLab runs a fetch task whose result the tests reparse. Two of its pages have the same
+// bytes, and one URL redirects to a page.
 func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 	t.Helper()
 	l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -46,7 +46,7 @@ func reparseLab(t *testing.T) (*lab, *manifest.Result) {
 	return l, r
 }
 
-// countingParser counts the links of a page. Every parser must count them.
+// countingParser counts the links of a page, as every real parser must.
 type countingParser struct{ plainParser }
 
 func (countingParser) Parse(d *document.Document) (*document.Parsed, error) {
@@ -68,7 +68,7 @@ func (l *lab) reparse(from *manifest.Result, crawl string, parser document.Parse
 	return reparse.Run(l.t.Context(), l.env(l.bucket, scratch), &reparse.Input{Task: task, Plan: l.plan, From: from, Archive: l.bucket}, l.cfg.Limits, l.cfg.StripParams, parser)
 }
 
-// laterParser is a newer version of a parser. It finds other titles and one more link.
+// laterParser is a newer version of a parser, which finds other titles and one more link.
 type laterParser struct{ countingParser }
 
 func (laterParser) Parse(d *document.Document) (*document.Parsed, error) {
@@ -171,8 +171,8 @@ func TestWhatCannotBeReadAgainKeepsItsRows(t *testing.T) {
 	})
 }
 
-// If the new config has a smaller limit, a document above this limit keeps its rows. It must not be
-// parsed in part.
+// If the new config has a lower limit, a document above it keeps its rows. It must not be parsed in
+// part.
 func TestADocumentThatTheCrawlHadWholeIsNotParsedInPart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, func(w http.ResponseWriter, r *http.Request) {
@@ -222,7 +222,7 @@ func TestAnAttemptThatFailsTakesBackWhatItCounted(t *testing.T) {
 		env.Progress = &told
 		task := l.task
 		task.Crawl = "2026-11r1"
-		// An object with other content exists under a key that the task must write.
+		// A key that the task must write already has other content.
 		if _, err := store.CreateBytes(t.Context(), l.bucket, layout.Segment(task.Crawl, task.Round, l.plan.ID, task.Partition, 0, 0, stages.FilePages), []byte("other")); err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// TestAFetchTaskCostsTheStoreFewRequests counts the store requests of a task with default settings
+// TestAFetchTaskCostsTheStoreFewRequests counts the store requests of a task with default settings,
 // in virtual time. The limits are 2,000 PUT per million pages for data, and 150 PUT per hour for
 // checkpoints and leases.
 func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
@@ -38,7 +38,7 @@ func TestAFetchTaskCostsTheStoreFewRequests(t *testing.T) {
 				}
 				hours, pages := time.Since(began).Hours(), float64(len(list))
 				n := counted.Counts()
-				// The last checkpoint of a task is made even if it lists only a few URLs.
+				// The last checkpoint of a task may list only a few URLs.
 				const last = 12
 				allowed := 2000*pages/1e6 + 150*hours + last
 				t.Logf("%.0f pages in %.2f h: %d PUT (%.0f allowed), %d GET, %d LIST", pages, hours, n.Puts, allowed, n.Gets, n.Lists)

@@ -24,9 +24,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 )
 
-// These tests check which state a successor takes over and how it begins.
+// These tests check which state a new attempt takes over and how it begins.
 
-// fetcherOf makes a fetcher for the lab's partition. The fetcher has no hosts.
+// fetcherOf makes a fetcher for the lab's partition, without hosts.
 func (l *lab) fetcherOf() *fetcher {
 	l.t.Helper()
 	scratch := l.t.TempDir()
@@ -48,7 +48,7 @@ func (l *lab) fetcherOf() *fetcher {
 	return c
 }
 
-// robotsSegment stores robots entries in the form of a segment.
+// robotsSegment stores robots entries like a segment.
 func (l *lab) robotsSegment(epoch, number int, rows ...schema.RobotsFile) manifest.File {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.RobotsFile](filepath.Join(l.t.TempDir(), "robots.parquet"))
@@ -73,8 +73,7 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 		failed := func(origin string) schema.RobotsFile {
 			return schema.RobotsFile{Origin: origin, Outcome: schema.InternalError, Failure: "robots.txt: died"}
 		}
-		// A segment is newer if it stands later in this list. The order of the keys does not
-		// matter.
+		// The later segment in this list is newer, whatever the order of the keys.
 		d := &manifest.Checkpoint{Files: []manifest.File{
 			l.robotsSegment(9, 99999, known("http://a.com"), failed("http://c.net")),
 			l.robotsSegment(10, 0, failed("http://a.com"), known("http://b.org")),
@@ -102,8 +101,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failingBucket is a bucket that cannot open objects whose keys contain a given text.
-// Before each failure, the bucket calls the function in the field before.
+// failingBucket is a bucket that cannot open objects with a given text in the key. It calls before
+// just before each failure.
 type failingBucket struct {
 	store.Bucket
 	at            string
@@ -123,8 +122,7 @@ func (f failingBucket) Open(ctx context.Context, key string) (store.Object, erro
 
 func (f failingBucket) Unwrap() store.Bucket { return f.Bucket }
 
-// toldAt makes an attempt that is told to stop when it reads a file. The key of this file contains
-// the text at.
+// toldAt makes an attempt that is told to stop when it reads a file with the text at in its key.
 func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
 	ctx, stop := context.WithCancel(l.t.Context())
 	defer stop()
@@ -158,7 +156,7 @@ func TestAnAttemptThatEndsBeforeItFetchesHandsThePartitionBack(t *testing.T) {
 						page(w, r)
 					}), urls("a.com", 20)...)
 					shared := apart{l.bucket}
-					if at != "/plan-" { // an earlier attempt must leave segments whose opening can fail
+					if at != "/plan-" { // an earlier attempt must leave segments that the next one opens
 						ctx, stop := context.WithCancel(t.Context())
 						time.AfterFunc(15*time.Second, stop)
 						if _, err := l.run(ctx, shared, nil); !errors.Is(err, stages.ErrInterrupted) {
@@ -281,7 +279,7 @@ func TestThePaceOfAnAddressSurvivesTheAttempt(t *testing.T) {
 }
 
 // TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain has a robots.txt that is
-// unavailable at the first request. Each later request for this robots.txt kills the attempt.
+// unavailable at the first request. Each later request for it kills the attempt.
 func TestAConvictedRobotsFileThatWaitedForAnotherTryIsNotAskedForAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -335,7 +333,7 @@ func (s sluggish) Open(ctx context.Context, key string) (store.Object, error) {
 	return s.Bucket.Open(ctx, key)
 }
 
-// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition has another attempt wait for the
+// TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition lets another attempt wait for the
 // partition while the holder resumes.
 func TestAnAttemptThatResumesForLongerThanItsLeaseKeepsThePartition(t *testing.T) {
 	if testing.Short() {

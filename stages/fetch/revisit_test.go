@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// recordAt reads a record of the store and returns its header and its block.
+// recordAt reads a record from the store and returns its header and its block.
 func (l *lab) recordAt(file string, offset, length int32) (h *warc.Entry, block string) {
 	l.t.Helper()
 	obj, err := l.bucket.Open(l.t.Context(), file)
@@ -33,8 +33,8 @@ func (l *lab) recordAt(file string, offset, length int32) (h *warc.Entry, block 
 	return e, string(b)
 }
 
-// A plan says where the previous month's content is stored. If the status is 304 or the digest is
-// equal, the content has not changed. The response then becomes a revisit of the stored record.
+// A plan says where the content of the previous month is stored. If the server answers 304 or the
+// digest is equal, the content has not changed. The response then becomes a revisit of that record.
 func TestUnchangedContentIsARevisitOfItsRecord(t *testing.T) {
 	long := strings.Repeat("<p>always the same", 100)
 	var conditions []string
@@ -156,13 +156,13 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
 			if r.URL.Path == "/p03" {
-				w.WriteHeader(http.StatusNotFound) // a payload is stored once, even if the statuses differ
+				w.WriteHeader(http.StatusNotFound) // the status does not matter
 			}
 			if strings.HasPrefix(r.URL.Path, "/p0") {
 				fmt.Fprint(w, long)
 				return
 			}
-			fmt.Fprint(w, "<p>short") // a payload so short that a revisit would be longer
+			fmt.Fprint(w, "<p>short") // too short: a revisit would be longer
 		}), urls("a.com", 13)...)
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
@@ -204,7 +204,7 @@ func TestAPayloadOfManyURLsIsStoredOnce(t *testing.T) {
 	})
 }
 
-// A noarchive page is not stored, so no revisit in this or the next crawl may refer to it.
+// A noarchive page is not stored, so no revisit may refer to it, in this crawl or the next.
 func TestNothingRefersToWhatIsNotKept(t *testing.T) {
 	long := strings.Repeat("<p>the same everywhere", 100)
 	bubble(t, func(t *testing.T) {

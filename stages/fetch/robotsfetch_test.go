@@ -20,7 +20,7 @@ import (
 )
 
 // TestWhatARobotsAnswerMeansForItsHost has one host for each kind of response to a robots.txt
-// request. It checks the outcomes of the URLs /a and /private of each host.
+// request. It checks the outcomes of each host's URLs /a and /private.
 func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	const rules = "User-agent: *\nDisallow: /private\n"
 	status := func(code int) http.HandlerFunc {
@@ -181,9 +181,8 @@ func TestWhatARobotsAnswerMeansForItsHost(t *testing.T) {
 	})
 }
 
-// TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget ends a task right after the first hop
-// of a redirected robots.txt. The next attempt requests the second hop and does not repeat the
-// first hop.
+// TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget ends a task after the first hop of a
+// redirected robots.txt. The next attempt requests the second hop and does not repeat the first.
 func TestATaskToldToEndWithinARobotsRedirectGoesOnWithItsTarget(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())

@@ -13,9 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rulesEverywhere is a web in which every host has a robots.txt, with three exceptions. none.com
-// has no robots.txt, the robots.txt of broken.com fails, and the robots.txt of moved.com redirects
-// to another host.
+// rulesEverywhere is a web in which every host has a robots.txt, except that none.com has none,
+// that of broken.com fails, and that of moved.com redirects to another host.
 func rulesEverywhere(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/robots.txt" {
 		page(w, r)
@@ -103,7 +102,7 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 				}
 				l.checkEvidence(second)
 				// The files of round 1 contain every entry that still applies, so the next round
-				// does not read older files.
+				// reads no older files.
 				known := map[string]schema.RobotsFile{}
 				for _, f := range rowsOf[schema.RobotsFile](l, second, stages.FileRobots) {
 					if f.Outcome == "" {
@@ -124,11 +123,11 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 	}
 }
 
-// checkEvidence checks the row of each request that depends on robots.txt. The row must have a
-// delay and a gap, and name the record and the digest of the robots.txt.
+// checkEvidence checks the row of each request that depends on robots.txt. It must have a delay and
+// a gap, and name the record and the digest of the robots.txt.
 func (l *lab) checkEvidence(r *manifest.Result) {
 	l.t.Helper()
-	met := map[string]bool{} // keys are host and epoch, because an attempt does not know the last request of the previous attempt
+	met := map[string]bool{} // by host and epoch, because an attempt does not know the previous one's last request
 	for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
 		if met[fmt.Sprint(q.Host, q.Epoch)] && q.GapMS == nil {
 			l.t.Errorf("%s %s: no gap", q.Purpose, q.URL)
@@ -190,7 +189,7 @@ func TestManyHostsAreFetchedWithFewRulesInMemory(t *testing.T) {
 			}
 			page(w, r)
 		}, urls...)
-		l.hooks.rules = 20_000 // memory for the rules of two domains, in bytes
+		l.hooks.rules = 20_000 // enough for the rules of two domains, in bytes
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)

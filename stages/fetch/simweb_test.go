@@ -17,8 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/truth"
 )
 
-// TestASyntheticWebIsFetchedAsItsTruthSays crawls a web with every fault of the table in virtual
-// time. It compares the outcomes with the generator's predictions.
+// TestASyntheticWebIsFetchedAsItsTruthSays crawls a web with every fault of the table, in virtual
+// time, and compares the outcomes with the generator's predictions.
 func TestASyntheticWebIsFetchedAsItsTruthSays(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -14,7 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// respelled lists rules that deny a URL but do not match its canonical form.
+// respelled lists rules that deny a URL as given but do not match its canonical form.
 var respelled = []struct{ rule, given, canonical string }{
 	{"Disallow: /%7Ejoe/", "/%7Ejoe/a", "/~joe/a"},
 	{"Disallow: /~ann/", "/%7Eann/b", "/~ann/b"},
@@ -23,8 +23,8 @@ var respelled = []struct{ rule, given, canonical string }{
 }
 
 // TestNoSpellingOfADeniedURLReachesTheServer plans URLs in the spellings of a list or link, and
-// redirects to such URLs. A round that began with format 1 sends the same requests as a version of
-// crawlbatch that writes format 1.
+// redirects to such URLs. A round that was begun in format 1 sends the same requests as a
+// crawlbatch of that format.
 func TestNoSpellingOfADeniedURLReachesTheServer(t *testing.T) {
 	file := "User-agent: *\n"
 	for _, c := range respelled {
@@ -105,8 +105,7 @@ func TestOneURLIsAskedForInItsSpelling(t *testing.T) {
 	})
 }
 
-// TestAChainKeepsItsSpelling interrupts a task in a redirect. The next attempt follows the
-// redirect.
+// TestAChainKeepsItsSpelling interrupts a task at a redirect, which the next attempt follows.
 func TestAChainKeepsItsSpelling(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/q?z=1&a=2")
@@ -160,8 +159,7 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 	})
 }
 
-// knownRows returns known URLs. It returns one URL with five spellings, and count URLs with one
-// spelling each.
+// knownRows returns rows of known URLs: one with five spellings, and count with one each.
 func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	t.Helper()
 	urls := []string{"http://a.com/five", "http://www.a.com/q?z=1&a=2"}
@@ -181,7 +179,7 @@ func knownRows(t *testing.T, count int) []schema.PlannedURL {
 }
 
 // TestARedirectToAKnownURLIsJudgedInItsSpellings redirects to URLs that the round does not plan.
-// The spellings of these URLs are known from earlier rounds.
+// Their spellings are known from earlier rounds.
 func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	for _, c := range []struct {
 		name, to string
@@ -227,8 +225,8 @@ func TestARedirectToAKnownURLIsJudgedInItsSpellings(t *testing.T) {
 	}
 }
 
-// TestAChainGoesOnWithKnownSpellings interrupts a task in a redirect to a known URL. The next
-// attempt follows the redirect.
+// TestAChainGoesOnWithKnownSpellings interrupts a task at a redirect to a known URL, which the next
+// attempt follows.
 func TestAChainGoesOnWithKnownSpellings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, "http://a.com/")

@@ -11,10 +11,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
-// These tests suspend the machine or set its wall clock. The monotonic clock shows neither change.
+// These tests suspend the machine or set its wall clock. The monotonic clock shows neither.
 
-// swaps is a bucket that notes when the checkpoint was last swapped. Before the attempt gets the
-// answer to a swap, the bucket can call a function that pauses the machine.
+// swaps is a bucket that notes when the checkpoint was last swapped. It can call a function that
+// suspends the machine before the attempt gets the answer to a swap.
 type swaps struct {
 	store.Bucket
 	last  atomic.Int64 // time of the last swap in UTC, in nanoseconds
@@ -33,7 +33,7 @@ func (s *swaps) Swap(ctx context.Context, key string, body []byte, old store.Ver
 func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 	for name, c := range map[string]struct {
 		step int64 // step of the wall clock, in seconds
-		late bool  // whether the step comes while a swap is under way
+		late bool  // whether the step comes during a swap
 	}{
 		"suspended": {3600, false}, "set back": {-3600, false}, "suspended for less than the right": {60, false},
 		"suspended in a swap": {3600, true}, "suspended in a swap for less than the right": {60, true}, "set back in a swap": {-60, true},
@@ -46,10 +46,10 @@ func TestAMachineThatWakesUpSwapsBeforeItAsksAnything(t *testing.T) {
 				env := l.env(bucket, t.TempDir())
 				env.Clock = clock
 				cfg := l.cfg
-				// The variable before is the time of the last swap before the step, and stepped is
-				// the time of the step. The variable unproven is the number of requests between the
-				// step and the next swap. A request at the very time of the step may have been
-				// written before the step, so it does not count.
+				// before is the time of the last swap before the step, and stepped the time of the
+				// step. unproven counts the requests between the step and the next swap. A request
+				// at the very moment of the step may have been written before it, so it does not
+				// count.
 				var before, stepped, unproven atomic.Int64
 				step := func() {
 					stepped.Store(time.Now().UnixNano())

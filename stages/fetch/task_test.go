@@ -114,8 +114,8 @@ func misbehave() http.HandlerFunc {
 }
 
 func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
-	// One processor gives one slot for documents. A task whose parser fails must not wait for a
-	// second slot.
+	// With one processor there is a single slot for documents. A task whose parser fails must not
+	// wait for a second one.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	type want struct {
 		outcome   schema.Outcome
@@ -240,8 +240,7 @@ func TestEveryPlannedURLEndsInItsOutcome(t *testing.T) {
 	})
 }
 
-// setPlanAt does the work of setPlan with another plan ID, so that a lab can plan
-// twice.
+// setPlanAt is setPlan with another plan ID, so that a lab can plan twice.
 func (l *lab) setPlanAt(rows []schema.PlannedURL, plan string) {
 	l.t.Helper()
 	l.planID = plan
@@ -288,7 +287,7 @@ func (l *lab) checkCaptures(r *manifest.Result) {
 	}
 }
 
-// typeOf returns the type of the WARC record that a capture names.
+// typeOf returns the type of the WARC record of a capture.
 func typeOf(c schema.Capture) warc.Type {
 	if c.Revisit != "" {
 		return warc.Revisit
@@ -316,7 +315,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 			if f.Outcome != schema.OK {
 				t.Errorf("%s: %s", u, f.Outcome)
 			}
-			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // each of two hosts gets at most one request
+			if n := l.web.count(u[strings.LastIndexByte(u, '/'):]); n > 2 { // at most one request for each of two hosts
 				t.Errorf("%s was asked %d times", u, n)
 			}
 		}
@@ -335,7 +334,7 @@ func TestAStoppedTaskGoesOnWhereItStopped(t *testing.T) {
 	})
 }
 
-// dying is a bucket whose swaps all fail from a given time, as if the process had been killed.
+// dying is a bucket on which all swaps fail from a given time, as if the process had been killed.
 type dying struct {
 	store.Bucket
 	at time.Time
@@ -359,7 +358,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 	for _, after := range []time.Duration{500 * time.Millisecond, 21 * time.Second, 33 * time.Second, 47 * time.Second} {
 		bubble(t, func(t *testing.T) {
 			l := newLab(t, noRobots(page), append(urls("a.com", 30), urls("b.org", 30)...)...)
-			l.cfg.Checkpoint.Every = time.Second // the task stretches this interval to 10 s, because little is recorded
+			l.cfg.Checkpoint.Every = time.Second // stretched to 10 s, because little is recorded
 			_, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(after)}, nil)
 			if !errors.Is(err, errKilled) {
 				t.Fatalf("got %v, want the bucket's error", err)
@@ -387,7 +386,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 			l.checkCaptures(r)
 			want := 60 - recorded
 			if recorded == 0 {
-				want += 2 // robots.txt is requested again, because the robots cache is lost too
+				want += 2 // for robots.txt again, because the robots cache is lost too
 			}
 			if got := int64(len(l.web.hits()) - before); got != want {
 				t.Errorf("after %v: %d requests by the successor, want %d: %d were recorded", after, got, want, recorded)
@@ -413,7 +412,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 300)...)
-		shared := struct{ store.Bucket }{l.bucket} // the wrapper hides the store's locks, as in a store shared by several machines
+		shared := struct{ store.Bucket }{l.bucket} // hides the store's locks, as if several machines shared the store
 		frozen := &freezing{Bucket: shared}
 		start := time.Now()
 		old := make(chan error, 1)
@@ -422,7 +421,7 @@ func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 			old <- err
 		}()
 		time.Sleep(100 * time.Second)
-		frozen.set(true) // the store stops answering the old holder
+		frozen.set(true) // the store no longer answers the old holder
 		before := len(l.web.hits())
 		r, err := l.run(t.Context(), shared, nil)
 		if err != nil {
@@ -628,8 +627,8 @@ func TestAnotherPlansCheckpointIsRefused(t *testing.T) {
 	})
 }
 
-// In TestARequestIsNotWrittenTwiceInARow, the server closes kept connections. A request on a closed
-// connection is lost, and its retry must wait for the host's delay.
+// TestARequestIsNotWrittenTwiceInARow has a server that closes kept connections. A request on such
+// a connection is lost, and its retry must wait for the host's delay.
 func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, nil, urls("a.com", 6)...)
@@ -672,7 +671,7 @@ func TestARequestIsNotWrittenTwiceInARow(t *testing.T) {
 				t.Errorf("%s: %s %s", u, f.Outcome, f.Error)
 			}
 		}
-		if len(written) != 7+3 { // robots.txt and six pages, and a repetition of each of three failed requests
+		if len(written) != 7+3 { // robots.txt, six pages, and three repetitions of failed requests
 			t.Errorf("%d requests were written, want 10", len(written))
 		}
 		for i := 1; i < len(written); i++ {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A server without CPU time reads requests late. The log must still state when the requests
-// arrived.
+// A server without CPU time reads requests late. The log must state when they arrived.
 func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	web, log := newWeb(t, nil), NewLog(nil)
 	server := NewServer(web, log)
@@ -24,7 +23,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { done <- server.Serve(ctx, late) }()
 
-	// The kernel begins to record times only a moment after the option is set.
+	// After the option is set, the kernel begins to record times a moment later.
 	const tries = 100
 	for i := range tries {
 		conn, err := net.Dial("tcp", ln.Addr().String())
@@ -54,7 +53,7 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	}
 }
 
-// lateListener accepts a connection only after a signal on the channel accept.
+// lateListener delays Accept until a signal on the channel accept.
 type lateListener struct {
 	net.Listener
 	accept chan struct{}

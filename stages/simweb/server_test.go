@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// serve starts a server on loopback. The server runs until the test ends.
+// serve starts a server on loopback that runs until the test ends.
 func serve(t testing.TB, w *Web, log *Log) (addr string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,8 +36,8 @@ func serve(t testing.TB, w *Web, log *Log) (addr string) {
 	return ln.Addr().String()
 }
 
-// rawGet requests a URL on a new connection. rawGet reads until the connection ends or is silent
-// for the time patience, and returns all bytes.
+// rawGet requests a URL on a new connection, and returns all bytes until the connection ends or is
+// silent for patience.
 func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]byte, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -66,8 +66,8 @@ func rawGet(t *testing.T, addr, host, path string, patience time.Duration) ([]by
 
 const ok = "HTTP/1.1 200 OK"
 
-// onTheWire says for each fault on the wire how the raw bytes must begin, and which text they must
-// and must not contain.
+// onTheWire says how the raw bytes of each fault on the wire begin, and which text they must and
+// must not contain.
 var onTheWire = map[string]struct{ begins, has, hasNot string }{
 	"status-colon":      {begins: "HTTP/1.1 200: OK\r\n", has: "</html>"},
 	"status-icy":        {begins: "ICY 200 OK\r\n", has: "</html>"},
@@ -151,7 +151,7 @@ func TestFaultsSendWhatTheyClaim(t *testing.T) {
 	}
 }
 
-// rawRead returns the bytes that arrive within the time d.
+// rawRead returns the bytes that arrive within d.
 func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
@@ -172,8 +172,7 @@ func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	return got
 }
 
-// wellFormed checks a response against the table of faults. net/http must be able to read the
-// response.
+// wellFormed checks a response that net/http can read against the table of faults.
 func wellFormed(t *testing.T, w *Web, f *faults.Fault, raw []byte, path string) {
 	t.Helper()
 	if bytes.Contains(raw, []byte("\r\nDate:")) {
@@ -319,7 +318,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		hung <- err
 	}()
 	for len(log.Entries()) == 0 {
-		time.Sleep(time.Millisecond) // waits until the request has arrived
+		time.Sleep(time.Millisecond) // waits for the request to arrive
 	}
 	cancel()
 	if err := <-served; err != nil {

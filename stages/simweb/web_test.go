@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// newWeb makes the default web, whose config the function change may modify.
+// newWeb makes the default web; change may modify its config.
 func newWeb(t testing.TB, change func(*Config)) *Web {
 	t.Helper()
 	cfg := Default()
@@ -63,9 +63,9 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-// defaultWeb is the digest of all answers of the default web. The digest excludes coding faults,
-// whose bytes depend on library versions. If the generator changes, update the digest. After such a
-// change, recorded figures and seeds no longer apply to the default web.
+// defaultWeb is the digest of all answers of the default web, without coding faults, whose bytes
+// depend on library versions. If the generator changes, update the digest; recorded figures and
+// seeds of the default web are then obsolete.
 const defaultWeb = "af6e1caff876fa4e6279cd23554ef771c4490aadc7ca829e3b632ca0bec00947"
 
 func TestDefaultWebIsTheSameOnEveryMachine(t *testing.T) {

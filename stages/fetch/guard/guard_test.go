@@ -113,7 +113,7 @@ func TestInvalidAddressIsRefused(t *testing.T) {
 	}
 }
 
-// The guard checks the address at the time of the connect, so the host name does not matter.
+// The guard checks the address when it is dialled, so the host name does not matter.
 func TestControlStopsADial(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -140,7 +140,7 @@ func TestControlStopsADial(t *testing.T) {
 	c.Close()
 }
 
-// CheckPort refuses every bad port and allows the ports next to it.
+// CheckPort refuses every bad port and allows its neighbours.
 func TestBadPorts(t *testing.T) {
 	refused := 0
 	for p := range 1 << 16 {

@@ -39,8 +39,8 @@ func acquire(t *testing.T, b store.Bucket) (*Lease, error) {
 }
 
 // TestACheckpointThatIsRemovedDuringATakeIsMissed creates `taken` after a newcomer found no
-// checkpoint, as if another attempt had taken the partition and somebody had removed the
-// checkpoint.
+// checkpoint. It looks as if another attempt had taken the partition, and somebody had then removed
+// the checkpoint.
 func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
 	d, _ := directory(t)
 	b := &between{Bucket: d, swap: 1, do: func() {
@@ -48,7 +48,7 @@ func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	for n := range 2 { // the second attempt finds no checkpoint either
+	for n := range 2 { // the second attempt does not find a checkpoint either
 		if _, err := acquire(t, b); !errors.Is(err, stages.ErrPermanent) {
 			t.Errorf("attempt %d: %v", n, err)
 		}
@@ -58,8 +58,7 @@ func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
 	}
 }
 
-// TestOnlyADeathCountsAsOne compares a predecessor that died with a predecessor whose lock was
-// removed.
+// TestOnlyADeathCountsAsOne compares a predecessor that died with one whose lock was removed.
 func TestOnlyADeathCountsAsOne(t *testing.T) {
 	key := layout.Checkpoint("2026-11", 0, 0)
 	for _, died := range []bool{true, false} {

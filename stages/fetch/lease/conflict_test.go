@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// between calls a function just before one swap, so that the function can change the store.
+// between calls a function just before one swap, to let it change the store.
 type between struct {
 	store.Bucket
 	swap int
@@ -27,12 +27,12 @@ func (b *between) Swap(ctx context.Context, key string, body []byte, old store.V
 	return b.Bucket.Swap(ctx, key, body, old)
 }
 
-// TestAConflictTellsARenewalFromACheckpointThatWasPutBack changes the checkpoint before an attempt
-// swaps it. The attempt must distinguish a renewal by the other holder from an older checkpoint
-// that was put back.
+// TestAConflictTellsARenewalFromACheckpointThatWasPutBack changes the checkpoint just before an
+// attempt swaps it. The attempt must distinguish a renewal by the other holder from an older
+// checkpoint that was put back.
 func TestAConflictTellsARenewalFromACheckpointThatWasPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		found *manifest.Checkpoint // state that the attempt finds in the store; nil if there is none
+		found *manifest.Checkpoint // what the attempt finds in the store; nil if nothing
 		want  error
 	}{
 		"the holder renewed":               {&manifest.Checkpoint{Epoch: 3, Counter: 8, Holder: "old"}, stages.ErrTaken},

@@ -11,7 +11,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/lease/leasetest"
 )
 
-// These tests suspend the machine or set its wall clock. The monotonic clock shows neither change.
+// These tests suspend the machine or set its wall clock. The monotonic clock shows neither.
 
 // testLease is a lease with the right to fetch until a given time.
 func testLease(clock stages.Clock, until time.Time) *Lease {
@@ -32,7 +32,7 @@ func TestRequestsInFlightAreAbortedWhenTheRightEnds(t *testing.T) {
 			t.Errorf("aborted after %v, the right ran 10s", at)
 		}
 		l.mu.Lock()
-		l.until = time.Now().Add(time.Minute) // the lease has ended, but nobody took the partition, so the holder renews the lease and continues
+		l.until = time.Now().Add(time.Minute) // the lease has ended, but nobody took the partition, so the holder renews it and continues
 		l.mu.Unlock()
 		time.Sleep(30 * time.Second)
 		if err := f.Context().Err(); err != nil {
@@ -55,7 +55,7 @@ func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
 		"in the last request's time":  {151 * time.Second, 0, false},
 		"woken after an hour":         {time.Minute, 3600, false},
 		"clocks that differ a little": {2 * time.Minute, 5, true},
-		"woken early enough":          {time.Minute, 60, false}, // while a machine is suspended, the holder cannot know how much time has passed
+		"woken early enough":          {time.Minute, 60, false}, // the holder cannot notice a suspension that ends before the lease does
 		"set forward a little":        {time.Minute, 6, false},
 		"set back a little":           {time.Minute, -6, false},
 		"set back, within":            {time.Minute, -3600, false},

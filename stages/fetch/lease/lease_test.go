@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// In TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved the store's answer to a renewal is
-// lost. The store has or has not made the change. The task then makes its last swap. If the last
-// swap is acknowledged, the store must have its checkpoint.
+// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved loses the store's answer to a renewal,
+// which has or has not taken effect. Then the task makes its last swap. If this is acknowledged,
+// the store must have its checkpoint.
 func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
 	if err := l.Swap(t.Context(), renew); err != nil {
 		t.Fatal(err)
 	}
-	// The checkpoint has the same epoch and a lower counter, so the holder must treat it as another
-	// attempt's.
+	// This checkpoint has the same epoch and a lower counter, so the holder must take it for
+	// another attempt's.
 	if _, err := manifest.Swap(t.Context(), d, "checkpoint", &manifest.Checkpoint{Epoch: 1, Holder: "another"}, l.stored); err != nil {
 		t.Fatal(err)
 	}

@@ -35,8 +35,8 @@ func TestPlannedRowsSurviveScratch(t *testing.T) {
 	}
 }
 
-// knownRows returns rows of URLs on two hosts. It returns one URL with five known spellings, and
-// count URLs with one known spelling each.
+// knownRows returns rows of URLs on two hosts: one URL with five known spellings, and count URLs
+// with one each.
 func knownRows(count int) []schema.PlannedURL {
 	rows := []schema.PlannedURL{
 		{Host: "a.com", URL: "http://a.com/five", Spellings: []string{"1", "2", "3", "4", "5"}},
@@ -51,7 +51,7 @@ func knownRows(count int) []schema.PlannedURL {
 	return rows
 }
 
-// storeSpellings writes rows as a plan's file of spellings.
+// storeSpellings writes rows as the file of spellings of a plan.
 func storeSpellings(t *testing.T, bucket store.Bucket, key string, rows []schema.PlannedURL) *manifest.File {
 	t.Helper()
 	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(t.TempDir(), "spellings.parquet"))

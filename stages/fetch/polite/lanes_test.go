@@ -31,8 +31,8 @@ type flight struct {
 	result Result
 }
 
-// fly uses grants in virtual time until no grants are left or the time is over. It holds at most
-// one grant per slot. The function send returns how long a request takes and how the request ends.
+// fly uses grants in virtual time, at most one per slot, until there are none or the time is over.
+// The function send returns how long a request takes and how it ends.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight
@@ -113,7 +113,7 @@ func TestASlowHostRestsLonger(t *testing.T) {
 		name   string
 		factor float64
 		delay  time.Duration
-		takes  []time.Duration // duration of each response, in the order of the requests
+		takes  []time.Duration // duration of each response, in the order of requests
 		want   []time.Duration // gaps between the requests
 	}{
 		{"within the delay", 2, 2 * time.Second, []time.Duration{1500 * time.Millisecond, 2 * time.Second, 0}, []time.Duration{2 * time.Second, 2 * time.Second}},
@@ -283,8 +283,8 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 	}
 }
 
-// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own address.
-// Hosts that wait for their shared address must not hold slots.
+// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own. Hosts
+// that wait for their shared address must not hold slots.
 func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)
@@ -344,8 +344,8 @@ func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	}
 }
 
-// A round that sent nothing must not end at once. If the round ended at once, the next round would
-// start at once and send nothing either.
+// A round that sent nothing must not end early. Otherwise the next round would start immediately,
+// and send nothing either.
 func TestATaskThatSentNothingWaitsForTheWindowToClose(t *testing.T) {
 	clock := newClock()
 	s := newScheduler(t, clock, testConfig(time.Second, 1))

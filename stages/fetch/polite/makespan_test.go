@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// zipfSizes returns the number of pages of each host. The number falls with the host's rank (Zipf's
-// law) and is at most limit.
+// zipfSizes returns the number of pages of each host. It falls with the host's rank by Zipf's law,
+// and is at most limit.
 func zipfSizes(hosts, total, limit int) []int {
 	sizes := func(c float64) (n []int, sum int) {
 		for i := range hosts {
@@ -40,14 +40,13 @@ type load struct {
 	slots   int
 	delay   time.Duration
 	service float64                // mean time of a request, in seconds
-	bandOf  func(host, k int) Band // band of row k of a host; nil if all rows have one band
-	// dead, if set, reports whether a host never answers. A request to a dead host takes 10 s.
+	bandOf  func(host, k int) Band // band of row k of a host; nil if all rows are in one band
+	// dead, if set, reports whether a host never answers. A request to such a host takes 10 s.
 	dead func(host int) bool
 }
 
-// makespan returns when the last host that answers is done (took). It also returns the lower bound
-// max(longest host, total work ÷ slots) for the hosts that answer. The results took and bound are
-// in seconds.
+// makespan returns when the last host that answers has no URLs left (took), and the lower bound
+// max(longest host, total work ÷ slots) for the hosts that answer, in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service
@@ -138,7 +137,7 @@ type banded struct {
 
 func (b *banded) Band() Band { return b.bands[len(b.bands)-len(b.list)] }
 
-// zipfLoad is the load of BenchmarkMakespan. Tests use a fifth of this load.
+// zipfLoad is the load of BenchmarkMakespan. Tests use a fifth of it.
 func zipfLoad(hosts, urls, slots int) load {
 	return load{sizes: zipfSizes(hosts, urls, 750), slots: slots, delay: 2 * time.Second, service: 1.5}
 }
@@ -150,7 +149,7 @@ func TestMakespanIsNearItsLowerBound(t *testing.T) {
 	}
 }
 
-// 100 of 1,000 hosts never answer, and the other hosts must not take longer because of them.
+// Of 1,000 hosts, 100 never answer. The others must not take longer because of them.
 func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	with := zipfLoad(1000, 40_000, 40)
 	with.dead = func(host int) bool { return host%10 == 3 }
@@ -166,7 +165,7 @@ func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	took, bound := makespan(t, with)
 	t.Logf("%.0fs, without dead hosts %.0fs, lower bound %.0fs", took, alone, bound)
 	// The first request to each dead host takes 10 s, so the 100 dead hosts take 40 slots for 25 s.
-	// No scheduler can avoid the cost of these first requests.
+	// No scheduler can avoid that.
 	if took > 1.03*alone {
 		t.Errorf("took %.0fs beside dead hosts, %.0fs without", took, alone)
 	}
@@ -188,9 +187,9 @@ func TestMakespanOfMixedPriorities(t *testing.T) {
 	}
 }
 
-// BenchmarkMakespan gives the figure "politeness makespan". The load has 200,000 URLs on 5,000
-// hosts, Zipf sizes of at most 750, a mean service time of 1.5 s, a delay of 2 s and 200 slots. The
-// benchmark reports the ratio to the lower bound max(longest host, total work ÷ slots).
+// BenchmarkMakespan measures the figure "politeness makespan": the ratio of the time taken to the
+// lower bound max(longest host, total work ÷ slots). The load is 200,000 URLs on 5,000 hosts, with
+// Zipf sizes of at most 750, a mean service time of 1.5 s, a delay of 2 s and 200 slots.
 func BenchmarkMakespan(b *testing.B) {
 	l := zipfLoad(5000, 200_000, 200)
 	for b.Loop() {
@@ -201,8 +200,8 @@ func BenchmarkMakespan(b *testing.B) {
 	}
 }
 
-// BenchmarkMakespanHosts measures the time of a grant and the memory of a host, with more and more
-// hosts. Neither time nor memory may grow with the number of hosts.
+// BenchmarkMakespanHosts measures the time per grant and the memory per host. Neither may grow with
+// the number of hosts.
 func BenchmarkMakespanHosts(b *testing.B) {
 	for _, hosts := range []int{10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(hosts), func(b *testing.B) {
@@ -225,12 +224,12 @@ func BenchmarkMakespanHosts(b *testing.B) {
 					}
 					_, _ = grant.Written(clock.now, noAddr)
 					grant.Sent(clock.now)
-					clock.add(7500 * time.Microsecond) // time between two grants of 200 slots with requests of 1.5 s
+					clock.add(7500 * time.Microsecond) // time between two grants, with 200 slots and requests of 1.5 s
 					grant.Done(Result{Class: Success})
 					return
 				}
 			}
-			for range hosts { // lets each host answer once
+			for range hosts { // each host answers once
 				grant()
 			}
 			runtime.GC()
@@ -244,15 +243,15 @@ func BenchmarkMakespanHosts(b *testing.B) {
 	}
 }
 
-// endless is a Rows that never runs out.
+// endless is a Rows that never becomes empty.
 type endless struct{}
 
 func (endless) Len() int           { return 1 }
 func (endless) Pop() (int64, bool) { return 0, true }
 func (endless) Band() Band         { return Medium }
 
-// The planner packs slow domains together and predicts that a partition takes as long as its longest
-// host, or as long as all of its fetches take on all slots. The prediction must hold.
+// The planner packs slow domains together. It predicts that a partition takes as long as its
+// longest host, or as all its fetches on all slots. The prediction must hold.
 func TestMakespanOfPackedPartitions(t *testing.T) {
 	for name, sizes := range map[string][]int{
 		"few long hosts":                  slices.Repeat([]int{500}, 50),

@@ -65,7 +65,7 @@ func newScheduler(t *testing.T, clock *testClock, cfg Config) *Scheduler {
 	return New(Options{Config: cfg, Clock: clock})
 }
 
-// next advances the clock until a grant is due and returns that grant.
+// next advances the clock until a grant is due, and returns the grant.
 func next(t *testing.T, s *Scheduler, clock *testClock) *Grant {
 	t.Helper()
 	for {
@@ -134,7 +134,7 @@ func TestUnsentTurnCostsNoDelay(t *testing.T) {
 	if grant.Item.ID != 1 || clock.now != start {
 		t.Errorf("got item %d after %v, want the one put back at once", grant.Item.ID, clock.now.Sub(start))
 	}
-	// A failed connection counts as a request, so the next request has to wait.
+	// A failed connection counts as a request, so the next one has to wait.
 	grant.Done(Result{Class: Failure})
 	next(t, s, clock)
 	if got := clock.now.Sub(start); got != 2*time.Second {
@@ -212,7 +212,7 @@ func TestCrawlDelayIsAFloor(t *testing.T) {
 	}
 	at := clock.now
 	grant.Written(at, noAddr)
-	s.SetCrawlDelay("a", 10*time.Second) // the robots.txt of the host is fetched first and sets this delay
+	s.SetCrawlDelay("a", 10*time.Second) // as the host's robots.txt, which is fetched first, demands
 	grant.Done(Result{Class: Success})
 	grant = next(t, s, clock)
 	if grant.Delay != 10*time.Second || clock.now.Sub(at) != 10*time.Second {
@@ -224,7 +224,7 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 	tests := []struct {
 		name   string
 		probes []Class // result of each probe
-		want   Kind    // kind of the grant after the probes
+		want   Kind    // kind of the next grant
 		pauses []time.Duration
 	}{
 		{"resumed", []Class{Success}, Fetch, []time.Duration{2 * time.Minute}},
@@ -242,7 +242,7 @@ func TestBreakerSuspendsProbesAndGivesUp(t *testing.T) {
 				grant.Done(Result{Class: c})
 				return grant.Kind
 			}
-			for i := range 20 { // 11 of 20 requests fail; a 4xx is not a failure
+			for i := range 20 { // 11 of 20 requests fail; a 4xx does not count as a failure
 				c := Failure
 				if i < 9 {
 					c = []Class{ClientError, Success}[i%2]
@@ -354,7 +354,7 @@ func TestSharedAddressIsPaced(t *testing.T) {
 	}
 	s.Add("other", rows(100, 4))
 	var grants []*Grant
-	for range 6 { // all hosts are due, because no address is known yet
+	for range 6 { // all hosts are due at first, because no address is known yet
 		grants = append(grants, next(t, s, clock))
 	}
 	start := clock.now
@@ -695,7 +695,7 @@ func TestABlockedHostIsAskedForUrgentItemsOnly(t *testing.T) {
 	grant := next(t, s, clock)
 	s.Block("a")
 	grant.PutBack(grant.Item)
-	grant.Written(clock.now, noAddr) // the request for robots.txt, which fails
+	grant.Written(clock.now, noAddr) // a request for robots.txt, which fails
 	grant.Done(Result{Class: Failure, Requeue: &Item{ID: -1, Urgent: true, NotBefore: clock.now.Add(10 * time.Second)}})
 	grant = next(t, s, clock)
 	if grant.Item.ID != -1 || clock.now.Sub(start) != 10*time.Second {
@@ -761,7 +761,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	s = newScheduler(t, clock, testConfig(time.Second, 1))
 	s.Restore([]manifest.HostClock{{Host: "seen", DelayMS: 10_000, BaseMS: 10_000, WaitMS: 4000}}, 0, true)
 	s.HoldAll()
-	s.Push("seen", Item{ID: 1}) // a host that only redirects reach
+	s.Push("seen", Item{ID: 1}) // known only from redirects
 	s.Push("unseen", Item{ID: 2})
 	start = clock.now
 	for _, want := range []struct {
@@ -775,7 +775,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	}
 }
 
-// If a stop is lifted before the items of the hosts have ended, these items are fetched as usual.
+// If a stop is lifted while hosts still have items, these items are fetched as usual.
 func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)
@@ -790,8 +790,8 @@ func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 	}
 }
 
-// If items of an earlier attempt are due only after the window closes, they are closed at once. A
-// task that has sent nothing does not close them early.
+// If an earlier attempt has sent requests and all remaining items are due after the window closes,
+// the scheduler closes them early. It does not if nothing was ever sent.
 func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		clock := newClock()

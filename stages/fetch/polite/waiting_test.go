@@ -8,8 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// The helper ends takes the next grant and ends this grant with the given result. The test has only
-// one due host.
+// ends takes the next grant and ends it with the given result. Only one host is due.
 func ends(t *testing.T, s *Scheduler, clock *testClock, r Result) {
 	t.Helper()
 	grant := next(t, s, clock)
@@ -106,7 +105,7 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {
 		t.Errorf("when four were limited: %+v", st)
 	}
-	// If brief is one second, delays of two seconds are listed as waits.
+	// With a brief of one second, delays of two seconds are listed as waits.
 	if st := s.Stand(5, time.Second); st.Delayed != 0 || len(st.Waits) != 5 {
 		t.Errorf("with short waits: %+v", st)
 	}

@@ -17,8 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/warc"
 )
 
-// archived makes a store with WARC files of n records each, and returns the places of the
-// records.
+// archived makes a store with WARC files of n records each, and returns the records' places.
 func archived(t *testing.T, files, n int) (store.Bucket, []Place) {
 	t.Helper()
 	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
@@ -59,7 +58,7 @@ func docs(places []Place) iter.Seq2[*Place, error] {
 
 func TestDocumentsComeInTheirOrderWithTheirRecords(t *testing.T) {
 	b, places := archived(t, 3, 700)
-	// The places are not in the order of the files, and some places occur twice.
+	// The places are out of order, and some occur twice.
 	slices.Reverse(places)
 	places = append(places, places[:50]...)
 	a := NewArchive(b, 1<<20)

@@ -45,8 +45,8 @@ func TestCookieRules(t *testing.T) {
 	}
 }
 
-// FuzzCookies checks that a Cookie field is one line of bounded length, that no other site gets the
-// field, and that each call returns the same field.
+// FuzzCookies checks that a Cookie field is one line of limited length, that each call returns the
+// same field, and that no other site gets it.
 func FuzzCookies(f *testing.F) {
 	for _, s := range []string{"a=1", "a=1; Path=/x; Secure; HttpOnly\nb=\"2\"", "c=3; Domain=.example.org; Max-Age=9", "\x00=\xff", "=; Expires=never", "d=a b,c\\;"} {
 		f.Add(s, "/x/y?z")
@@ -71,7 +71,7 @@ func FuzzCookies(f *testing.F) {
 	})
 }
 
-// TestCookiesOfAChainAreBounded also checks that a resumed chain has the same cookies.
+// TestCookiesOfAChainAreBounded checks the limit, and that a resumed chain has the same cookies.
 func TestCookiesOfAChainAreBounded(t *testing.T) {
 	var c, resumed Cookies
 	var head http1.Header

@@ -10,7 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// oddLocations lists odd Location values of real servers and the URLs that browsers then open.
+// oddLocations lists odd Location values of real servers, with the URLs that browsers open for
+// them.
 var oddLocations = []struct {
 	name   string
 	values []string
@@ -83,8 +84,8 @@ func TestLocationsLeadWhereBrowsersGo(t *testing.T) {
 	}
 }
 
-// FuzzLocation checks that each Location leads to an error or to a canonical http or https URL
-// without credentials.
+// FuzzLocation checks that each Location gives an error, or a canonical http or https URL without
+// credentials.
 func FuzzLocation(f *testing.F) {
 	for _, tt := range oddLocations {
 		f.Add(strings.Join(tt.values, "\n"))

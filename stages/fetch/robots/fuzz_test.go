@@ -7,7 +7,7 @@ import (
 )
 
 // matchSlowly defines a match as simply as possible. It keeps the set of positions in path that the
-// octets of the pattern so far can reach. Each further octet gives the next set.
+// pattern can reach so far, and updates it with each octet of the pattern.
 func matchSlowly(text, path string) bool {
 	at := map[int]bool{0: true}
 	for i := 0; i < len(text); i++ {
@@ -98,8 +98,8 @@ func FuzzUnmarshalGroup(f *testing.F) {
 	})
 }
 
-// BenchmarkHostileFiles parses files of MaxBytes that are slow to parse. The times of the files
-// should differ only by a small factor.
+// BenchmarkHostileFiles parses files of MaxBytes that are slow to parse. Their times should differ
+// only by a small factor.
 func BenchmarkHostileFiles(b *testing.B) {
 	path := "http://h/" + strings.Repeat("a", 2000)
 	fill := func(s string) []byte { return []byte(strings.Repeat(s, MaxBytes/len(s))) }

@@ -13,9 +13,8 @@ import (
 	"github.com/jimsmart/grobotstxt"
 )
 
-// oracle judges with an independent line-by-line port of Google's C++ parser. Where the port
-// differs from the C++ parser, asWritten corrects the verdict or the test skips the case (see
-// differs).
+// oracle judges with an independent, line-by-line Go port of Google's C++ parser. Where the port
+// differs from the original, either asWritten corrects it or the test skips the case (see differs).
 func oracle(body, agent, rawURL string) (allowed bool) {
 	m := grobotstxt.NewRobotsMatcher()
 	m.AgentAllowed("", agent, rawURL) // sets the path and the agent
@@ -23,8 +22,8 @@ func oracle(body, agent, rawURL string) (allowed bool) {
 	return !m.Disallowed()
 }
 
-// asWritten ends product tokens as Google's C++ parser does, at the first octet outside [a-zA-Z_-].
-// The Go port of that parser accepts digits and other octets, too.
+// asWritten ends product tokens at the first octet outside [a-zA-Z_-], as Google's C++ parser does.
+// The port also accepts digits and other octets.
 type asWritten struct{ *grobotstxt.RobotsMatcher }
 
 func (m asWritten) HandleUserAgent(line int, value string) {
@@ -39,8 +38,7 @@ func (m asWritten) HandleUserAgent(line int, value string) {
 	m.RobotsMatcher.HandleUserAgent(line, value[:n])
 }
 
-// differs returns why the port judges a case differently from the C++ parser, or "" if the verdicts
-// agree.
+// differs returns why the port differs from the C++ parser in a case, or "" if it does not.
 func differs(body, agent, rawURL string) string {
 	if u, err := url.Parse(rawURL); err != nil || u.String() != rawURL {
 		return "it rewrites the URL first"
@@ -88,8 +86,8 @@ func compare(t *testing.T, body, agent, rawURL string) (done bool) {
 
 var oracleCases = flag.Int("oracle", 30_000, "how many files are made up to ask two parsers about")
 
-// TestVerdictsEqualGooglesParser generates files from valid and broken parts of robots.txt
-// files and compares the verdicts of both parsers.
+// TestVerdictsEqualGooglesParser makes files from valid and broken parts of robots.txt files, and
+// compares the verdicts of both parsers.
 func TestVerdictsEqualGooglesParser(t *testing.T) {
 	r := rand.New(rand.NewPCG(9309, 5))
 	asked, denied := 0, 0
@@ -116,7 +114,7 @@ func TestVerdictsEqualGooglesParser(t *testing.T) {
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// someFile generates a robots.txt.
+// someFile makes up a robots.txt.
 func someFile(r *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString(pick(r, "", "", "", "", "\xEF\xBB\xBF", "\xEF\xBB", "\xEF"))
@@ -182,7 +180,7 @@ func FuzzVerdictEqualsGooglesParser(f *testing.F) {
 			return
 		}
 		defer func() {
-			if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), "Syntax error") { // the port reports a bad line by this panic
+			if p := recover(); p != nil && !strings.Contains(fmt.Sprint(p), "Syntax error") { // the port panics like this on a bad line
 				panic(p)
 			}
 		}()

@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestSites checks verdicts for the robots.txt files of a few kinds of sites. Google's parser must
-// give the same verdicts.
+// TestSites checks verdicts for the robots.txt files of a few kinds of sites. Google's parser gave
+// the same verdicts.
 func TestSites(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/sites.txtar")
 	if err != nil {
@@ -44,7 +44,7 @@ func TestSites(t *testing.T) {
 				if with.name != "" {
 					text = bytes.ReplaceAll(text, []byte(with.from), []byte(with.to))
 				}
-				for _, by := range []Reading{Google, Every} { // both readings give the same verdict
+				for _, by := range []Reading{Google, Every} { // which must agree
 					if got := Parse(text).GroupFor(agent).Verdict(by, url); got.Allowed != allowed {
 						t.Errorf("%s%s: %s: got %+v", site, with.name, line, got)
 					}
@@ -58,8 +58,8 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestNamedCases checks the verdicts of Google's open-source parser on cases that may be present
-// next to the repository.
+// TestNamedCases checks the verdicts of Google's open-source parser in cases that may lie beside
+// the repository.
 func TestNamedCases(t *testing.T) {
 	f, err := os.Open("../../../../shared/data/robots-named.jsonl")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -86,7 +86,7 @@ func TestNamedCases(t *testing.T) {
 			t.Fatal(err)
 		}
 		n++
-		for _, by := range []Reading{Google, Every} { // both readings give the same verdict
+		for _, by := range []Reading{Google, Every} { // which must agree
 			if got := Parse(body).GroupFor(c.Agent).Verdict(by, c.URL); got.Allowed != c.Allowed {
 				t.Errorf("%s: %q asks %s: got %+v, want allowed=%t", c.Case, body, c.URL, got, c.Allowed)
 			}

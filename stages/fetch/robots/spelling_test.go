@@ -13,8 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
-// The helper asked returns the canonical form of a URL, and the verdict on the URL in the spelling
-// of its source.
+// asked returns the canonical form of a URL, and the verdict on it with the given spelling.
 func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	t.Helper()
 	c, err := urlkey.New([]string{"utm_*", "fbclid"})
@@ -32,8 +31,7 @@ func asked(t testing.TB, file, given string) (robots.Verdict, string) {
 	return g.Verdict(robots.Every, k.URL, spelling), k.URL
 }
 
-// TestNoSpellingOfADeniedURLIsSent judges URLs in the spelling of their source. The field rule is
-// the line of the file that decides, or "" if no line decides.
+// TestNoSpellingOfADeniedURLIsSent judges URLs as their sources spell them.
 func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 	const deny = "Disallow: "
 	tests := []struct {
@@ -163,7 +161,7 @@ func TestNoSpellingOfADeniedURLIsSent(t *testing.T) {
 	}
 }
 
-// tokens splits a canonical path and query into octets and escapes.
+// tokens splits a canonical path and query into single octets and escapes.
 func tokens(path string) (out []string) {
 	for i := 0; i < len(path); {
 		n := 1
@@ -176,10 +174,10 @@ func tokens(path string) (out []string) {
 	return out
 }
 
-// respell writes a token of a URL in another way. It may escape unreserved octets and change the
+// respell writes a token of a URL in another way: it may escape unreserved octets and change the
 // case of hex digits.
 func respell(r *rand.Rand, token string) string {
-	if len(token) == 1 { // the token is not an escape
+	if len(token) == 1 { // not an escape
 		if !unreserved.MatchString(token) || r.IntN(3) > 0 {
 			return token
 		}
@@ -191,8 +189,9 @@ func respell(r *rand.Rand, token string) string {
 	return token
 }
 
-// respellRule writes a token of a rule differently. It may leave octets unescaped that a URI must
-// not contain. It escapes a star or dollar that would otherwise be a wildcard or anchor.
+// respellRule writes a token of a rule in another way. It may leave octets unescaped that a URI
+// must not contain. It escapes a literal star or dollar, which would otherwise be a wildcard or
+// anchor.
 func respellRule(r *rand.Rand, token string, last bool) string {
 	switch {
 	case token == "*", token == "$" && last:
@@ -206,8 +205,8 @@ func respellRule(r *rand.Rand, token string, last bool) string {
 	return respell(r, token)
 }
 
-// someRule generates a rule that matches a path. The rule is a respelled prefix of the path, or the
-// whole path with an anchor. Stars replace some tokens.
+// someRule makes up a rule that matches a path: a respelled prefix of it, or the whole path with an
+// anchor, with stars for some tokens.
 func someRule(r *rand.Rand, path string) string {
 	all := tokens(path)
 	n := 1 + r.IntN(len(all))
@@ -229,8 +228,8 @@ func someRule(r *rand.Rand, path string) string {
 	return b.String()
 }
 
-// FuzzNoRespellingIsSent generates a rule that denies one spelling of a URL, and judges a spelling
-// of this URL with other escapes.
+// FuzzNoRespellingIsSent makes up a rule that denies one spelling of a URL, and judges a spelling
+// with other escapes.
 func FuzzNoRespellingIsSent(f *testing.F) {
 	for i, path := range []string{
 		"~joe/a", "q?z=1&a=2", "star-*.html", "star-%2A.html", "cost-$", "cost-%24", "a%2Fb/c%3Fd", "caf\u00e9?q=\u30c4", "%257Ejoe", "my files/{a|b}'?c='d",
@@ -249,7 +248,7 @@ func FuzzNoRespellingIsSent(f *testing.F) {
 		}
 		path = strings.TrimPrefix(cmp.Or(spelling, k.URL), "http://h")
 		if strayPercent.MatchString(path) {
-			return // the text after the escape cannot be spelled differently
+			return // the text after the escape has no other spelling
 		}
 		r := rand.New(rand.NewPCG(seed, 9309))
 		for range 8 {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestWhatTheLibraryAloneMisjudges shows why temoto/robotstxt is not used for verdicts: in each
-// case it differs from Google's parser. If a newer version of the library judges a case correctly,
-// remove the case.
+// case it differs from Google's parser. If a newer version of the library passes a case, remove the
+// case.
 func TestWhatTheLibraryAloneMisjudges(t *testing.T) {
 	const foo, all = "User-agent: foobot\n", "User-agent: *\n"
 	for _, c := range []struct {

@@ -43,9 +43,8 @@ func TestAddressFamiliesAlternate(t *testing.T) {
 	}
 }
 
-// If a host's first address does not answer, the client also tries the next address after a quarter
-// of a second. If the first address refuses the connection, the client tries the next address at
-// once.
+// If a host's first address does not answer, the client also tries the next one after a quarter of
+// a second. If the first address refuses the connection, it tries the next one immediately.
 func TestNextAddressIsTriedBeforeTheFirstGivesUp(t *testing.T) {
 	for name, tt := range map[string]struct {
 		silent bool

@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkDo fetches a page of the mean length of real pages over loopback, plain and
-// gzip-encoded, with this package and with net/http. The times include the server's time.
+// gzip-encoded, with this package and with net/http. The times include the server's.
 func BenchmarkDo(b *testing.B) {
 	text := strings.Repeat(wiretest.LongPage, 9)[:186_000]
 	for _, enc := range []string{"identity", "gzip"} {
@@ -47,7 +47,7 @@ func BenchmarkDo(b *testing.B) {
 				b.SetBytes(int64(len(text)))
 				b.ReportAllocs()
 				for b.Loop() {
-					// net/http does less work, because it keeps no payload and computes no digest.
+					// net/http does less: it keeps no payload and computes no digest.
 					resp, err := c.Get(srv.URL)
 					if err != nil {
 						b.Fatal(err)

@@ -124,7 +124,7 @@ func TestConnectionIsKeptWhenBothAgree(t *testing.T) {
 	}
 }
 
-// If a kept connection ends before a response, the request gets a new connection.
+// If a kept connection ends before a response, the request is sent on a new one.
 func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 	for _, how := range []string{"close", "reset", "speak"} {
 		t.Run(how, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 					readRequest(r)
 					return
 				}
-				// The server reads the next request and does not answer this request.
+				// The server reads the next request but does not answer it.
 				if readRequest(r); how == "reset" {
 					reset(c)
 				}
@@ -166,8 +166,7 @@ func TestDeadKeptConnectionIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// The client checks whether an idle connection was closed before the client writes to the
-// connection.
+// Before the client writes to an idle connection, it checks whether the server has closed it.
 func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 	closed := make(chan struct{})
 	addr := rawServer(t, func(c net.Conn, r *bufio.Reader, nth int) {
@@ -185,8 +184,7 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 		t.Fatal(err, x.KeptAlive)
 	}
 	<-closed
-	// The FIN takes a moment to arrive over loopback. alive sees the FIN only after this
-	// moment.
+	// The FIN takes a moment to arrive over loopback, and isAlive sees it only then.
 	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
 		c.idle.Put(k, time.Minute)
 	}
@@ -220,7 +218,7 @@ func TestErrorsSayWhatWasWrong(t *testing.T) {
 		phrase string
 	}{
 		{"refused", refused, "http://host.test/", ErrConnect, "refused", "connection refused"},
-		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // a reset is also possible; the operating system decides
+		{"closed at accept", rawServer(t, func(net.Conn, *bufio.Reader, int) {}), "http://host.test/", ErrDisconnect, "first_byte http://host.test:80", ""}, // or a reset, as the operating system decides
 		{"closed after the request", reading(func(net.Conn) {}), "http://host.test/", ErrDisconnect, "", "connection closed before a response"},
 		{"reset after the request", reading(reset), "http://host.test/", ErrDisconnect, "reset", "connection reset before a response"},
 		{"reset in the head", reading(func(c net.Conn) {
@@ -304,7 +302,7 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	if x, err := get(t, clientTo(t, addr, nil), "http://anything.test:25/"); err != nil || x.Route != dial.RouteConnectTo {
 		t.Errorf("by connect-to: %v", err)
 	}
-	// This rule changes only the port and contains no address.
+	// This rule changes only the port and names no address.
 	portOnly, err := New(Config{Resolver: resolver, ConnectTo: []dial.ConnectTo{{Host: "rebound.test", ToPort: addr.Port()}}})
 	if err != nil {
 		t.Fatal(err)
@@ -315,8 +313,8 @@ func TestGuardRefusesWhatConnectToDoesNotName(t *testing.T) {
 	}
 }
 
-// The resolver's first answer has a public address, and its later answers have only a private
-// address. The client must check and dial the same answer.
+// The resolver's first answer is a public address; later answers are a private one. The client must
+// dial the address that it checked.
 func TestRebindingGainsNothing(t *testing.T) {
 	calls := 0
 	resolver := resolverFunc(func(context.Context, string) (dns.Answer, error) {
@@ -452,7 +450,7 @@ func TestBodyIsCutAtTheLimit(t *testing.T) {
 	}
 }
 
-// An endless body takes no more memory than the limit, whatever the size of its pieces.
+// Whatever the size of its pieces, an endless body takes no more memory than the limit.
 func TestEndlessBodies(t *testing.T) {
 	for name, piece := range map[string]string{"to the end": "xxxxxxxx", "chunked": "8\r\nxxxxxxxx\r\n", "in chunks of one byte": "1\r\nx\r\n"} {
 		t.Run(name, func(t *testing.T) {

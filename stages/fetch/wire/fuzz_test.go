@@ -12,13 +12,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// fuzzLimits are small so that the fuzzer reaches them.
+// fuzzLimits are low enough for the fuzzer to reach them.
 const (
 	fuzzMaxBody   = 4 << 10
 	fuzzMaxHeader = 2 << 10
 )
 
-// receive reads one response from r, as Do would.
+// receive reads one response from r, like Do.
 func receive(r io.Reader, method string) (*Exchange, *http1.Reader, error) {
 	x := &Exchange{}
 	m := http1.NewReader(r, &x.Response)
@@ -31,8 +31,8 @@ func receive(r io.Reader, method string) (*Exchange, *http1.Reader, error) {
 	return x, m, nil
 }
 
-// FuzzResponse checks that no input causes a panic or exceeds a bound. The raw response must be a
-// part of the input. The result must not depend on how the bytes are split into reads.
+// FuzzResponse checks that no input causes a panic or exceeds a limit, and that the result does not
+// depend on how the bytes are split into reads. The raw response must be a part of the input.
 func FuzzResponse(f *testing.F) {
 	for _, r := range badResponses {
 		if len(r.raw) < 8<<10 {
@@ -77,7 +77,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzReplay checks that a replayed response equals the stored response, because a reparse reads
+// FuzzReplay checks that a replayed response equals the stored one, because a reparse reads
 // responses from the archive.
 func FuzzReplay(f *testing.F) {
 	for _, r := range badResponses {

@@ -18,7 +18,7 @@ func gzCRC(s string) string {
 	return string(b)
 }
 
-// badResponse is a malformed response and the expected result.
+// badResponse is a malformed response with the expected result.
 type badResponse struct {
 	name     string
 	raw      string
@@ -29,7 +29,7 @@ type badResponse struct {
 	wireCut  http1.Truncation // expected reason why bytes of the payload are missing
 	kind     error
 	reason   string // text that the error must contain
-	rawBody  string // expected raw body, if it differs from the bytes after the head
+	rawBody  string // expected raw body, if not the bytes after the head
 }
 
 var badResponses = []badResponse{
@@ -170,7 +170,7 @@ func TestMalformedResponsesAreSalvagedOrNamed(t *testing.T) {
 	}
 }
 
-// checkRaw checks that the received bytes are kept unchanged.
+// checkRaw checks that the received bytes are stored unchanged.
 func checkRaw(t *testing.T, x *Exchange, tt badResponse) {
 	t.Helper()
 	got := raw(t, x)
@@ -180,7 +180,7 @@ func checkRaw(t *testing.T, x *Exchange, tt badResponse) {
 	}
 	switch tt.rawBody {
 	case "":
-		// All bytes up to the end must be kept, unless the rest is unreadable.
+		// All bytes must be stored, unless the rest is unreadable.
 		if !strings.HasSuffix(tt.raw, got) && x.Truncated == http1.Complete {
 			t.Errorf("raw response %.200q does not end as sent", got)
 		}

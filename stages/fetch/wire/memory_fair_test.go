@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// A body that waits for memory is not read, so its peer does not count as slow.
+// While a body waits for memory, it is not read. Its peer must not count as slow for that.
 func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(512 << 10)
@@ -36,8 +36,8 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The speed of a body that has waited for memory is measured over all its bytes, not only over the
-// first bytes.
+// The speed of a body that has waited for memory is measured over all its bytes, not just the first
+// ones.
 func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	const blocks, block = 64, 64 << 10
 	text := wiretest.Noise(block)
@@ -48,7 +48,7 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 				if _, err := io.WriteString(c, text); err != nil {
 					return
 				}
-				time.Sleep(150 * time.Millisecond) // the body arrives at about 430 KiB a second
+				time.Sleep(150 * time.Millisecond) // the body arrives at about 430 KiB per second
 			}
 		})
 		done := make(chan error, 2)
@@ -71,8 +71,7 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The client stops reading only as many slow bodies as needed, not one body for each body that
-// waits.
+// The client stops reading as many slow bodies as necessary, not one for each body that waits.
 func TestOneBodyIsCutAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(10 << 20)
@@ -108,7 +107,7 @@ func TestOneBodyIsCutAtATime(t *testing.T) {
 	})
 }
 
-// A body that the client stopped reading is incomplete, whatever its framing says.
+// A body that the client has stopped reading is incomplete, whatever its framing says.
 func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 	text := wiretest.Noise(300 << 10)
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +125,7 @@ func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.AfterFunc(25*time.Second, gate.release)
-		go func() { // after 12 s another body needs this body's memory
+		go func() { // another body needs this memory after 12 s
 			time.Sleep(12 * time.Second)
 			_ = c.memory.grow(t.Context(), &share{memory: c.memory}, 512<<10, time.Now().Add(10*time.Second))
 		}()
@@ -139,7 +138,7 @@ func TestABodyThatWasCutIsNotWhole(t *testing.T) {
 	})
 }
 
-// The time that a body waits for memory does not count against its host.
+// The time for which a body waits for memory does not count against its host.
 func TestRunningOutOfTimeInLineIsNoFaultOfTheHost(t *testing.T) {
 	text := wiretest.Noise(64 << 10)
 	synctest.Test(t, func(t *testing.T) {

@@ -35,8 +35,8 @@ func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string
 	return c
 }
 
-// All bodies share a bounded memory. An exchange that finds no memory waits until another exchange
-// releases memory, and gives up at its own time limit.
+// All bodies share a limited memory. An exchange that finds none waits until another one releases
+// some, and gives up at its own time limit.
 func TestBodiesShareABoundedMemory(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	for _, coding := range []string{"identity", "gzip"} {
@@ -58,7 +58,7 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 					}
 					return x
 				}
-				first := whole() // the body takes memory beyond OwnMemory
+				first := whole() // takes memory beyond OwnMemory
 				second, err := do()
 				if !errors.Is(err, ErrAborted) || second.Timing.Total != 30*time.Second {
 					t.Errorf("without memory: %v after %v, want ErrAborted after 30s", err, second.Timing.Total)
@@ -81,8 +81,8 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 	}
 }
 
-// Many bodies have begun and together need more memory than there is. The bodies are completed one
-// after the other.
+// Many bodies have begun and together need more memory than there is. They are completed one after
+// the other.
 func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 				if err != nil || len(x.Body) != len(text) {
 					t.Errorf("%v after %d bytes", err, len(x.Body))
 				}
-				time.Sleep(100 * time.Millisecond) // a parser releases the exchange after some time
+				time.Sleep(100 * time.Millisecond) // as a parser takes some time
 				x.Release()
 			})
 		}
@@ -105,7 +105,7 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	})
 }
 
-// The client stops reading slow bodies that hold all the memory, so that other bodies get memory.
+// If slow bodies hold all the memory, the client stops reading them, so that others get some.
 func TestSlowBodiesMakeWay(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestSlowBodiesMakeWay(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		time.Sleep(2 * time.Second) // the servers see in this time that their connections are closed
+		time.Sleep(2 * time.Second) // time for the servers to see that their connections are closed
 		if cut == 0 {
 			t.Error("no slow body was cut")
 		}

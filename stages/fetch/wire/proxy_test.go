@@ -24,14 +24,14 @@ import (
 )
 
 // testProxy is a proxy made with net/http. It supports CONNECT and requests in absolute form, and
-// looks up names by itself.
+// looks up names itself.
 type testProxy struct {
-	names   map[string]string         // hosts and addresses that the proxy's own DNS knows
-	servers map[string]netip.AddrPort // loopback server of each ADDRESS:PORT
-	refuses func(*http.Request) int   // returns the status with which the proxy refuses a request, or 0 if it serves the request
+	names   map[string]string         // hosts and addresses in the proxy's own DNS
+	servers map[string]netip.AddrPort // loopback server for each ADDRESS:PORT
+	refuses func(*http.Request) int   // returns the status with which the proxy refuses a request, or 0
 
 	mu    sync.Mutex
-	asked []string // requests that the proxy got, as "METHOD target"
+	asked []string // requests to the proxy, as "METHOD target"
 }
 
 const proxyPassword = "hunter2"
@@ -91,7 +91,7 @@ func (p *testProxy) connect(w http.ResponseWriter, r *http.Request) {
 	down.Close()
 }
 
-// dial connects to a name, which it looks up in the proxy's own DNS.
+// dial connects to a name by the proxy's own DNS.
 func (p *testProxy) dial(to string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(to)
 	if err != nil {
@@ -113,8 +113,8 @@ func (p *testProxy) requests() []string {
 	return slices.Clone(p.asked)
 }
 
-// recordingServer answers each connection with raw. It returns the server's address and a function
-// that returns the requests.
+// recordingServer answers each connection with raw. It returns its address and a function that
+// returns the requests.
 func recordingServer(t *testing.T, raw string) (netip.AddrPort, func() []string) {
 	var mu sync.Mutex
 	var asked []string
@@ -167,7 +167,7 @@ func TestProxy(t *testing.T) {
 	for _, tt := range []struct {
 		name, url string
 		change    func(*Config)
-		asked     string // request that the proxy must get
+		asked     string // expected request to the proxy
 		kind      error
 	}{
 		{name: "http to the address that was checked", url: "http://host.test:81/a?b", asked: "CONNECT 93.184.216.34:81"},
@@ -218,8 +218,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// The client's look-up of a host returns a public address. The proxy's look-up returns a private
-// address.
+// The client looks up a host and gets a public address. The proxy looks it up and gets a private
+// one.
 func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	public, publicAsked := recordingServer(t, closing)
 	inner, innerAsked := recordingServer(t, closing)
@@ -232,7 +232,7 @@ func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	if err != nil || string(x.Body) != wiretest.Page || len(innerAsked()) > 0 {
 		t.Fatalf("%v, body %q, the private server was asked %q", err, x.Body, innerAsked())
 	}
-	// With the proxy, the server must get the same bytes as without it.
+	// Through the proxy, the server must get the same bytes as without it.
 	direct, directAsked := recordingServer(t, closing)
 	if _, err := get(t, clientTo(t, direct, nil), "http://host.test/a?b"); err != nil {
 		t.Fatal(err)
@@ -240,8 +240,8 @@ func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	if got, want := publicAsked(), directAsked(); !slices.Equal(got, want) || string(x.RawRequest) != want[0] {
 		t.Errorf("the server was asked %q and %q is kept, want %q", got, x.RawRequest, want)
 	}
-	// This proves that the private server can be reached. If the config says that the proxy refuses
-	// private addresses, only the proxy can refuse them.
+	// This proves that the private server can be reached: if the config says that the proxy refuses
+	// private addresses, nobody else does.
 	if _, err := get(t, proxied(t, addr, func(c *Config) { c.ProxyFilters = true }), "http://host.test/"); err != nil || len(innerAsked()) != 1 {
 		t.Errorf("%v, the private server was asked %q", err, innerAsked())
 	}
@@ -265,7 +265,7 @@ func TestANameThatTurnsPrivateIsRefusedBeforeTheProxyIsAsked(t *testing.T) {
 		if _, err := get(t, c, "http://host.test/"); err != nil {
 			t.Fatal(err)
 		}
-		passed = 24 * time.Hour // the cached answer has expired after this time
+		passed = 24 * time.Hour // the cached answer has expired
 		if _, err := get(t, c, "http://host.test/"); !errors.Is(err, ErrAddressBlocked) {
 			t.Errorf("error %v after the answers %v", err, answers)
 		}

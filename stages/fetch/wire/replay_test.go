@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every response in badResponses that
-// the client can read. The replay must give the same result as the fetch.
+// TestWhatWasKeptReadsAsItDidOnTheWire replays the raw bytes of every readable response in
+// badResponses. The replay must give the same result as the fetch.
 func TestWhatWasKeptReadsAsItDidOnTheWire(t *testing.T) {
 	type told struct {
 		Status                      int
@@ -90,7 +90,7 @@ func TestASitemapIsReplayedAsLongAsItMayBe(t *testing.T) {
 	}
 }
 
-// A document may begin inside the head. The replay finds this beginning in the same place, even if
+// A document may begin inside the head. A replay must find its beginning in the same place, even if
 // only a part of the response was stored.
 func TestAHeadThatADocumentEndsReadsAgainAsItWas(t *testing.T) {
 	for _, in := range []string{

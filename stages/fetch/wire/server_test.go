@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dns"
 )
 
-// rawServer starts a server that calls handle for each request on each connection. It
-// closes the connection when handle returns.
+// rawServer starts a server that calls handle for each request on each connection, and then closes
+// the connection.
 func rawServer(t testing.TB, handle func(c net.Conn, r *bufio.Reader, nth int)) netip.AddrPort {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -128,7 +128,7 @@ func (f resolverFunc) Lookup(ctx context.Context, host string) (dns.Answer, erro
 	return f(ctx, host)
 }
 
-// fakeResolver knows the given names and no others.
+// fakeResolver knows only the given names.
 type fakeResolver map[string]dns.Answer
 
 func (r fakeResolver) Lookup(_ context.Context, host string) (dns.Answer, error) {

@@ -49,8 +49,8 @@ func hold(raw string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// dripEvery is the time between two bytes. No multiple of dripEvery equals a limit, so no byte
-// arrives exactly at a limit.
+// dripEvery is the time between two bytes. No limit is a multiple of it, so no byte arrives exactly
+// at a limit.
 const dripEvery = 700 * time.Millisecond
 
 // drip returns a handler that writes head and then one byte every dripEvery.
@@ -79,8 +79,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 		dns   func(context.Context) error
 		dial  func(context.Context) (net.Conn, error)
 		after time.Duration
-		phase Phase            // expected phase of the error; "" if there is no error
-		trunc http1.Truncation // expected truncation of the body if there is no error
+		phase Phase            // expected phase of the error; "" for no error
+		trunc http1.Truncation // expected truncation of the body, without an error
 		body  string
 	}{
 		{name: "DNS", url: "http://h.test/", dns: never, after: 10 * time.Second, phase: PhaseDNS},
@@ -115,7 +115,7 @@ func TestEveryWaitIsBounded(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				defer time.Sleep(time.Hour) // lets background work end by its own time limits
+				defer time.Sleep(time.Hour) // background work ends by its own time limits
 				begin := time.Now()
 				x, err := c.Do(t.Context(), &Request{URL: tt.url})
 				defer x.Release()
@@ -140,8 +140,8 @@ func TestEveryWaitIsBounded(t *testing.T) {
 	}
 }
 
-// The caller's context can end an exchange in any phase. The error of an exchange that the caller
-// ended differs from the error of a slow server.
+// The caller's context can end an exchange in any phase. The error then differs from that of a slow
+// server.
 func TestContextAborts(t *testing.T) {
 	for name, handle := range map[string]func(net.Conn, *bufio.Reader){
 		"before the first byte": hold(""),
@@ -218,9 +218,9 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 		step("http://a.test/", 1, 1)
 		step("http://b.test/", 2, 2)
-		step("http://c.test/", 3, 2) // the connection to a is the oldest
+		step("http://c.test/", 3, 2) // the connection to a is now the oldest
 		step("http://b.test/", 3, 2)
-		step("http://a.test/", 4, 2) // now the connection to c is the oldest
+		step("http://a.test/", 4, 2) // now that to c is the oldest
 		time.Sleep(time.Minute)
 		step("http://b.test/", 5, 1) // all connections have expired
 		c.Close()

@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// certificate makes a self-signed certificate for name, valid between two times that are counted
-// from now.
+// certificate makes a self-signed certificate for name. Its validity begins and ends at the given
+// times from now.
 func certificate(t *testing.T, name string, from, to time.Duration) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -70,7 +70,7 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 		name, host string
 		from, to   time.Duration
 		trusted    bool
-		reason     string // text that the error must contain; "" if there is no error
+		reason     string // text in the expected error; "" for no error
 		phrase     string
 	}{
 		{"good", "host.test", -day, day, true, "", ""},
@@ -111,8 +111,8 @@ func TestCertificateProblemsAreTLSErrors(t *testing.T) {
 	}
 }
 
-// readHello reads a ClientHello from the connection. Closing the connection with an unread
-// ClientHello would send an RST.
+// readHello reads a ClientHello from the connection. If it stayed unread, closing the connection
+// would send an RST.
 func readHello(r *bufio.Reader) {
 	var header [5]byte
 	if _, err := io.ReadFull(r, header[:]); err == nil {
@@ -171,7 +171,7 @@ func TestTLSConnectionsAndSessionsAreReused(t *testing.T) {
 	}
 }
 
-// heldBack is a connection that sends written bytes only when flush is called.
+// heldBack is a connection that sends written bytes when flush is called.
 type heldBack struct {
 	net.Conn
 	held []byte
@@ -186,8 +186,8 @@ func (h *heldBack) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Bytes that a server sends before a request are not a response to this request, even if TLS reads
-// them together with the previous response.
+// Bytes that arrive before a request are no response to it, even if TLS reads them together with
+// the previous response.
 func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 	cert, pool := certificate(t, "host.test", -time.Hour, time.Hour)
 	const smuggled = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
@@ -221,7 +221,7 @@ func TestUnaskedBytesOnAnIdleConnectionCloseIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				<-said
-				// Over loopback, bytes arrive a moment after they are written.
+				// Over loopback, bytes arrive a moment after they were written.
 				to, err := http1.ParseTarget(scheme + "://host.test/")
 				if err != nil {
 					t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb"
 )
 
-// read extracts the content of a document by walking the document's tree.
+// read extracts the content of a document by walking its tree.
 func (n *naive) read(u string, resp *http.Response, body []byte) (*Page, []Link) {
 	page := &Page{URL: u, Indexable: true, TextKnown: true, ETag: resp.Header.Get("ETag"), Robots: resp.Header.Get("X-Robots-Tag")}
 	if len(body) == 0 {
@@ -43,7 +43,7 @@ func (n *naive) read(u string, resp *http.Response, body []byte) (*Page, []Link)
 	return page, w.links
 }
 
-// treeWalk holds the state of reading one document.
+// treeWalk is the state of reading one document.
 type treeWalk struct {
 	*naive
 	page    *Page
@@ -62,7 +62,7 @@ func attr(e *html.Node, name string) string {
 	return ""
 }
 
-// textOf returns all text below a node, except scripts, with white space folded.
+// textOf returns all text below a node without scripts, with white space folded.
 func textOf(e *html.Node) string {
 	var b strings.Builder
 	for d := range e.Descendants() {

@@ -21,14 +21,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// naive is a short crawler over net/http, net/url and x/net/html. The naive crawler shares no code
-// with package truth. Tests compare the crawler's results with Truth.
+// naive is a short crawler over net/http, net/url and x/net/html that shares no code with package
+// truth. Tests compare its results with Truth.
 type naive struct {
 	t      *testing.T
 	client *http.Client
-	robots map[string]func(path string) (allowed bool, rule string) // robots rules by host; a nil function means that the host's robots.txt is unreachable
+	robots map[string]func(path string) (allowed bool, rule string) // robots rules by host; nil for an unreachable robots.txt
 
-	unanswered string // URL at which a redirect chain broke off, because the URL was not requested or did not answer; "" if there is none
+	unanswered string // URL at which a redirect chain broke off, because it was not requested or did not answer; "" if none
 	strip      *regexp.Regexp
 }
 
@@ -58,7 +58,7 @@ func (n *naive) get(u string) (*http.Response, []byte, error) {
 	return resp, body, err
 }
 
-// canonical resolves ref with net/url and returns it in the web's own form of URLs.
+// canonical resolves ref with net/url and returns it as the web writes URLs.
 func (n *naive) canonical(base, ref string) (string, bool) {
 	b, err := url.Parse(base)
 	if err != nil {
@@ -93,8 +93,8 @@ func domainOf(u string) string {
 	return d
 }
 
-// askRobots requests the robots.txt of a URL's host, and returns the decision about the URL. The
-// result ok is false if the robots.txt is unreachable.
+// askRobots requests the robots.txt of a URL's host and returns its decision about the URL. It
+// returns ok=false if the robots.txt is unreachable.
 func (n *naive) askRobots(u string) (allowed bool, rule string, ok bool) {
 	host := hostOf(u)
 	verdict, asked := n.robots[host]
@@ -154,7 +154,7 @@ func (n *naive) readRobots(host string) func(string) (bool, string) {
 	}
 }
 
-// outcome fetches a planned URL.
+// outcome fetches a planned URL to its outcome.
 func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link) {
 	f = Fetch{URL: p.URL, Host: hostOf(p.URL), Domain: domainOf(p.URL), Depth: p.Depth}
 	chain := []string{p.URL}
@@ -222,7 +222,7 @@ func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page
 	}
 }
 
-// rounds crawls several rounds, as Truth does.
+// rounds crawls several rounds, like Truth.
 func (n *naive) rounds(seeds []string, rounds int, maxDepth int32) ([]Round, error) {
 	var out []Round
 	known, domains := map[string]bool{}, map[string]bool{}

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// newWeb makes the default web, whose config the function change may modify.
+// newWeb makes the default web; change may modify its config.
 func newWeb(t testing.TB, change func(*simweb.Config)) *simweb.Web {
 	t.Helper()
 	cfg := simweb.Default()
@@ -30,7 +30,7 @@ func newWeb(t testing.TB, change func(*simweb.Config)) *simweb.Web {
 	return w
 }
 
-// serve starts a server on loopback. The server runs until the test ends.
+// serve starts a server on loopback that runs until the test ends.
 func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 	t.Helper()
 	srv := httptest.NewServer(simweb.NewServer(w, log))
@@ -38,14 +38,14 @@ func serve(t testing.TB, w *simweb.Web, log *simweb.Log) (addr string) {
 	return srv.Listener.Addr().String()
 }
 
-// unreadable lists the faults that this test cannot fetch, because net/http cannot read the
-// response or the response takes too long.
+// unreadable lists the faults that this test leaves out, because net/http cannot read the response
+// or it takes too long.
 func unreadable() (names []string) {
 	for _, f := range faults.All {
 		switch f.Name {
-		case "reset", "close": // net/http also fails on these faults
+		case "reset", "close": // net/http fails on these too
 			continue
-		case "http-1.0", "early-hints", "chunked", "gzip": // net/http reads these faults without an error
+		case "http-1.0", "early-hints", "chunked", "gzip": // net/http reads these
 			continue
 		case "deep", "gzip-bomb", "charset-wrong", "redirect-invalid":
 			names = append(names, f.Name)
@@ -69,7 +69,7 @@ func TestTruthIsWhatACrawlerFinds(t *testing.T) {
 	cfg := Default()
 	cfg.MaxDepth = 2
 	cfg.Seeds = slices.Collect(w.Seeds())
-	for _, f := range faults.InClasses(faults.Quick | faults.Retried) { // the graph may have no link to some of the faults
+	for _, f := range faults.InClasses(faults.Quick | faults.Retried) { // the graph may have no link to some faults
 		if !slices.Contains(unreadable(), f.Name) {
 			cfg.Seeds = append(cfg.Seeds, w.FaultURL(0, f.Name, 900))
 		}

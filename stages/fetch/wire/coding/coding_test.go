@@ -16,7 +16,7 @@ type decoded struct {
 
 func (d *decoded) Release() { d.Decoded.Release() }
 
-// decode decodes a payload. The parameter field is the Content-Encoding of the payload.
+// decode decodes a payload whose Content-Encoding is field.
 func decode(payload, field string, maxBody int64) *decoded {
 	d := &decoded{Response: http1.Response{Payload: []byte(payload), Header: http1.Header{{Name: "Content-Encoding", Value: field}}}}
 	d.Decode(&d.Response, maxBody)
@@ -30,7 +30,7 @@ func TestCodingsAreUndone(t *testing.T) {
 	for name, text := range texts {
 		for _, tt := range []struct {
 			field  string
-			layers []string // codings applied to the body
+			layers []string // codings of the body
 			want   []string // codings that must be undone
 		}{
 			{"gzip", []string{"gzip"}, []string{"gzip"}},
@@ -116,7 +116,7 @@ func TestBombsAreCut(t *testing.T) {
 	}
 }
 
-// Only the limit on the ratio of decoded to encoded bytes shortens this body.
+// This body is shortened only because of its ratio of decoded to encoded bytes.
 func TestRatioWarning(t *testing.T) {
 	x := decode(wiretest.Encode("br", strings.Repeat("a", 8<<20)), "br", usualLimit)
 	if d := cmp.Diff([]string{WarnBomb}, wiretest.Codes(x.Warnings)); d != "" || len(x.Body) != freeRatio {

@@ -19,7 +19,7 @@ type resolverFunc func(context.Context, string) (Answer, error)
 
 func (f resolverFunc) Lookup(ctx context.Context, host string) (Answer, error) { return f(ctx, host) }
 
-// fakeResolver knows the given names and no others.
+// fakeResolver knows only the given names.
 type fakeResolver map[string]Answer
 
 func (r fakeResolver) Lookup(_ context.Context, host string) (Answer, error) {
@@ -108,7 +108,7 @@ func TestOneLookUpServesAllWhoWait(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		cancel() // the look-up that this caller started goes on for the other callers
+		cancel() // the look-up that this caller started continues for the others
 		wg.Wait()
 		if asked.Load() != 1 {
 			t.Errorf("asked %d times", asked.Load())
@@ -129,13 +129,13 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// dnsServer answers queries on loopback over UDP. If truncate is set, the answer over UDP is
-// truncated, and the whole answer comes over TCP.
+// dnsServer answers queries on loopback over UDP. If truncate is set, that answer is truncated, and
+// the whole answer comes over TCP.
 func dnsServer(t *testing.T, truncate bool, answer func(q dnsmessage.Question, b *dnsmessage.Builder)) string {
 	t.Helper()
 	var pc net.PacketConn
 	var ln net.Listener
-	for range 50 { // tries ports until one is free for UDP and TCP
+	for range 50 { // finds a port that is free for both UDP and TCP
 		var err error
 		if pc, err = net.ListenPacket("udp", "127.0.0.1:0"); err != nil {
 			t.Fatal(err)

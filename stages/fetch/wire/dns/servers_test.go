@@ -77,8 +77,7 @@ func TestAnotherNameServerIsAskedWhenOneFails(t *testing.T) {
 	}
 }
 
-// In this test a name appears and disappears. Each answer about the name is valid for the answer's
-// own TTL.
+// A name appears and disappears. Each answer about it is valid for its own TTL.
 func TestFlappingNamesAreAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := gives(Answer{Addrs: []netip.Addr{someAddr}, TTL: time.Minute}, nil)
@@ -117,7 +116,7 @@ func TestNameServersAreAddresses(t *testing.T) {
 	}
 }
 
-// The TTL of an answer is the lowest TTL in its chain of aliases. A circle of aliases has no
+// The TTL of an answer is the lowest TTL in its chain of aliases. A cycle of aliases has no
 // address.
 func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	cname := func(b *dnsmessage.Builder, from, to string, ttl uint32) {
@@ -160,8 +159,8 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	}
 }
 
-// A server answers that a name has no IPv6 address, and fails to answer the query for IPv4. The
-// name may still have an IPv4 address, so the resolver queries the next server.
+// A server answers that a name has no IPv6 address, but not the query for IPv4. The name may still
+// have an IPv4 address, so the resolver asks the next server.
 func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-const fuzzMaxBody = 4 << 10 // so small that the fuzzer reaches it
+const fuzzMaxBody = 4 << 10 // low enough for the fuzzer to reach it
 
 // raw is the response as received.
 func raw(r *Response) string {
@@ -20,8 +20,8 @@ func raw(r *Response) string {
 	return b.String()
 }
 
-// FuzzChunks checks that well-framed chunks are read back, in pieces of any length. It also checks
-// that any other input is read within the bounds.
+// FuzzChunks checks that well-framed chunks are read back, in pieces of any length, and that any
+// other input stays within the limits.
 func FuzzChunks(f *testing.F) {
 	f.Add([]byte("5\r\nhello\r\n0\r\n\r\n"), 3)
 	f.Add([]byte("5;x=y\nhello0\n"), 1)
@@ -50,7 +50,7 @@ func FuzzChunks(f *testing.F) {
 	})
 }
 
-// FuzzTarget checks that every accepted URL gives one request line and one Host field.
+// FuzzTarget checks that every accepted URL gives exactly one request line and one Host field.
 func FuzzTarget(f *testing.F) {
 	for _, s := range []string{"http://example.org/a?b#c", "https://u:p@[::1]:8443/ü", "http://0x7f.1/", "http://a.b\r\nc/"} {
 		f.Add(s)
@@ -72,8 +72,8 @@ func FuzzTarget(f *testing.F) {
 	})
 }
 
-// FuzzHeaders checks that a line break, NUL or colon in a header line cannot create other
-// fields, and that written fields are read back unchanged.
+// FuzzHeaders checks that a line break, NUL or colon in a header line creates no other fields, and
+// that written fields are read back unchanged.
 func FuzzHeaders(f *testing.F) {
 	for _, s := range []string{
 		"Content-Type: text/html\r\nSet-Cookie: a=b\r\n\r\n", "A: b\r\n c\r\n\td\r\n\r\n", "no colon\r\n: no name\r\nA : b\r\n\r\n",
