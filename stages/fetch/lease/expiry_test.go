@@ -55,7 +55,7 @@ func TestTheRightEndsByWhicheverClockHasGoneOnFurther(t *testing.T) {
 		"in the last request's time":  {151 * time.Second, 0, false},
 		"woken after an hour":         {time.Minute, 3600, false},
 		"clocks that differ a little": {2 * time.Minute, 5, true},
-		"woken early enough":          {time.Minute, 60, false}, // the holder cannot notice a suspension that ends before the lease does
+		"woken early enough":          {time.Minute, 60, false}, // the lease has not ended, but the clocks disagree, so the holder must not trust them
 		"set forward a little":        {time.Minute, 6, false},
 		"set back a little":           {time.Minute, -6, false},
 		"set back, within":            {time.Minute, -3600, false},

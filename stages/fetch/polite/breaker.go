@@ -6,7 +6,7 @@ import "time"
 type Breaker struct {
 	Window   time.Duration // period before now in which requests are counted
 	Requests int           // number of requests in the window from which the share of failures is judged
-	InARow   int           // number of failures in a row that suspend the host, however long they take
+	InARow   int           // number of failures in a row that suspend the host, even outside the window
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
 	MaxPause time.Duration

@@ -23,10 +23,10 @@ type lru struct {
 
 // page says where the rules of an entry are.
 type page struct {
-	elem   *list.Element // element of lru.recent; nil if the rules are not in memory or have no size
+	elem   *list.Element // element of lru.recent; nil if the rules are not in memory or take no memory
 	size   int           // memory of the rules, in bytes
 	offset int64         // offset of the rules in the scratch file
-	length int           // their length there; 0 if they have not been written yet
+	length int           // length of the rules in the scratch file; 0 if they are not in it yet
 }
 
 var errDamaged = errors.New("a scratch file is damaged")

@@ -16,9 +16,9 @@ import (
 
 // Timeouts limits every wait of an exchange.
 type Timeouts struct {
-	Connect   time.Duration // for DNS, TCP, proxy and TLS together
-	FirstByte time.Duration // from the write of the request's first byte to the first byte of the response
-	Total     time.Duration // from the call of Do to the end of the body
+	Connect   time.Duration // limit for DNS, TCP, proxy and TLS together
+	FirstByte time.Duration // limit from the write of the request's first byte to the first byte of the response
+	Total     time.Duration // limit from the call of Do to the end of the body
 }
 
 const (
@@ -54,8 +54,8 @@ type Config struct {
 	// default is a net.Dialer whose Control checks the guard again.
 	Dial func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 
-	MaxIdle        int // most idle connections in total; zero means 256
-	MaxIdlePerHost int // most idle connections per scheme, host and port; zero means 1
+	MaxIdle        int // largest number of idle connections in total; zero means 256
+	MaxIdlePerHost int // largest number of idle connections per scheme, host and port; zero means 1
 
 	// Memory limits the memory for the payloads and bodies of all unreleased exchanges, in bytes;
 	// default 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a time

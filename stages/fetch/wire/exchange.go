@@ -13,7 +13,7 @@ import (
 // such as the connect on a kept connection, or the look-up of a host that is an address.
 type Timing struct {
 	DNS       time.Duration // wait for the look-up, even if the cache answers
-	Connect   time.Duration // duration of the TCP attempts until one succeeded, with CONNECT
+	Connect   time.Duration // duration of the TCP attempts until one succeeded, including CONNECT
 	TLS       time.Duration
 	FirstByte time.Duration // time from the write of the request's first byte to the first byte of the response
 	Total     time.Duration // time from the call of Do to its return

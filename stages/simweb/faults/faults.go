@@ -43,8 +43,8 @@ type Fault struct {
 	About string
 	Class Class
 
-	// The fields from Outcome to Page are the result with the default limits (5 redirects, 5 MiB of
-	// body). Something else, such as a rule of robots.txt, may cause another result.
+	// Outcome and the fields after it, up to Page, are the result with the default limits (5
+	// redirects, 5 MiB of body). A rule of robots.txt, for example, may cause another result.
 	Outcome   schema.Outcome
 	Status    int    // status of the last response; 0 without a response
 	Redirects int    // number of redirects that a crawler follows

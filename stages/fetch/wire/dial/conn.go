@@ -19,8 +19,8 @@ type Route string
 // The routes.
 const (
 	RouteDirect    Route = "direct"
-	RouteConnectTo Route = "connect_to" // to the address that a rule of Config.ConnectTo names
-	RouteProxy     Route = "proxy"      // to the proxy (Config.Proxy)
+	RouteConnectTo Route = "connect_to" // goes to the address that a rule of Config.ConnectTo names
+	RouteProxy     Route = "proxy"      // goes to the proxy (Config.Proxy)
 )
 
 // Peer describes the other end of a connection.

@@ -55,7 +55,7 @@ const lookupTimeout = 20 * time.Second
 type Cache struct {
 	resolver Resolver
 	now      func() time.Time
-	capacity int // most entries
+	capacity int // largest number of entries
 
 	mu      sync.Mutex
 	entries map[string]*entry
