@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -196,7 +197,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int
 		paced.Politeness = newest
 	}
 	return planner.Make(ctx, worker.PlanConfig(paced), planner.Request{
-		Crawl: r.Crawl, Round: round, Sources: sources, Hosts: hosts, Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
+		Crawl: r.Crawl, Round: round, Sources: sources, Hosts: hosts, Known: urlstate.Known(earlier), Buckets: urlstate.Buckets(earlier), Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
 	})
 }
 

@@ -46,6 +46,7 @@ const (
 	leastScratch   = 1 << 30
 	spelledScratch = 1 << 10 // bytes for each URL that is known, has spellings, and is not planned
 	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
+	knownScratch   = 256     // bytes for each known URL of a bucket in frontier, for the bucket's base of urls
 	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
@@ -118,6 +119,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		if b.Stage == stages.Rank {
 			n.memory += p.URLs * graphMemory
 			n.scratch += p.URLs * graphScratch
+		} else {
+			n.scratch += p.Known / buckets * knownScratch
 		}
 	default:
 		n.memory = 2*baseMemory + min(urls*mergeRowMemory, joinMemory) + held

@@ -30,9 +30,22 @@ func (r *rules) predictSeconds(urls int64, longest float64) float64 {
 	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
 
-// buckets returns the number of reduce buckets for a number of URLs.
-func (r *rules) buckets(urls int64) int {
-	return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
+// knownFactor is the number of known URLs in a bucket for each planned one. A reduce task streams
+// known URLs, and does most of its work on planned ones.
+const knownFactor = 5
+
+// buckets returns the number of reduce buckets of a round with so many URLs. The buckets of a store
+// are divided in halves when they have too many URLs, and are never joined, so that in most rounds a
+// task reads the files of one bucket of earlier rounds.
+func (r *rules) buckets(urls int64, req Request) int {
+	if req.Buckets == 0 {
+		return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
+	}
+	n := req.Buckets
+	for int64(n)*r.BucketURLs < max(urls, req.Known/knownFactor) {
+		n *= 2
+	}
+	return n
 }
 
 // assign makes the partitions of groups, bucket by bucket. The argument groups is sorted by hash. If

@@ -91,3 +91,19 @@ func BenchmarkPlan(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(urls)), "ns/URL")
 }
+
+func TestTheBucketsOfAStoreOnlyDivide(t *testing.T) {
+	r := packRules(t, 500_000)
+	for _, tc := range []struct {
+		urls, known int64
+		before      int
+		want        int
+	}{
+		{1, 0, 0, 1}, {5_000_000, 0, 0, 3}, {10, 4_000_000, 3, 3}, {6_000_001, 0, 3, 6}, {13_000_000, 0, 3, 12},
+		{10, 30_000_000, 3, 3}, {10, 31_000_000, 3, 6}, {1_000_000, 10_000_000_000, 1, 1024},
+	} {
+		if n := r.buckets(tc.urls, Request{Known: tc.known, Buckets: tc.before}); n != tc.want {
+			t.Errorf("%d URLs, %d known, after %d buckets: %d buckets, want %d", tc.urls, tc.known, tc.before, n, tc.want)
+		}
+	}
+}

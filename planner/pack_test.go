@@ -132,7 +132,7 @@ func TestPodHoursAreNearTheirLowerBound(t *testing.T) {
 	for _, s := range shapes {
 		r := packRules(t, 500_000)
 		groups, urls := s.sample(r, max(scale, s.domains/200_000))
-		buckets := r.buckets(urls)
+		buckets := r.buckets(urls, Request{})
 		parts := r.assign(groups, nil, buckets)
 		checkPacking(t, r, groups, parts)
 		least, before := 0.0, 0.0

@@ -30,6 +30,8 @@ type Request struct {
 	Round   int
 	Sources []source.Source               // sources of URLs; if sources repeat an entry, the entry of the first source counts
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
+	Known   int64                         // about the number of URLs that earlier rounds know
+	Buckets int                           // least number of reduce buckets, that of the round before; 0 without one
 	Scratch string                        // empty local directory with room for twice the sources' size, which the caller removes
 	Version string                        // version of crawlbatch, for plan.json
 	DryRun  bool                          // predict without making a plan: the result has no ID and no files, and cannot be committed
@@ -81,7 +83,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	if len(picked.chosen.groups) == 0 {
 		return nil, emptyPlanError(ctx, p, refused)
 	}
-	partitions := p.predict(r, picked.chosen)
+	partitions := p.predict(r, req, picked.chosen)
 	if req.DryRun {
 		return p, nil
 	}
@@ -201,14 +203,14 @@ func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error)
 }
 
 // predict makes the partitions and fills the manifest's list of partitions.
-func (p *Plan) predict(r *rules, chosen *chosenList) []partition {
+func (p *Plan) predict(r *rules, req Request, chosen *chosenList) []partition {
 	m := &p.manifest
 	for _, g := range chosen.groups {
 		m.URLs += g.urls
 		m.Domains += int64(g.domains)
 		m.Hosts += int64(g.hosts)
 	}
-	m.Buckets = r.buckets(m.URLs)
+	m.Known, m.Buckets = req.Known, r.buckets(m.URLs, req)
 	m.EstimatedBytes = m.URLs * r.PageBytes
 	partitions := r.assign(chosen.groups, chosen.addresses, m.Buckets)
 	for i := range partitions {

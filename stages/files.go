@@ -1,5 +1,7 @@
 package stages
 
+import "crawlbatch.io/crawlbatch/formats/urlstate"
+
 // The files that each stage's result lists (manifest.File.Dataset), and where they lie:
 //
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
@@ -24,6 +26,8 @@ package stages
 //	frontier  urls skips                                   published, one part a bucket
 //	          known                                        working (layout.URLFilter), one a bucket: the Bloom file of
 //	                                                       the URLs in its urls and skips, read for as long as they are
+//	          urls-base                                    working (layout.Working), for some buckets: the states of
+//	                                                       all known URLs (package urlstate)
 //	publish   pages                                        published, one part a partition
 //
 // Every part is written, even if it has no rows, so that each dataset can be opened from
@@ -47,7 +51,8 @@ const (
 	FileDuplicates      = "duplicates"
 	FileRepresentatives = "representatives"
 	FileInlinks         = "inlinks"
-	FileURLs            = "urls"
+	FileURLs            = urlstate.Delta
+	FileURLsBase        = urlstate.Base
 	FileSkips           = "skips"
 	FileURLFilter       = "known"
 	FileWebGraph        = "webgraph"

@@ -69,7 +69,7 @@ func monthOf(crawl string) int {
 // ReadLater reports whether tasks of later rounds read a file that a seal lists. A seal keeps no
 // digests of blocks for other files, and Checked does not add other files.
 func ReadLater(f manifest.File) bool {
-	return f.Dataset == FileURLs || f.Dataset == FileRepresentatives
+	return f.Dataset == FileURLs || f.Dataset == FileURLsBase || f.Dataset == FileRepresentatives
 }
 
 // RemedyFor says how to recover a lost or changed file that the results of a stage list. In a

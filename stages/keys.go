@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -53,21 +52,6 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 		}
 	}
 	return out
-}
-
-// OverlappingKeys lists the files of a dataset of a sealed round that may hold domains of bucket n.
-// The parameter buckets is the number of buckets that the caller has; the round may have another
-// number. All buckets are equal ranges of the same hashes. The dataset has at most one file per
-// bucket.
-func OverlappingKeys(s *manifest.Sealed, dataset string, n, buckets int) (keys []string) {
-	own := s.ReduceBuckets()
-	for _, f := range s.FilesOf(dataset) {
-		m, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
-		if err != nil || n*own < (m+1)*buckets && m*buckets < (n+1)*own {
-			keys = append(keys, f.Key)
-		}
-	}
-	return keys
 }
 
 // HostRanks reads the ranks of a bucket's hosts from the results of rank. HostRanks also returns

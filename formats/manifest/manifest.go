@@ -164,7 +164,8 @@ type Plan struct {
 	ID               string          `json:"plan"` // digest of the plan's inputs and config
 	Crawl            string          `json:"crawl"`
 	Round            int             `json:"round"`
-	Buckets          int             `json:"buckets"` // number of reduce buckets; each partition is in one bucket
+	Buckets          int             `json:"buckets"`         // number of reduce buckets; each partition is in one bucket
+	Known            int64           `json:"known,omitempty"` // about the number of URLs that earlier rounds know
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`

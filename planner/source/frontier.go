@@ -11,6 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 )
 
 // FrontierName is the name that a user writes to plan from the frontier.
@@ -19,8 +21,8 @@ const FrontierName = "frontier"
 // Frontier returns the source of the URLs that sealed rounds know, with their newest states. The
 // argument rounds is sorted, oldest first. Frontier yields the URLs that are due at the time now.
 // Frontier also yields URLs that the crawl has planned, for the budgets, and URLs with spellings,
-// for lists and redirects. The URLs are in order of SURT and URL. A frontier without URLs is no
-// error.
+// for lists and redirects. The URLs come bucket by bucket, those of a bucket in order of SURT and
+// URL. A frontier without URLs is no error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }
@@ -36,28 +38,36 @@ func (f *frontier) Name() string { return FrontierName }
 
 func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		var keys []string
-		for _, round := range f.rounds {
-			for _, file := range round.FilesOf("urls") {
-				keys = append(keys, file.Key)
-			}
-		}
-		var last schema.URLRecord
-		for row, err := range table.MergeFiles(ctx, f.bucket, "", keys, compareRecords) {
+		buckets := urlstate.Buckets(f.rounds)
+		for bucket := range buckets {
+			ok, err := f.bucketEntries(ctx, bucket, buckets, yield)
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err))
+			}
+			if !ok || err != nil {
 				return
 			}
-			// The rows of a URL come oldest first, so the last row has the newest state.
-			if last.URL != "" && last.URL != row.URL && !f.give(&last, yield) {
-				return
-			}
-			last = row
-		}
-		if last.URL != "" {
-			f.give(&last, yield)
 		}
 	}
+}
+
+// bucketEntries yields the entries of one bucket. The result ok is false if yield returned false.
+func (f *frontier) bucketEntries(ctx context.Context, bucket, buckets int, yield func(Entry, error) bool) (ok bool, err error) {
+	var last schema.URLRecord
+	for row, err := range table.MergeFiles(ctx, f.bucket, "", urlstate.Of(f.rounds, bucket, buckets).Keys(), compareRecords) {
+		if err != nil {
+			return false, err
+		}
+		if buckets > 1 && urlkey.Bucket(row.Domain, buckets) != bucket {
+			continue // a round with fewer buckets wrote the file
+		}
+		// The rows of a URL come oldest first, so the last row has the newest state.
+		if last.URL != "" && last.URL != row.URL && !f.give(&last, yield) {
+			return false, nil
+		}
+		last = row
+	}
+	return last.URL == "" || f.give(&last, yield), nil
 }
 
 func compareRecords(a, b *schema.URLRecord) int {

@@ -21,14 +21,25 @@ type decider struct {
 
 	urls    *table.Writer[schema.URLRecord]
 	skips   *table.Writer[schema.Skip]
-	filter  *urlfilter.Writer // URL filter of the datasets urls and skips
+	base    *table.Writer[schema.URLRecord] // states of all known URLs; nil if the round writes none for the bucket
+	newest  *schema.URLRecord               // state of the current URL after the round; nil if it has none
+	filter  *urlfilter.Writer               // URL filter of the datasets urls and skips
 	waiting int64
 	counts  map[string]int64
 }
 
-// decideURL writes the rows of one URL. A group without a SURT holds only refused entries that
-// are not URLs.
+// decideURL writes the rows of one URL.
 func (d *decider) decideURL(g *group) error {
+	d.newest = g.prior
+	if err := d.decide(g); err != nil || d.base == nil || d.newest == nil {
+		return err
+	}
+	return d.base.Append(d.newest)
+}
+
+// decide writes the rows of one URL in urls and skips. A group without a SURT holds only refused
+// entries that are not URLs.
+func (d *decider) decide(g *group) error {
 	overBudget := false
 	for _, r := range g.refused {
 		overBudget = overBudget || r.Reason == schema.SkipBudget
@@ -308,6 +319,7 @@ func (d *decider) url(r schema.URLRecord) error {
 	if err := d.filter.Add(r.URL); err != nil {
 		return err
 	}
+	d.newest = &r
 	return d.urls.Append(&r)
 }
 

@@ -6,7 +6,8 @@
 // targets of this round's links (rank's inlinks), the ranks of hosts, and the entries that the plan
 // refused. The task writes the bucket's parts of two datasets: urls, with a row for each URL whose
 // state changed, and skips, with a row for each URL that was found and not planned. The task also
-// writes a URL filter of both datasets, for lookups.
+// writes a URL filter of both datasets, for lookups, and in some rounds a base of urls: the state of
+// each known URL of the bucket (package urlstate).
 //
 // A URL's state is its newest row:
 //

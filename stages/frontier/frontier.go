@@ -48,6 +48,13 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 		return nil, err
 	}
 	defer d.skips.Abort()
+	baseKey := layout.Working(t.Crawl, t.Round, string(stages.Frontier), stages.FileURLsBase, t.Partition)
+	if env.Format >= 4 && inputs.prior.Long() {
+		if d.base, err = stages.NewWriter[schema.URLRecord](ctx, env, stages.FileURLsBase, baseKey, stages.ByURL); err != nil {
+			return nil, err
+		}
+		defer d.base.Abort()
+	}
 	if d.filter, err = urlfilter.NewWriter(filepath.Join(env.Scratch, "known")); err != nil {
 		return nil, err
 	}
@@ -67,7 +74,15 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	if err != nil {
 		return nil, err
 	}
-	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: []manifest.File{urls, skips, filter}}, nil
+	files := []manifest.File{urls, skips, filter}
+	if d.base != nil {
+		base, err := table.Finish(ctx, d.base, env.Bucket, stages.FileURLsBase, baseKey)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, base)
+	}
+	return &manifest.Result{Counts: d.sorted(urls.Rows, skips.Rows), Files: files}, nil
 }
 
 // group holds the rows of all inputs about one URL.

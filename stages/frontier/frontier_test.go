@@ -34,6 +34,7 @@ type world struct {
 	pages    []schema.Page
 	plan     []schema.PlannedURL
 
+	format        int  // format of the stage's files
 	mergedByOlder bool // whether merge wrote no file of redirects, as in rounds of format 3
 }
 
@@ -173,7 +174,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 	ctx := context.Background()
 	for n := range w.buckets {
 		in.Task.Partition = n
-		env := &stages.Env{Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
+		env := &stages.Env{Format: w.format, Bucket: b, Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}
 		res, err := Run(ctx, env, in, cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -56,6 +57,7 @@ type inputs struct {
 	in      *stages.Input
 	cfg     *Config
 	bucket  int
+	prior   urlstate.Chain // states of the bucket's URLs after the last sealed round
 	streams []table.Stream[item]
 	closers []io.Closer // opened inputs, which are closed in reverse order
 }
@@ -127,7 +129,8 @@ func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take 
 // open opens all inputs of the bucket. Prior states are the first inputs, from the oldest to the
 // newest. For equal URLs the merge keeps the order of the inputs.
 func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
-	i := &inputs{env: env, in: in, cfg: cfg, bucket: in.Task.Partition}
+	bucket := in.Task.Partition
+	i := &inputs{env: env, in: in, cfg: cfg, bucket: bucket, prior: urlstate.Of(in.Earlier, bucket, in.Plan.Buckets)}
 	for _, add := range []func(context.Context) error{
 		i.addPrior, i.addOutcomes, i.addHops, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
 	} {
@@ -139,7 +142,7 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 }
 
 func (i *inputs) addPrior(ctx context.Context) error {
-	return addFiles(ctx, i, i.priorKeys(), func(r *schema.URLRecord) (surt, url string) { return r.SURT, r.URL },
+	return addFiles(ctx, i, i.prior.Keys(), func(r *schema.URLRecord) (surt, url string) { return r.SURT, r.URL },
 		func(r *schema.URLRecord) bool { return i.owns(r.Domain) })
 }
 
@@ -155,17 +158,6 @@ func (i *inputs) addHops(ctx context.Context) error {
 func (i *inputs) addInlinks(ctx context.Context) error {
 	keys := stages.Keys(i.in.Results[stages.Rank][i.bucket:i.bucket+1], stages.FileInlinks)
 	return addFiles(ctx, i, keys, func(r *schema.Inlink) (surt, url string) { return r.SURT, r.URL }, nil)
-}
-
-// priorKeys lists the parts of urls of earlier rounds that may hold domains of the bucket, the
-// oldest first. A round has one part per bucket. Buckets are ranges of hashes, so buckets can be
-// compared even if the rounds have different numbers of buckets.
-func (i *inputs) priorKeys() []string {
-	var keys []string
-	for _, round := range i.in.Earlier {
-		keys = append(keys, stages.OverlappingKeys(round, stages.FileURLs, i.bucket, i.in.Plan.Buckets)...)
-	}
-	return keys
 }
 
 // partitionKeys lists merge's files of a dataset for the partitions of the bucket.
@@ -310,6 +302,6 @@ func (i *inputs) plannedHosts(ctx context.Context) (plannedNames, error) {
 	crawl := i.in.Task.Crawl + "."
 	return p, errors.Join(
 		read(i.partitionKeys(stages.FileFetches, ""), func(*name) bool { return true }),
-		read(i.priorKeys(), func(n *name) bool { return strings.HasPrefix(n.LastPlanned, crawl) }),
+		read(i.prior.Keys(), func(n *name) bool { return strings.HasPrefix(n.LastPlanned, crawl) }),
 	)
 }

@@ -219,8 +219,7 @@ func (l *lister) ofTable(r *Round, key string) string {
 	if dataset == stages.FileCaptures && err == nil && len(parts) == 6 {
 		own = key == layout.Captures(r.Crawl, strings.TrimPrefix(parts[3], "subset="), r.Number, n)
 	}
-	// Since format 4, the task of bucket 0 writes the hosts of all buckets.
-	if own && (r.unfinished(stage, n) || dataset == stages.FileHosts && r.unfinished(stage, 0)) {
+	if own && r.mayWrite(stage, dataset, n) {
 		return ""
 	}
 	return "no result or seal lists it"
@@ -230,6 +229,19 @@ func (l *lister) ofTable(r *Round, key string) string {
 func (r *Round) unfinished(stage stages.Stage, n int) bool {
 	results := r.Results[stage]
 	return n < len(results) && results[n] == nil
+}
+
+// mayWrite reports whether a task that has no readable result may have written part n of a dataset.
+// The task of dedup writes the parts of all buckets. Since format 4, rank's task of bucket 0 writes
+// the hosts of all buckets.
+func (r *Round) mayWrite(stage stages.Stage, dataset string, n int) bool {
+	switch {
+	case stage == stages.Dedup:
+		return n < r.Plan.Buckets && r.unfinished(stage, 0)
+	case stage == stages.Rank && dataset == stages.FileHosts && r.unfinished(stage, 0):
+		return n < r.Plan.Buckets
+	}
+	return r.unfinished(stage, n)
 }
 
 // ofArchive judges an unlisted WARC file or index. An attempt that died or came too late may leave
@@ -291,23 +303,25 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	case !below || folder == "attempts" || folder == "taken":
 		part := strings.TrimSuffix(path.Base(name), path.Ext(name))
 		part, _, _ = strings.Cut(part, "-e")
-		return r.ofPart(stage, part, false)
+		return r.ofPart(stage, "", part)
 	case folder == "work":
-		return r.ofPart(stage, strings.TrimSuffix(path.Base(file), path.Ext(file)), true)
-	case stage == stages.Fetch && (file == "checkpoint.json" || strings.HasPrefix(file, "segments/")):
-		return r.ofPart(stage, folder, file != "checkpoint.json")
+		return r.ofPart(stage, path.Dir(file), strings.TrimSuffix(path.Base(file), path.Ext(file)))
+	case stage == stages.Fetch && file == "checkpoint.json":
+		return r.ofPart(stage, "", folder)
+	case stage == stages.Fetch && strings.HasPrefix(file, "segments/"):
+		return r.ofPart(stage, "segments", folder)
 	}
 	return "no stage has an object of this name"
 }
 
-// ofPart judges an object of a task. The parameter file is true if a task's result lists objects of
-// this kind.
-func (r *Round) ofPart(stage stages.Stage, part string, file bool) string {
+// ofPart judges an object of a task. The parameter dataset is "" for objects that no result lists.
+func (r *Round) ofPart(stage stages.Stage, dataset, part string) string {
 	n, err := layout.ParsePart(part)
 	switch {
+	case err == nil && dataset != "" && r.mayWrite(stage, dataset, n):
 	case err != nil || n >= len(r.Results[stage]):
 		return "no task of the stage has this number"
-	case file && !r.unfinished(stage, n):
+	case dataset != "":
 		return "the result of its task does not list it"
 	}
 	return ""

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -224,7 +225,7 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
-		keys := stages.OverlappingKeys(sealed, stages.FileURLs, bucket, r.Plan.Buckets)
+		keys := audit.Keys(urlstate.Overlapping(sealed, urlstate.Delta, bucket, r.Plan.Buckets)) // not the bases, so that a wrong base shows
 		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 		})...)

@@ -71,6 +71,7 @@ func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	}
 	for _, s := range r.Earlier {
 		files = append(files, s.FilesOf(stages.FileURLs)...)
+		files = append(files, s.FilesOf(stages.FileURLsBase)...)
 		files = append(files, s.FilesOf(stages.FileRepresentatives)...)
 	}
 	files = slices.DeleteFunc(files, func(f manifest.File) bool { return f.Dataset == stages.FileWARC || f.Dataset == stages.FileCDXJ })

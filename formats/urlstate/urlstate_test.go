@@ -1,0 +1,98 @@
+package urlstate
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+)
+
+// round returns a sealed round whose part of urls in each bucket has the given number of rows. The
+// buckets in based have a base of 1,000 rows.
+func round(number, buckets int, rows int64, based ...int) *manifest.Sealed {
+	s := &manifest.Sealed{Round: number, Buckets: buckets}
+	for n := range buckets {
+		s.Files = append(s.Files, manifest.File{Dataset: Delta, Key: fmt.Sprintf("r%d/urls/part-%05d.parquet", number, n), Rows: rows})
+	}
+	for _, n := range based {
+		s.Files = append(s.Files, manifest.File{Dataset: Base, Key: fmt.Sprintf("r%d/base/part-%05d.parquet", number, n), Rows: 1000})
+	}
+	return s
+}
+
+func TestOverlappingFilesAreOfBucketsThatShareHashes(t *testing.T) {
+	for _, tc := range []struct {
+		a, n, b, m int
+		want       bool
+	}{{0, 1, 6, 7, true}, {0, 2, 1, 2, false}, {0, 2, 0, 3, true}, {0, 2, 1, 3, true}, {0, 2, 2, 3, false}, {1, 2, 0, 3, false}, {3, 4, 2, 3, true}, {2, 3, 1, 2, true}, {1, 3, 1, 2, true}} {
+		got := false
+		for _, f := range Overlapping(round(0, tc.m, 1), Delta, tc.a, tc.n) {
+			got = got || f.Key == fmt.Sprintf("r0/urls/part-%05d.parquet", tc.b)
+		}
+		if got != tc.want {
+			t.Errorf("bucket %d of %d and %d of %d overlap: %v", tc.a, tc.n, tc.b, tc.m, got)
+		}
+	}
+}
+
+func TestAChainBeginsWithTheNewestCompleteBase(t *testing.T) {
+	for _, tc := range []struct {
+		name            string
+		rounds          []*manifest.Sealed
+		bucket, buckets int
+		want            []string
+		long            bool
+	}{
+		{"no round", nil, 0, 1, nil, false},
+		{"one round", []*manifest.Sealed{round(0, 1, 10)}, 0, 1, []string{"r0/urls/part-00000.parquet"}, false},
+		{"a short second round", []*manifest.Sealed{round(0, 1, 10), round(1, 1, 5)}, 0, 1,
+			[]string{"r0/urls/part-00000.parquet", "r1/urls/part-00000.parquet"}, false},
+		{"a second round of more than half", []*manifest.Sealed{round(0, 1, 10), round(1, 1, 6)}, 0, 1,
+			[]string{"r0/urls/part-00000.parquet", "r1/urls/part-00000.parquet"}, true},
+		{"a base", []*manifest.Sealed{round(0, 2, 10), round(1, 2, 9, 1), round(2, 2, 9)}, 1, 2,
+			[]string{"r1/base/part-00001.parquet", "r2/urls/part-00001.parquet"}, false},
+		{"a base of the other bucket", []*manifest.Sealed{round(0, 2, 20), round(1, 2, 9, 0)}, 1, 2,
+			[]string{"r0/urls/part-00001.parquet", "r1/urls/part-00001.parquet"}, false},
+		{"the base of a bucket that was divided", []*manifest.Sealed{round(0, 2, 20), round(1, 2, 9, 1)}, 3, 4,
+			[]string{"r1/base/part-00001.parquet"}, true},
+		{"bases that cover a bucket in part", []*manifest.Sealed{round(0, 3, 20), round(1, 3, 9, 1)}, 0, 2,
+			[]string{"r0/urls/part-00000.parquet", "r0/urls/part-00001.parquet", "r1/urls/part-00000.parquet", "r1/urls/part-00001.parquet"}, true},
+		{"bases that cover a bucket", []*manifest.Sealed{round(0, 3, 20), round(1, 3, 9, 0, 1)}, 0, 2,
+			[]string{"r1/base/part-00000.parquet", "r1/base/part-00001.parquet"}, true},
+		{"a seal that names no number of buckets", []*manifest.Sealed{round(0, 3, 20)}, 1, 3, []string{"r0/urls/part-00001.parquet"}, false},
+	} {
+		if tc.name == "a seal that names no number of buckets" {
+			tc.rounds[0].Buckets = 0
+		}
+		c := Of(tc.rounds, tc.bucket, tc.buckets)
+		if got := c.Keys(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+		if c.Long() != tc.long {
+			t.Errorf("%s: long is %v", tc.name, c.Long())
+		}
+	}
+}
+
+func TestAChainOfManyRoundsIsLong(t *testing.T) {
+	rounds := []*manifest.Sealed{round(0, 1, 0, 0)}
+	for n := 1; n < 1+maxFollowing; n++ {
+		if Of(rounds, 0, 1).Long() {
+			t.Fatalf("the chain of %d rounds is long", n)
+		}
+		rounds = append(rounds, round(n, 1, 0))
+	}
+	if !Of(rounds, 0, 1).Long() {
+		t.Error("the chain has no limit")
+	}
+}
+
+func TestKnownURLsAreCountedOnceHoweverManyBucketsReadAFile(t *testing.T) {
+	if n := Known([]*manifest.Sealed{round(0, 1, 100), round(1, 4, 3)}); n != 100+4*3 {
+		t.Errorf("%d URLs", n)
+	}
+	if n := Known([]*manifest.Sealed{round(0, 1, 100), round(1, 1, 10, 0), round(2, 1, 3)}); n != 1003 {
+		t.Errorf("%d URLs with a base", n)
+	}
+}
