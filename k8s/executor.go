@@ -89,8 +89,9 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	return err
 }
 
-// RunAudit is like Run, but runs the tasks of an audit, in a folder of the plan's round. Nobody
-// adopts the Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them to their end.
+// RunAudit is like Run, but runs the tasks of an audit. Their files are in a folder of the plan's
+// round. Nobody adopts the Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them
+// to their end.
 func (e *Executor) RunAudit(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 	r, err := e.run(ctx, p, tasks, done)
 	if r == nil || err == nil {

@@ -158,7 +158,7 @@ func TestKustomizationsNameEveryFileAndEachIsWhatItSays(t *testing.T) {
 	})
 }
 
-// walk calls visit with each file of the manifests and of the example.
+// walk calls the function visit with each file of the manifests and of the example.
 func walk(t *testing.T, visit func(file string)) {
 	t.Helper()
 	for _, root := range []string{"manifests", "example"} {

@@ -58,8 +58,8 @@ func (b *Batch) digest() string {
 	return name[:min(len(name), shortDigest)]
 }
 
-// baseName returns the Job's name without the generation. It has at most 52 bytes, so that names of
-// pods have fewer than 63.
+// baseName returns the Job's name without the generation. It has at most 52 bytes, so that pod
+// names stay below 63 bytes.
 func (b *Batch) baseName() string {
 	return fmt.Sprintf("crawl-%s-r%d-%s-%s", b.Crawl, b.Round, b.Stage, b.digest())
 }

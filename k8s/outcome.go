@@ -151,7 +151,7 @@ func (r *run) end(t stages.Task, err error) {
 	r.done(t, err)
 }
 
-// fail ends the task of an index with an error.
+// fail ends the task at an index and reports its error.
 func (r *run) fail(w *watchedJob, index int, why error) {
 	t := w.batch.task(index)
 	w.failed = append(w.failed, t.Partition)

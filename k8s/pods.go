@@ -23,7 +23,7 @@ const (
 	labelsAPass   = 60               // largest number of pods labelled in one pass; later passes label the remaining pods
 	reportedAPass = 20               // number of failed pods reported in one pass
 	failuresEvery = 30 * time.Second // time between passes over failed pods
-	endingFor     = time.Minute      // time that a pod may outlast its grace period before the driver reports the pod
+	endingFor     = time.Minute      // time between the end of a pod's grace period and the driver's report about the pod
 	startingFor   = 90 * time.Second // time that a scheduled pod may take to start before the driver reports the pod
 )
 
@@ -47,8 +47,8 @@ type podEnd struct {
 	crawl   string
 }
 
-// eachPod reads the pods of the stage that match labels and fields, page by page, and calls look
-// with each pod.
+// eachPod reads the pods of the stage that match labels and fields, page by page. It calls the
+// function look with each pod.
 func (r *run) eachPod(ctx context.Context, labels, fields string, look func(*corev1.Pod) error) (pages int, err error) {
 	options := metav1.ListOptions{LabelSelector: r.selector() + labels, FieldSelector: fields, Limit: podPage}
 	for {

@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// The figures for the estimate of a task's resources. The estimates are generous, because a limit
-// that is too low kills pods, and a limit that is too high only costs money. The config key
+// These figures are for the estimate of a task's resources. The estimates are generous, because a
+// limit that is too low kills pods, and a limit that is too high only costs money. The config key
 // kubernetes.resources overrides the estimates. The memory of a task was measured on amd64 without
 // a memory limit. The measured peaks, in MB, are for partitions of 12,000 and of 48,000 documents
 // of 6 kB:
@@ -152,7 +152,7 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 }
 
 // inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs or more URLs
-// gets the whole argument most. A smaller task gets a share of most in proportion to its URLs.
+// gets all of the parameter most. A smaller task gets a part of it, in proportion to its URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a hard limit. An eighth of the limit is left for

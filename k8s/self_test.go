@@ -22,7 +22,7 @@ func TestTheNameOfAJobTellsTheMonth(t *testing.T) {
 		{"crawlbatch-29891519", "2026-10"}, // minute 2026-10-31T23:59Z, the last of October
 		{"crawlbatch-29891520", "2026-11"}, // minute 2026-11-01T00:00Z
 		{"crawl-2026-13", ""},
-		{"crawl-20261101", ""}, // a date is no number of minutes
+		{"crawl-20261101", ""}, // a date is not a number of minutes
 		{"crawl-99999999999", ""},
 		{"crawlbatch", ""},
 		{"", ""},

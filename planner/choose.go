@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
-// chooser reads the records in order, merges the records of each URL, and writes the URLs that each
-// domain's budget allows to the chosen list.
+// chooser reads the records in order and merges the records of each URL. It writes the URLs that
+// each domain's budget allows to the chosen list.
 type chooser struct {
 	*rules
 	refused *refusals
@@ -149,8 +149,8 @@ func (c *chooser) overBudget(d *domain, u *record) error {
 	return c.refuseRecord(c.left, u, schema.SkipBudget, fmt.Sprintf("%d URLs of %s a crawl", d.limit, d.name))
 }
 
-// writeUnplanned writes a URL that is not planned to its own list, because a redirect may lead to
-// the URL. A URL without spellings needs no row.
+// writeUnplanned writes a URL that is not planned to a separate list, because a redirect may lead
+// to the URL. A URL without spellings needs no row.
 func writeUnplanned(left *chosenWriter, u *record) error {
 	if len(u.Spellings) == 0 {
 		return nil

@@ -158,8 +158,8 @@ func (l *chosenList) allIndices() iter.Seq[int32] {
 // readAhead is the size of the buffer in which read skips groups.
 const readAhead = 32 << 10
 
-// read calls visit with the records of groups. The indices of these groups ascend. A record is valid
-// until visit returns.
+// read calls the function visit with the records of the given groups. The indices of these groups
+// ascend. A record is valid until visit returns.
 func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit func(*record) error) error {
 	file := io.NewSectionReader(l.file, 0, 1<<62)
 	buf := bufio.NewReaderSize(file, readAhead)

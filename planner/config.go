@@ -23,7 +23,7 @@ type Config struct {
 	StripParams   []string // patterns of query parameters to strip, as urlkey.New takes them
 	Include       []string // patterns of URLs in scope, as NewScope takes them
 	Exclude       []string
-	Stopped       map[string]string // for each stopped domain or host, the reason; a stop includes all subdomains
+	Stopped       map[string]string // reason of each stopped domain or host; a stop includes all subdomains
 
 	Budget        int            // largest number of URLs per domain and crawl; 0 means no bound
 	DomainBudgets map[string]int // budgets of registered domains that replace Budget; 0 means no bound

@@ -33,7 +33,8 @@ var shapes = []shape{
 	{name: "some slow domains", domains: 10e6, exponent: 1, budget: 10_000, slow: 10, gain: 8},
 }
 
-// sample returns one in scale of the web's domains. The sample has the web's distribution of URLs.
+// sample draws a share of 1/scale of the web's domains. The sample has the web's distribution of
+// URLs.
 func (s *shape) sample(r *rules, scale int) (groups []group, urls int64) {
 	var weights []float64
 	for i := scale / 2; i < s.domains; i += scale {
@@ -110,7 +111,7 @@ func leastHours(r *rules, groups []group) float64 {
 	return least / 3600
 }
 
-// byBucket passes the groups of each bucket to visit.
+// byBucket passes the groups of each bucket to the function visit.
 func byBucket(groups []group, buckets int, visit func([]group)) {
 	for len(groups) > 0 {
 		n := slices.IndexFunc(groups, func(g group) bool {

@@ -15,9 +15,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// askCCIndex runs queries that were written for Common Crawl's index in DuckDB. It changes only the
-// names of the table and the crawl in the queries. It compares each answer with an answer computed
-// from the rows without SQL.
+// With DuckDB, askCCIndex runs queries that were written for Common Crawl's index. It changes only
+// the names of the table and the crawl in the queries. It compares each answer with an answer
+// computed from the rows without SQL.
 func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")
 	if err != nil || len(questions) == 0 {

@@ -32,7 +32,7 @@ const (
 // ignores a delay therefore leaves a short gap in the server's log.
 const (
 	chaosDelay = 400 * time.Millisecond
-	chaosSlack = 240 * time.Millisecond // a gap between two requests may be shorter than the delay by this time; the start of a process takes longer
+	chaosSlack = 240 * time.Millisecond // a gap may be this much shorter than the delay; starting a process takes longer
 	chaosEvery = time.Second
 	chaosLease = 3 * time.Second
 )

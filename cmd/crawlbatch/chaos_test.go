@@ -198,7 +198,7 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// The test suspends only eight times. Some hosts ask for a long pause. With endless
+	// The test suspends the process only eight times. Some hosts ask for a long pause. With endless
 	// suspensions, no process would live long enough to request these hosts again.
 	for n := range 8 {
 		p := processes[n%2]

@@ -107,8 +107,8 @@ func (l *damageLab) judgeAll(ctx context.Context, cells []*damageCell) {
 	wg.Wait()
 }
 
-// damageReason excuses cells of the damage table. An excused cell is a damage that causes a loss,
-// or that no command reports.
+// damageReason excuses cells of the damage table. An excused cell may cause a loss, or stay
+// unreported.
 type damageReason struct {
 	why   string
 	cells *regexp.Regexp // matches the excused cells, as state/kind/damage
@@ -216,8 +216,8 @@ func TestDamage(t *testing.T) {
 // damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// differsFrom compares the new entry e of a cell with its entry in the table, the parameter was.
-// The table has no row for a damage that is impossible in every state.
+// differsFrom reports whether a cell's new entry e differs from its entry in the golden table
+// (was). The table has no row for a damage that is impossible in every state.
 func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }

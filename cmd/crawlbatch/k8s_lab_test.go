@@ -214,7 +214,7 @@ type podProcess struct {
 	args []string
 }
 
-// processes finds the processes in pods that run the command task or run of the crawl.
+// processes finds the processes in pods that run the crawl's commands `task` or `run`.
 func (c *clusterCrawl) processes(command string) []podProcess {
 	var found []podProcess
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -37,8 +37,7 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 // openArchive opens a store with WARC files of another crawler. crawlbatch never writes to this
 // store.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
-	// crawlbatch only reads from this store. It needs no locks and links, which a shared file
-	// system may lack.
+	// A store that is only read needs no locks and links, which a shared file system may lack.
 	const oneMachine = true
 	return c.openBucket(ctx, address, s3store.Options{}, oneMachine, func(*s3store.Store, context.Context) error { return nil })
 }

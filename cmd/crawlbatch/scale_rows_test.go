@@ -28,7 +28,7 @@ import (
 )
 
 // The generated web has hosts of rowsPerHost planned pages. Each host also has half as many pages
-// that only links name. Two hosts share a domain.
+// that only occur in links. Two hosts share a domain.
 const rowsPerHost = 500
 
 // segmentRows is the number of URLs in a generated segment.
@@ -142,8 +142,8 @@ type rowsWeb struct {
 	recent [1 << 12]uint64 // fingerprints of recent pages, for duplicates
 }
 
-// fingerprint draws a page's fingerprint. A tenth of the pages are copies of recent pages, and a
-// hundredth is near a recent page.
+// fingerprint draws a page's fingerprint. A tenth of the pages are copies of recent pages, and one
+// in a hundred resembles a recent page.
 func (w *rowsWeb) fingerprint(row int) uint64 {
 	at := w.random.IntN(len(w.recent))
 	fp := w.random.Uint64()

@@ -77,7 +77,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// scaled is one size of the suite: a crawl and what it cost, in a directory.
+// scaled is one size of the suite: the directory with a crawl and its measured costs.
 type scaled struct {
 	*chaos
 	dir    string
@@ -88,7 +88,7 @@ type scaled struct {
 	until  time.Duration // running time of tasks until the next kill
 }
 
-// measured is what one process cost, or what the store held when a stage had ended.
+// measured holds the costs of one process, or the size of the store at the end of a stage.
 type measured struct {
 	Step   string // name of the task, or of the step if it has no task
 	Stage  string
@@ -150,7 +150,7 @@ func readMeasured(t *testing.T, dir string) (all []measured) {
 	return all
 }
 
-// nextKill draws the running time until the next kill. The mean makes ten kills spread over more
+// nextKill draws the running time until the next kill. With this mean, ten kills spread over more
 // than half of a crawl.
 func (s *scaled) nextKill() {
 	s.until = s.randomDuration(0, max(4*time.Second, time.Duration(s.size)*250*time.Microsecond))
@@ -239,8 +239,8 @@ func (s *scaled) seal(round int) {
 	s.weigh("seal", round, 0)
 }
 
-// step runs a command until it succeeds, unless an earlier call did. If killable is true, step may
-// kill the command's process and then start it again.
+// step runs a command until it succeeds. If the command has succeeded in an earlier call, step does
+// nothing. If killable is true, step may kill the command's process and then start it again.
 func (s *scaled) step(step, name string, killable bool, args ...string) {
 	command := name
 	switch {

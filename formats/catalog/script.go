@@ -127,7 +127,7 @@ func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }
 
-// nulls returns a select list with a typed null for each column. typeName returns a
+// nulls returns a select list with a typed null for each column. The function typeName returns a
 // type's name in the client's dialect.
 func nulls(columns []Column, typeName func(Type) string, quote string) string {
 	return joined(columns, ",\n", func(c Column) string {

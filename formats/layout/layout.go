@@ -114,8 +114,8 @@ func PlanPart(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + Part(partition) + ".parquet"
 }
 
-// PlanSpellings returns the key of a file with spellings of a partition's URLs that are known but
-// not planned.
+// PlanSpellings returns the key of a partition's file of spellings. The file covers URLs that are
+// known but not planned.
 func PlanSpellings(crawl string, round int, plan string, partition int) string {
 	return PlanDir(crawl, round, plan) + fmt.Sprintf("spellings-%05d.parquet", partition)
 }

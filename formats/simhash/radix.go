@@ -55,7 +55,7 @@ func sortCached(a, spare []item, mask uint64) {
 }
 
 // scatter copies items between the slices from and to, sorted by the digit that the bits of mask
-// form. The result holds the end of the items of each value of the digit.
+// form. It returns, for each value of the digit, the end of the items with this value.
 func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	d := digitOf(mask)
 	var ends [1 << digitBits]uint32

@@ -144,8 +144,8 @@ func (l *level) firstAgreement(diff uint64) bool {
 // choices returns the bits of every choice of l.keep blocks, in lexicographic order.
 func (l *level) choices() []uint64 {
 	var masks []uint64
-	// choose adds blocks to mask. The argument left is the number of blocks to add, and at is the
-	// number of the first candidate.
+	// choose adds blocks to mask. The parameter left is the number of blocks to add. The parameter
+	// at is the number of the first candidate.
 	var choose func(at, left int, mask uint64)
 	choose = func(at, left int, mask uint64) {
 		if left == 0 {
@@ -368,7 +368,7 @@ const (
 	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
 	groupCost   = 4.0 // cost of finding groups, per fingerprint
 	compareCost = 0.8 // cost of a comparison, per pair
-	sortedBits  = 10  // number of bits that a pass of the sort takes
+	sortedBits  = 10  // number of bits by which a pass of the sort sorts
 )
 
 // chooseBlocks returns the cheapest number of blocks into which to cut width bits. The estimated
@@ -379,8 +379,8 @@ func chooseBlocks(n, width, k int) int {
 	return best
 }
 
-// memoryCost is the measured cost of a search of a hundred million fingerprints, as a multiple of the
-// estimate. The memory and the scratch files take most of the time.
+// memoryCost is the measured cost of a search of a hundred million fingerprints, as a multiple of
+// the estimate. Most of the time goes into memory accesses and scratch files.
 const memoryCost = 4
 
 // EstimatedCost returns the CPU time of a search for pairs with a distance of at most k among n

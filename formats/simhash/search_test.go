@@ -334,8 +334,8 @@ func TestASearchRefusesWhatItCannotSearch(t *testing.T) {
 	}
 }
 
-// BenchmarkPairs measures a search. The population planted has near pairs with 1 % of its
-// fingerprints. CRAWLBATCH_PAIRS sets another number of fingerprints.
+// BenchmarkPairs measures a search. In the population planted, 1 % of the fingerprints are in near
+// pairs. CRAWLBATCH_PAIRS sets another number of fingerprints.
 func BenchmarkPairs(b *testing.B) {
 	populations := maps.Clone(populations)
 	populations["planted"] = func(r *rand.Rand, n int) []uint64 {

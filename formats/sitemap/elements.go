@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// elementRule tells how to read an XML element. Each element sets exactly one of the three members.
+// elementRule tells how to read an XML element. Each rule sets exactly one of the three members.
 // The member take is a function that reads the element's attributes. The member within is set for a
 // compound element. The member field is set for an element with text.
 type elementRule struct {

@@ -23,7 +23,7 @@ func (r *repeatReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// watchedReader is a reader that calls look after each MiB.
+// watchedReader is a reader that calls the function look after each MiB.
 type watchedReader struct {
 	r    io.Reader
 	n    int

@@ -10,8 +10,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest"
 )
 
-// TestWrappersKeepTheContract runs the contract suite through all wrappers at once, over a
-// store whose reads sometimes fail.
+// TestWrappersKeepTheContract runs the contract suite through a stack of all wrappers, over a store
+// whose reads sometimes fail.
 func TestWrappersKeepTheContract(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) store.Bucket {
 		flaky := faultstore.New(dir(t), faultstore.Faults{

@@ -24,7 +24,7 @@ type slow struct {
 	errs   map[int]error // errors of reads by number, counted from 0
 	reads  int
 	ended  int // number of ended reads
-	closed int // value of ended at the time of Close
+	closed int // number of ended reads at the time of Close
 }
 
 func (s *slow) wait(ctx context.Context) error {

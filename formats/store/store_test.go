@@ -114,7 +114,7 @@ func TestCountCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _ = store.CreateBytes(ctx, c, "a", []byte("other")) // loses the race, which counts as a call without bytes out
+	_, _ = store.CreateBytes(ctx, c, "a", []byte("other")) // loses the race, so it counts as a call that wrote no bytes
 	if _, err := c.Swap(ctx, "a", []byte("123"), v); err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,7 @@ type columnCursor struct {
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // entries of the dictionary
 	texts       []string // texts of the dictionary that rows share
-	copy        string   // copy of the values' bytes that begin at the offset copied
+	copy        string   // copy of the values' bytes, beginning at the offset copied
 	copied      uint32
 	words       []string // texts of the current list
 	numbers     []int32  // numbers of the current list

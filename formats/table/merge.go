@@ -6,7 +6,7 @@ import (
 	"iter"
 )
 
-// mergeRows is the number of rows that Merge holds of each stream.
+// mergeRows is the number of rows of each stream that Merge holds.
 const mergeRows = 32
 
 // Merge yields the rows of several streams as one sorted sequence. Each stream must be sorted by

@@ -145,7 +145,7 @@ func mergeOpen[T any](ctx context.Context, b store.Bucket, keys []string, compar
 // convertRows is the number of rows that Convert reads at a time.
 const convertRows = 32
 
-// Convert passes each row of the stream in to convert, and returns a stream of the
+// Convert passes each row of the given stream to the function convert, and returns a stream of the
 // results. If convert returns false, the stream omits the row. The pointer that convert receives
 // stays valid after the call.
 func Convert[T, U any](in Stream[T], convert func(*T) (U, bool)) Stream[U] {

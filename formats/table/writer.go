@@ -77,7 +77,7 @@ type Local struct {
 	Rows   int64
 	Bytes  int64
 	SHA256 string // hex
-	Blocks string // as in manifest.File
+	Blocks string // digests of the file's blocks, as in manifest.File
 }
 
 // LocalOf describes the finished file at path, whose size and digests are in s.

@@ -13,7 +13,7 @@ import (
 // faults in the file's content.
 type source struct {
 	in   io.Reader
-	br   *bufio.Reader // buffer over the source's own Read
+	br   *bufio.Reader // buffered reader over the source's own Read
 	read int64         // offset of the first byte that br has not read
 	base int64
 	err  error // error of the reader in, except io.EOF

@@ -70,7 +70,7 @@ type Content struct {
 	Offset, Length int32
 }
 
-// DefaultPriority is the priority of a URL that a source of the user lists, the middle of the
+// DefaultPriority is the priority of a URL that a source of the user lists. It is the middle of the
 // scale.
 const DefaultPriority = 500
 

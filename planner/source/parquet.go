@@ -51,7 +51,8 @@ func readParquet(ctx context.Context, file *os.File, name string, yield func(Ent
 	return true, nil
 }
 
-// readColumn calls visit with the values of a column chunk until visit returns false or ctx ends.
+// readColumn calls the function visit with the values of a column chunk, until visit returns false
+// or ctx ends.
 func readColumn(ctx context.Context, chunk parquet.ColumnChunk, visit func(parquet.Value) bool) (more bool, err error) {
 	pages := chunk.Pages()
 	defer func() { err = errors.Join(err, pages.Close()) }()

@@ -48,7 +48,8 @@ type text struct {
 }
 
 // Pages with equal digests have equal texts, so also equal words and fingerprints. The comparison
-// includes fingerprints nevertheless, because a damaged file could put unlike pages into one class.
+// includes fingerprints nevertheless, because a damaged file could put pages with different texts
+// into one class.
 func compareTexts(a, b *text) int {
 	return cmp.Or(compareDigests(a.digest, b.digest), cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Page, b.Page))
 }
@@ -187,7 +188,7 @@ func (c *classes) findMembers(ctx context.Context, edges *table.Sorter[treeEdge]
 // class.
 func (c *classes) splitByLength(ctx context.Context) error {
 	var first text
-	class, size := uint64(0), 0 // number of the class of first, and number of its pages so far
+	class, size := uint64(0), 0 // number of the current class, and number of its pages so far
 	for t, err := range c.texts.Sorted(ctx) {
 		if err != nil {
 			return err
@@ -218,7 +219,7 @@ func (c *classes) addShort(class uint64, first *text, page uint64) error {
 }
 
 // addFingerprints gives the fingerprints of the long pages to the search, and returns their number.
-// The fingerprint of a class without a page of this round is old.
+// The fingerprint of a class without a page of this round counts as old.
 func (c *classes) addFingerprints(ctx context.Context) (count uint64, err error) {
 	var last longText
 	add := func() error {

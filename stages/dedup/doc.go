@@ -48,7 +48,7 @@
 //
 // Memory is about 600 MiB at most for sorting, plus 9 bits for each distinct fingerprint, plus 8
 // bytes for each fingerprint that is near another. The cluster with the most fingerprints takes
-// about 200 bytes for each of them. The number of pages is not limited. Scratch space is about 150
+// about 200 bytes per fingerprint. The number of pages is not limited. Scratch space is about 150
 // bytes for each page and sealed representative. Dedup reads the pages of this round three times.
 // Package dedup imports only stages and formats packages.
 package dedup

@@ -25,7 +25,7 @@ type forest struct {
 	pairs int64
 
 	marks  []uint64 // one bit for each class; set if the class is near another class
-	before []uint64 // number of marked classes before each markWords words of marks
+	before []uint64 // number of marked classes before each group of markWords words of marks
 	parent []uint64 // parent of each marked class in the union-find; the root is the lowest class
 }
 
@@ -57,7 +57,7 @@ func (f *forest) close() {
 	f.marks, f.before, f.parent = nil, nil, nil
 }
 
-// begin prepares for the pairs of count classes.
+// begin prepares the forest for count classes.
 func (f *forest) begin(count uint64) { f.marks = make([]uint64, (count+63)/64) }
 
 // add adds a pair of alike classes.
@@ -76,7 +76,7 @@ func writePair(out *bufio.Writer, a, b uint64) error {
 	return nil
 }
 
-// each calls visit with n pairs of the scratch file, in order.
+// each calls the function visit with n pairs of the scratch file, in order.
 func (f *forest) each(ctx context.Context, n int64, visit func(a, b uint64) error) error {
 	if err := f.out.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)
@@ -97,7 +97,7 @@ func (f *forest) each(ctx context.Context, n int64, visit func(a, b uint64) erro
 	return nil
 }
 
-// join joins all pairs, and adds the pairs that join two trees to edges.
+// join joins all pairs. It adds the pairs that join two trees to the sorter edges.
 func (f *forest) join(ctx context.Context, edges *table.Sorter[treeEdge]) error {
 	marked := uint64(0)
 	for i, word := range f.marks {
@@ -153,9 +153,9 @@ func (f *forest) root(i uint64) uint64 {
 // alike reports whether a class is near another class.
 func (f *forest) alike(class uint64) bool { return f.marks[class/64]&(1<<(class%64)) != 0 }
 
-// cluster returns the number of the cluster of a class of long pages. The lowest bits of the number
-// tell three kinds of clusters apart: of classes that are near another class, of other long pages,
-// and of short pages.
+// cluster returns the number of the cluster that contains a class of long pages. The lowest bits of
+// the number tell three kinds of clusters apart: of classes that are near another class, of other
+// long pages, and of short pages.
 func (f *forest) cluster(class uint64) uint64 {
 	if !f.alike(class) {
 		return class<<2 | loneClass
@@ -163,7 +163,7 @@ func (f *forest) cluster(class uint64) uint64 {
 	return f.root(f.place(class)) << 2
 }
 
-// These are the lowest bits of the numbers of clusters that are one class.
+// The number of a cluster of one class has one of these values in its lowest bits.
 const (
 	shortClass = 1
 	loneClass  = 2

@@ -20,7 +20,7 @@ import (
 type object struct {
 	f    *os.File
 	size int64
-	done func() error // returns the error of the context during which reads are allowed
+	done func() error // returns the error of the context that bounds reads
 	wrap func(error) error
 }
 

@@ -160,8 +160,7 @@ func (u *undecoded) contradicts(name string) bool {
 // document declares another encoding.
 const utf8Proof = 16
 
-// zeroShare is a number of bytes of UTF-16 among which at least one is zero, because of spaces,
-// digits and markup.
+// Among zeroShare bytes of UTF-16, at least one byte is zero, because of spaces, digits and markup.
 const zeroShare = 64
 
 // fromFirst returns the part of the body that begins just before the first byte outside ASCII. The

@@ -29,7 +29,7 @@ type openElement struct {
 	skip   bool // whether the element's content is not text of the document
 }
 
-// part is a part of the page, as a value of the column links.position.
+// part names a part of the page, by a value of the column links.position.
 type part uint8
 
 const (
@@ -65,7 +65,7 @@ type Reader struct {
 	pushed    bool        // whether the element of the last start tag is on the stack
 	xml       bool        // whether the document is XHTML, in which "/>" ends any element
 	collect   rawTextSink // destination of the text of the open raw text element
-	linkDepth int         // number of open elements when the current a element began
+	linkDepth int         // number of open elements when the current <a> element began
 }
 
 // rawTextSink is the destination of the text of a raw text element, such as a script.

@@ -41,7 +41,7 @@ type linkList struct {
 	met    [classes]int           // number of links in raw, by class
 	over   int                    // number of links beyond max
 	bad    int                    // number of references that cannot have a target: too long, or with a scheme other than http and https
-	opened int                    // index in raw of the current a element's link, or -1 outside a elements
+	opened int                    // index in raw of the current <a> element's link, or -1 outside <a> elements
 	seen   map[string]resolvedRef // resolved targets, by reference
 
 	// makeRows sets the following fields.
@@ -176,7 +176,7 @@ func (l *linkList) keepRel(rel []byte) (s span, nofollow bool) {
 	return s, nofollow
 }
 
-// openAnchor begins an a element. The anchor text is the text that the outline collects
+// openAnchor begins an <a> element. The anchor text is the text that the outline collects
 // between the calls of openAnchor and closeAnchor.
 func (l *linkList) openAnchor(t *lexer.Attrs, out *text.Outline, in part) {
 	a := lexer.AttrHref
@@ -190,7 +190,7 @@ func (l *linkList) openAnchor(t *lexer.Attrs, out *text.Outline, in part) {
 	out.SetLink(t.Has(a))
 }
 
-// closeAnchor ends the current a element. Outside a elements, closeAnchor does nothing.
+// closeAnchor ends the current <a> element. Outside <a> elements, closeAnchor does nothing.
 func (l *linkList) closeAnchor(out *text.Outline) {
 	out.SetLink(false)
 	if l.opened >= 0 {
@@ -200,7 +200,7 @@ func (l *linkList) closeAnchor(out *text.Outline) {
 }
 
 // addImage adds the image of an img element, the image that a script loads later, and the variants
-// of both images. If the a element around the image has no text, the image's alternative text
+// of both images. If the <a> element around the image has no text, the image's alternative text
 // becomes the anchor text.
 func (l *linkList) addImage(t *lexer.Attrs, in part) {
 	alt := fold.Prefix(t.Get(lexer.AttrAlt), fold.MaxAnchor)

@@ -151,7 +151,7 @@ func (h *Reader) pop() {
 		h.top = openElement{}
 	}
 	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
-		h.links.closeAnchor(&h.out) // the end of the table cell, object … also ends an a element inside (13.2.4.3, markers)
+		h.links.closeAnchor(&h.out) // the end of the table cell, object … also ends an <a> element inside (13.2.4.3, markers)
 	}
 	if o.flags&block != 0 {
 		h.out.Break(text.TagNone)

@@ -161,8 +161,8 @@ func (z *scanner) nextElement() bool {
 	}
 }
 
-// eachMember calls read for every member of the object at pos. The argument key is the member's key
-// without the prefix of schema.org. The function read must read or skip the value.
+// eachMember calls the function read for every member of the object at pos. The argument key is the
+// member's key without the prefix of schema.org. The function must read or skip the value.
 func (z *scanner) eachMember(read func(key []byte)) {
 	z.pos++
 	for {
@@ -174,8 +174,8 @@ func (z *scanner) eachMember(read func(key []byte)) {
 	}
 }
 
-// eachElement calls read for every element of the list at pos. If the value is not a
-// list, eachElement calls read once.
+// eachElement calls the function read for every element of the list at pos. If the value is not a
+// list, eachElement calls the function once.
 func (z *scanner) eachElement(read func()) {
 	if z.peek() != '[' {
 		read()

@@ -6,7 +6,8 @@ import "bytes"
 type Attr uint8
 
 // The attributes that the lexer keeps. AttrDataSrc stands for all attributes from which scripts
-// load images later, and AttrDataSrcset for all such lists of images (see attrNames).
+// load images later. AttrDataSrcset stands for all attributes with lists of such images (see
+// attrNames).
 const (
 	AttrHref Attr = iota
 	AttrSrc

@@ -225,8 +225,8 @@ func lateSitemap(p []byte) bool {
 		bytes.Contains(rest, []byte("<loc"))
 }
 
-// rootAt returns the index of the first tag that begins with the text open, or -1 if there is no
-// such tag.
+// rootAt returns the index of the first tag that begins with the parameter open, or -1 if there is
+// no such tag.
 func rootAt(p []byte, open string) int {
 	for from := 0; ; {
 		i := bytes.Index(p[from:], []byte(open))

@@ -26,7 +26,7 @@ const notContent = Hidden | Control | Caption
 //     other blocks. Elements named as navigation, comments, sharing … do not count, unless they
 //     have most of the prose. The content is the blocks that are not mostly links, without the
 //     headline and captions.
-//  3. All blocks that are not mostly links, if the page has no prose.
+//  3. If the page has no prose, the content is all blocks that are not mostly links.
 func (o *Outline) Main() string {
 	if len(o.blocks) == 0 {
 		return ""

@@ -17,7 +17,7 @@ type Normal struct {
 	lines []int32 // offset in Bytes at which each line begins, except the first line
 }
 
-// Normalize computes the normal form of a text whose lines are blocks.
+// Normalize computes the normal form of a text that has one block per line.
 func (n *Normal) Normalize(s string) {
 	if !isComposed(s) {
 		s = norm.NFC.String(s) // NFC.String returns s itself if s is already composed

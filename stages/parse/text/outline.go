@@ -75,7 +75,7 @@ type Outline struct {
 	space   bool // whether white space came after the last byte of the block
 	tag     Tag
 	joint   Join // Join of the open block
-	held    Join // Join that the block after the hidden text will have
+	held    Join // kind of join of the block after the hidden text
 	maxText int
 	cut     bool
 	deep    int // number of open elements that the outline does not record, because of maxElems

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// stopList holds the words of a language that do not tell what a text is about. The set of words is
-// made at the first use of the list.
+// stopList holds those words of a language that do not tell what a text is about. The set of words
+// is made at the first use of the list.
 type stopList struct {
 	words  string
 	byRun  bool   // whether the language is written without spaces, so that a search misses some occurrences of words

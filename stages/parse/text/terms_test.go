@@ -75,7 +75,7 @@ func TestTermsGrowWithTheText(t *testing.T) {
 	if d := cmp.Diff(first, terms.Top(3)); d != "" {
 		t.Error(d)
 	}
-	if first[0].Count != 3 { // of the text's 50,000 words, 17,576 are different
+	if first[0].Count != 3 { // the text has 50,000 words, of which 17,576 are different
 		t.Errorf("most frequent word counted %d times", first[0].Count)
 	}
 }

@@ -27,7 +27,7 @@ const (
 	maxBytes  = 2 << 20
 	maxTokens = 60_000
 	maxDepth  = 100     // number of open elements, without elements that need no end tag
-	maxWeight = 8 << 20 // sum over all texts of their bytes times the number of elements open around the text; equals the work of reading the text of each element
+	maxWeight = 8 << 20 // sum over all texts: bytes × number of elements open around the text; equals the work of reading the text of each element
 	maxClones = 60_000  // number of times that the tree builder may open a formatting element again
 	maxText   = 1 << 20 // number of bytes of the result
 )
