@@ -78,17 +78,11 @@ func crawlTo(dir string) error {
 	if err != nil {
 		return err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, stop, err := serveWeb(web)
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
-	serving, stop := context.WithCancel(ctx)
-	go func() { served <- simweb.NewServer(web, nil).Serve(serving, ln) }()
-	defer func() {
-		stop()
-		<-served
-	}()
+	defer stop()
 	b, err := dirstore.Open(filepath.Join(dir, "store"), dirstore.Options{})
 	if err != nil {
 		return err
@@ -112,11 +106,26 @@ func crawlTo(dir string) error {
 	if err != nil {
 		return err
 	}
-	cfg := testConfig(ln.Addr().String())
+	cfg := testConfig(addr)
 	if err := planBuckets(ctx, b, cfg, from, scratch); err != nil {
 		return err
 	}
 	return drive(ctx, b, cfg, scratch, 2)
+}
+
+// serveWeb serves a synthetic web on loopback until stop is called.
+func serveWeb(web *simweb.Web) (addr string, stop func(), err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- simweb.NewServer(web, nil).Serve(ctx, ln) }()
+	return ln.Addr().String(), func() {
+		cancel()
+		<-served
+	}, nil
 }
 
 // drive runs the rounds of a planned crawl.
@@ -131,7 +140,7 @@ func drive(ctx context.Context, b store.Bucket, cfg *config.Config, scratch stri
 }
 
 // planBuckets plans round 0 for several reduce buckets. jobs.Plan would need millions of URLs for
-// several buckets. Round 1 has one bucket.
+// several buckets. Round 1 has the same buckets.
 func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from source.Source, scratch string) error {
 	c := worker.PlanConfig(cfg)
 	c.BucketURLs = 100
