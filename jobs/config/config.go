@@ -1,9 +1,9 @@
 // Package config reads the config file of crawlbatch. One table of keys gives the defaults, the
 // checks, the flags, the frozen keys of crawl.json, and the reference.
 //
-// It reads YAML and the environment, and returns a checked Config, or a one-line error that names
-// the file, the line, the key and the allowed values. The package imports formats packages only.
-// Package jobs/worker turns sections of a Config into the stages' own configs.
+// It reads YAML and the environment, and returns a checked Config. An error is one line, which
+// names the file, the line, the key and the allowed values. The package imports formats packages
+// only. Package jobs/worker turns sections of a Config into the stages' own configs.
 package config
 
 import (

@@ -19,10 +19,10 @@ const (
 	tib = 1 << 10 * gib
 )
 
-// table returns every key of the file in order. Each row has the struct field (whose yaml tag is
-// the key's name), the default, the allowed values, whether a running crawl may change the key, and
-// its meaning. Defaults, checks, freezing, flags, `crawlbatch config` and the reference in
-// jobs/README.md all come from these rows.
+// table returns every key of the file in order. Each row has the struct field, the default, the
+// allowed values, whether a running crawl may change the key, and its meaning. The yaml tag of the
+// struct field is the key's name. Defaults, checks, freezing, flags, `crawlbatch config` and the
+// reference in jobs/README.md all come from these rows.
 func (c *Config) table() []field {
 	p, f := &c.Politeness, &c.Fetch
 	return append([]field{

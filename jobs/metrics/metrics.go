@@ -6,13 +6,13 @@
 // No label contains a host, domain or URL, so the number of series is limited; the datasets fetches
 // and hosts have numbers by domain.
 //
-// Counters belong to this process and start at zero. Except for one, they count an event as it
-// happens, and so show within seconds whether a crawl makes progress. If an attempt loses work and
-// a later attempt repeats it, they count it twice. The exception is
-// crawler_urls_checkpointed_total, which counts a URL when a checkpoint lists its outcome: every
-// minute, or every ten minutes while little happens. It counts a URL at most once, even if several
-// attempts at the task fail. Its sum over all pods equals the counts in the tasks' results, except
-// for events between a pod's last scrape and its end.
+// Counters belong to this process and start at zero. All but one count an event when it happens.
+// They show within seconds whether a crawl makes progress. If an attempt loses work and a later
+// attempt repeats it, they count it twice. The exception is crawler_urls_checkpointed_total. It
+// counts a URL when a checkpoint lists its outcome. Checkpoints are written every minute, or every
+// ten minutes while little happens. It counts a URL at most once, even if several attempts at the
+// task fail. Its sum over all pods equals the counts in the tasks' results, except for events
+// between a pod's last scrape and its end.
 //
 // No value is exported that can be computed from other series. For example, a worker's error rate
 // is a quotient of rates of crawler_urls_processed_total by status. The progress of a whole crawl

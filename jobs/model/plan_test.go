@@ -4,7 +4,7 @@ import "testing"
 
 // This file models the choice of a round's plan. Two drivers plan a round at about the time when
 // its URLs become due, and users run `plan --replace`. All of them choose a plan by a swap of the
-// ledger. A plan's ID is a digest of its content, so a plan made with clock 1 has ID 1, and one
+// ledger. A plan's ID is a digest of its content. So the plan made with clock 1 has ID 1, and that
 // made with clock 2 has ID 2.
 
 // These are the mutations of the choice of a plan.

@@ -274,8 +274,8 @@ func (p *Progress) speak() {
 	p.mu.Unlock()
 }
 
-// pauseAfter returns the pause until the next line: ten seconds if the reasons for waiting have
-// changed, or in the first minutes while URLs are recorded, and otherwise one minute.
+// pauseAfter returns the pause until the next line. It is ten seconds if the reasons for waiting
+// have changed, or if URLs are recorded in the first minutes. Otherwise it is one minute.
 func pauseAfter(said linesState, done int64, reasons string, runs time.Duration) time.Duration {
 	if done != said.urls && runs < slowAge || reasons != said.reasons && reasons != "" {
 		return soon

@@ -13,9 +13,8 @@ import (
 // loop returns an error, the attempt ends.
 
 // A checkpoint writes about ten objects. In a slow crawl these objects would cost more than the
-// data, so a checkpoint with few URLs is put off: worthwhile is the number of URLs per minute below
-// which it waits, and stretch is the longest wait in intervals. Intervals below patientFrom are not
-// stretched.
+// data. So a checkpoint waits while it has fewer than worthwhile URLs per minute, but at most for
+// stretch intervals. Intervals below patientFrom are not stretched.
 const (
 	worthwhile  = 5000
 	stretch     = 10

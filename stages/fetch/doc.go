@@ -2,9 +2,9 @@
 // ends each of them in exactly one outcome.
 //
 // A fetch task takes a partition of a plan, the config, and a parser. It writes raw responses as
-// WARC files with an index beside each; segments of rows (fetches, requests, captures, pages, text,
-// links); a checkpoint that says which WARC files and segments count; and the task's result, a pure
-// function of the last checkpoint.
+// WARC files, each with an index beside it, and rows (fetches, requests, captures, pages, text,
+// links) as segments. A checkpoint says which WARC files and segments count. The task's result is a
+// pure function of the last checkpoint.
 //
 // # The life of a planned URL
 //

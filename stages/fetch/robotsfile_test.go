@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rulesEverywhere is a web in which every host has a robots.txt, except that none.com has none,
-// that of broken.com fails, and that of moved.com redirects to another host.
+// rulesEverywhere is a web in which all hosts but none.com have a robots.txt. That of broken.com
+// fails, and that of moved.com redirects to another host.
 func rulesEverywhere(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/robots.txt" {
 		page(w, r)

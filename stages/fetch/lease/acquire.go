@@ -152,9 +152,9 @@ func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	})
 }
 
-// wait returns once the partition may be taken. That is so if its checkpoint is absent or released,
-// if the store's lock on it is free, or if the checkpoint has not changed for 1.1 times the
-// holder's lease, by this attempt's own clock.
+// wait returns once the partition may be taken: its checkpoint is absent or released, or the
+// store's lock on it is free, or the checkpoint has not changed for 1.1 times the holder's lease.
+// The attempt measures this time by its own clock.
 func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	var standing atomic.Pointer[stages.Wait]
 	unwatch := func() {}

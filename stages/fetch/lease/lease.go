@@ -207,10 +207,9 @@ func (l *Lease) right(now time.Time) time.Duration {
 	return timeLeft(l.until, now)
 }
 
-// timeLeft returns the time from now to until. It uses the monotonic or the wall clock, whichever
-// advanced further, because the monotonic clock stops while the machine is suspended, and the wall
-// clock may be set back. If the wall clock is set forward, the lease ends early, and the next
-// renewal restores it.
+// timeLeft returns the time from now to until by the clock that advanced further, monotonic or
+// wall. The monotonic clock stops while the machine is suspended, and the wall clock may be set
+// back. If the wall clock is set forward, the lease ends early, and the next renewal restores it.
 func timeLeft(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }

@@ -5,7 +5,7 @@ import "time"
 // Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
 	Window   time.Duration // period before now in which requests are counted
-	Requests int           // number of requests in the window from which the share of failures is judged
+	Requests int           // least number of requests in the window for a suspension by the share of failures
 	InARow   int           // number of failures in a row that suspend the host, even outside the window
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
@@ -14,8 +14,8 @@ type Breaker struct {
 }
 
 // DefaultBreaker suspends a host if more than half of at least 20 requests in 5 minutes failed, or
-// if 20 requests in a row failed. After 5 requests in a row without a response it also suspends the
-// host, because each of them may have blocked a slot for a whole time-out.
+// if 20 requests in a row failed. It also suspends a host after 5 requests in a row without a
+// response. Each of them may have blocked a slot for a whole time-out.
 func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }

@@ -19,10 +19,10 @@
 //   - the same calls at the same times give the same grants.
 //
 // The delay in force is the longest of four delays: the configured one (domain, class or default),
-// the Crawl-delay in robots.txt, a delay that rises with each 429 or 503 and falls again with other
-// responses, and the delay of a slow host (Config.SlowFactor). A Retry-After is obeyed up to a day.
-// A host with a long delay gets as many requests as fit into the crawl window; its other items are
-// closed.
+// the Crawl-delay in robots.txt, the raised delay after 429 or 503, and the delay of a slow host
+// (Config.SlowFactor). Other responses lower a raised delay again. A Retry-After is obeyed up to a
+// day. A host with a long delay gets as many requests as fit into the crawl window; its other items
+// are closed.
 //
 // A waiting host costs a heap entry, not a goroutine. The diagram shows the life of a host:
 //

@@ -19,9 +19,9 @@ const (
 )
 
 // Grant permits one request to a host for one item. For the kinds Fetch and Probe, the caller calls
-// Clear and Written right before the write, and Done when the request has ended; if it sends no
-// request, it calls only Done. For other kinds, the caller calls Another until no item is left, and
-// then Done. Only one goroutine may use a Grant.
+// Clear and Written right before the write, and Done when the request has ended. Without a request,
+// the caller calls only Done. For other kinds, it calls Another until no item is left, and then
+// Done. Only one goroutine may use a Grant.
 type Grant struct {
 	Host   string
 	Item   Item

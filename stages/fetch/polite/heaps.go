@@ -83,7 +83,7 @@ func (h *host) less(o *host) bool {
 
 func (h *host) setIndex(i int) { h.index = i }
 
-// waiter is the timer of a host or an address, an entry of byTime.
+// waiter is the timer of a host or an address. It is an element of byTime.
 type waiter struct {
 	at    time.Time
 	order int64

@@ -155,8 +155,8 @@ func (h *host) slacken(factor float64) {
 	h.slowed = min(from+time.Duration(over*float64(time.Second)), maxSlowDelay)
 }
 
-// answered updates the host's response times after a response that took d, and with them the delay
-// of a slow host.
+// answered updates the host's response times after a response that took d. It then updates the
+// delay of a slow host.
 func (h *host) answered(d time.Duration, factor float64) {
 	last := d.Seconds()
 	if h.response == 0 {

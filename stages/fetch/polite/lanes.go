@@ -43,8 +43,8 @@ const (
 )
 
 // lane is a queue of due hosts with the most predicted work first. Lanes share the slots by
-// start-time fair queueing: for each grant, a lane pays the predicted slot time divided by its
-// weight, and the lane that has paid least comes next.
+// start-time fair queueing. For each grant, a lane pays the predicted slot time divided by its
+// weight. The lane that has paid least comes next.
 type lane struct {
 	hosts  byWork
 	weight float64

@@ -45,8 +45,8 @@ type load struct {
 	dead func(host int) bool
 }
 
-// makespan returns when the last host that answers has no URLs left (took), and the lower bound
-// max(longest host, total work ÷ slots) for the hosts that answer, in seconds.
+// makespan considers the hosts that answer. It returns when the last of them has no URLs left
+// (took), and the lower bound max(longest host, total work ÷ slots), in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service

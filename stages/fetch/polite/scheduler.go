@@ -119,7 +119,7 @@ func (s *Scheduler) add(name string, rows Rows) *host {
 // adopt applies the host's settings from the config.
 func (h *host) adopt(t terms) { h.base, h.allowed, h.stop = t.delay, t.inFlight, t.stop }
 
-// host returns the host with the given name, and adds it if it is unknown: a redirect or a
+// host returns the host with the given name. It adds an unknown host, because a redirect or a
 // robots.txt may name a host without planned rows.
 func (s *Scheduler) host(name string) *host {
 	if h := s.hosts[name]; h != nil {

@@ -98,8 +98,8 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 }
 
 // HoldAddresses makes every host, even one that is added later, wait for the delay per address from
-// now. A new attempt calls it after Restore: checkpoints do not store addresses, so a due host may
-// share its address with one that just got a request.
+// now. A new attempt calls it after Restore. It cannot know which hosts share an address, because
+// checkpoints do not store addresses.
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
 
 // HoldAll makes every host, even one that is added later, wait from now for its own delay or the

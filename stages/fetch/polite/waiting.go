@@ -44,9 +44,9 @@ type Standing struct {
 	Delayed  int    // number of hosts with a short wait
 	Waits    []Wait // other waiting hosts, longest Rest first
 	More     int    // number of waiting hosts that are not in Waits
-	// Rest is a lower bound for the remaining time: the Rest of the slowest host, or the time that
-	// all items take if all slots are busy, whichever is longer. It ends with the window at the
-	// latest.
+	// Rest is a lower bound for the remaining time. It is the longer of two times: the Rest of the
+	// slowest host, and the time that all items take if all slots are busy. It ends with the window
+	// at the latest.
 	Rest    time.Duration
 	Slowest Wait      // host with the longest Rest, even if it does not wait now; Slowest.Host is "" if no host is left
 	Closes  time.Time // end of the window; zero if unknown

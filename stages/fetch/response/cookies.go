@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxCookies is the number of Set-Cookie fields that are read from a response, and maxCookie
-	// the largest length of one. maxCookieField is the largest length of a Cookie field. RFC 6265,
-	// 6.1, expects room for 50 cookies of 4,096 bytes.
+	// A response may have maxCookies Set-Cookie fields of maxCookie bytes; the rest is ignored. A
+	// Cookie field has at most maxCookieField bytes. RFC 6265, 6.1, expects room for 50 cookies of
+	// 4,096 bytes.
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10

@@ -166,8 +166,8 @@ func ProductToken(userAgent string) string {
 	return userAgent
 }
 
-// CheckAgent refuses a User-Agent whose product (the part before "/" or a space) is not a product
-// token of RFC 9309, because robots.txt rules for another crawler might then apply.
+// CheckAgent refuses a User-Agent whose product is not a product token of RFC 9309. The product is
+// the part before "/" or a space. With a wrong token, the rules for another crawler might apply.
 func CheckAgent(userAgent string) error {
 	product := userAgent
 	if i := strings.IndexAny(product, "/ \t(;,"); i >= 0 {
@@ -215,8 +215,8 @@ func (f *File) Sitemaps(robotsURL string) []string {
 }
 
 // GroupFor selects the rules for a crawler: those of all groups that name its whole product token,
-// in upper or lower case, or else those of all groups for "*". The Group does not keep the File in
-// memory.
+// in any case of letters. If there are none, it selects those of all groups for "*". The Group does
+// not keep the File in memory.
 func (f *File) GroupFor(productToken string) *Group {
 	g := new(Group)
 	token := productToken

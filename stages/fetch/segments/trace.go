@@ -18,9 +18,9 @@ import (
 )
 
 // A partition's files show which checkpoints it has had. Each segment file and WARC file names the
-// checkpoint that it follows: the last one that was acknowledged when the segment was finished or
-// the WARC file was begun. If an attempt dies before it lists an uploaded file, that file follows
-// the last checkpoint or an earlier one.
+// checkpoint that it follows. This was the last acknowledged checkpoint when the segment was
+// finished or the WARC file was begun. If an attempt dies before it lists an uploaded file, that
+// file follows the last checkpoint or an earlier one.
 
 // followsKey is the name of a metadata entry of Parquet files and of a field of warcinfo records.
 // Its value is the position of the checkpoint that the file follows.

@@ -57,8 +57,8 @@ type Config struct {
 	MaxIdle        int // largest number of idle connections in total; zero means 256
 	MaxIdlePerHost int // largest number of idle connections per scheme, host and port; zero means 1
 
-	// Memory limits the memory for the payloads and bodies of all unreleased exchanges, in bytes;
-	// default 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a time
+	// Memory limits the memory for the payloads and bodies of all unreleased exchanges, in bytes.
+	// Default 64 MiB. The first 256 KiB of each exchange do not count, and one exchange at a time
 	// may exceed the limit. An exchange that gets no memory stops reading and waits; if its time
 	// limit passes meanwhile, it ends with ErrAborted. While others wait, the client stops reading
 	// bodies slower than 32 KiB/s (TruncTime).

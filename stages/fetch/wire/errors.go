@@ -35,8 +35,8 @@ var (
 	ErrDisconnect = errors.New("disconnected before a response")
 	// ErrAddressBlocked means that the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked
-	// ErrAborted means that the server is not the cause: the context ended, OnWrite returned an
-	// error (which ErrAborted then wraps), or there was no memory for the body.
+	// ErrAborted means that the context ended, that OnWrite returned an error, or that there was no
+	// memory for the body. The server is not the cause. An error of OnWrite is wrapped.
 	ErrAborted = errors.New("request aborted")
 	// ErrInvalid means that the request cannot be written (no http URL, a bad method).
 	ErrInvalid = errors.New("invalid request")

@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Timing holds the duration of each phase, at least 1 ns. It is 0 for a phase that did not happen,
-// such as the connect on a kept connection, or the look-up of a host that is an address.
+// Timing holds the duration of each phase, at least 1 ns. It is 0 for a phase that did not happen.
+// For example, a kept connection has no connect, and an address needs no look-up.
 type Timing struct {
 	DNS       time.Duration // wait for the look-up, even if the cache answers
 	Connect   time.Duration // duration of the TCP attempts until one succeeded, including CONNECT

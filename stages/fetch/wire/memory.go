@@ -137,8 +137,8 @@ func (m *memory) dropClaim(w *claim, err error) error {
 	return err
 }
 
-// cutSlow stops reading the slow body that holds the most memory. It does so only for the first
-// claim in the queue, and for one body at a time, because one body may release more than w needs.
+// cutSlow stops reading the slow body that holds the most memory. Only the first claim in the queue
+// may cause this. One body at a time is stopped, because it may release more than w needs.
 func (m *memory) cutSlow(w *claim) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

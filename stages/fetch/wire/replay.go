@@ -30,8 +30,8 @@ func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	return p.finish(err)
 }
 
-// ReplayPayload replays a response whose head and payload were stored apart: a revisit record has
-// the head, and the record to which it refers has the payload. It copies the payload.
+// ReplayPayload replays a response whose head and payload were stored apart. A revisit record has
+// the head. The record to which it refers has the payload. It copies the payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
 	// If the head breaks off, the first tag of the document shows where it ends.
 	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)

@@ -20,12 +20,12 @@
 //   - pages.url is the final URL; pages.depth is the depth of the planned URL.
 //   - Links are recorded in document order, but only http and https links. A meta robots nofollow
 //     makes all links of a page nofollow.
-//   - The next round plans every target of a followed kind to which at least one link of the round
-//     leads without nofollow. This includes the targets of redirected URLs, and redirect hops that
-//     were denied or gave no response. It excludes final URLs, and URLs that were planned before.
-//     The depth of a target is one more than the lowest depth of the pages with such a link to it.
-//     Any other target is skipped for the first reason that applies: nofollow (all links to it are
-//     nofollow), out_of_scope, depth.
+//   - The next round plans every target of a link of a followed kind, unless all links to it are
+//     nofollow. This includes the targets of redirected URLs, and redirect hops that were denied or
+//     gave no response. It excludes final URLs, and URLs that were planned before. The depth of a
+//     target is one more than the lowest depth of the pages with such a link to it. Any other
+//     target is skipped for the first reason that applies: nofollow (all links to it are nofollow),
+//     out_of_scope, depth.
 //   - Duplicates are the connected components of the round's pages and of the
 //     representatives of earlier rounds. Two pages are connected if their text digests are
 //     equal, or if both texts have at least minWords words and their Hamming distance is

@@ -13,12 +13,11 @@ import (
 )
 
 const (
-	// settle is the time without a byte after which a body counts as ended where it may have ended:
-	// at the shorter of two Content-Lengths, or at a last chunk without a trailer section.
+	// settle is the silence that ends a body at a possible end. A possible end is the shorter of
+	// two Content-Lengths, or a last chunk without a trailer section.
 	settle = time.Second
-	// quietBody is the time without a byte after which a body with an invalid Content-Length counts
-	// as ended. Only the end of the connection can end such a body, but the server may keep the
-	// connection open.
+	// quietBody is the silence that ends a body with an invalid Content-Length. Otherwise only the
+	// end of the connection would end it, but the server may keep the connection open.
 	quietBody = 5 * time.Second
 	// firstBody is the initial capacity in bytes of a payload of unknown length.
 	firstBody = 64 << 10

@@ -14,7 +14,8 @@ const maxChunkLine = 4 << 10
 
 // readChunks reads a chunked body (RFC 9112, 7.1). It accepts lines that end in a bare LF, spaces
 // around sizes, and data without a line break after it. If the body does not begin with a chunk
-// size, it is plain data of the given length, or up to the end of the connection if length is -1.
+// size, it is read as plain data of the given length. A length of -1 means up to the end of the
+// connection.
 func (m *Reader) readChunks(length int64) (bodyEnd, error) {
 	r := m.r
 	r.Payload = buffers.Get(int(min(firstBody, m.MaxBody)))

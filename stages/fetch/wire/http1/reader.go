@@ -25,14 +25,14 @@ type Reader struct {
 	MaxBody   int64     // limit of a payload in bytes; OnPrefix may raise it
 	Deadline  time.Time // deadline of the exchange
 
-	// OnPrefix, if not nil, is called once, after PrefixLen bytes of the payload or the whole
-	// payload. It tells whether to read the rest.
+	// OnPrefix, if not nil, is called once, when PrefixLen bytes or the whole payload have been
+	// read. It tells whether to read the rest.
 	OnPrefix func() bool
-	// Grow, if not nil, is called before payload and framing together exceed OwnMemory, with the
-	// memory that they will take. If it returns an error, the body ends.
+	// Grow, if not nil, is called before payload and framing together exceed OwnMemory. Its
+	// argument is the memory that they will take. If it returns an error, the body ends.
 	Grow func(bytes int64) error
-	// Wait, if not nil, is called before reads to limit how long they wait: for d, or until the
-	// exchange's deadline if that is sooner or d is 0.
+	// Wait, if not nil, is called before reads. It limits them to the time d, or to the exchange's
+	// deadline if that is sooner or d is 0.
 	Wait func(d time.Duration)
 
 	source

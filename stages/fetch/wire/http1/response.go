@@ -47,7 +47,7 @@ type Response struct {
 
 // framing is the chunk framing of a raw body. It is stored apart from the payload, so that each is
 // in memory only once. The raw body is put together span by span: the framing up to span.framing,
-// then the payload up to span.payload; after the last span, the rest of both.
+// then the payload up to span.payload. After the last span comes the rest of both.
 type framing struct {
 	bytes []byte
 	spans []span
