@@ -193,7 +193,7 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// minMax makes a rule for values from least to most.
+// minMax makes a rule with a lowest and a highest allowed value.
 func minMax[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {

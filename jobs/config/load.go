@@ -47,8 +47,8 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 	return readOver(base, path, body, lookup)
 }
 
-// Read applies the keys of a YAML file to the defaults, expands ${VAR} in the values by lookup, and
-// checks the result. Errors call the file by the given name.
+// Read applies the keys of a YAML file to the defaults, expands ${VAR} in the values by the
+// function lookup, and checks the result. Error messages refer to the file by the given name.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
@@ -304,8 +304,8 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 	return k
 }
 
-// keyOf returns the key of the value that starts at a token, as the start of a message, or "" if no
-// key fits.
+// keyOf finds the key of the value at a token. It returns the key as the start of a message, or ""
+// if no key fits.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {

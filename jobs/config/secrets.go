@@ -150,8 +150,8 @@ func hidePassword(text string) string {
 	return text[:from] + hideAll(text[from:to]) + text[to:]
 }
 
-// WarnOfSecrets describes the secrets that a crawl froze as plain text under key, or returns "" if
-// there are none.
+// WarnOfSecrets returns a text about the secrets that a crawl froze as plain text under a key, or
+// "".
 func (c *Config) WarnOfSecrets(key string) (string, error) {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

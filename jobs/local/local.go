@@ -78,7 +78,7 @@ feed:
 	return interrupted
 }
 
-// awayPause is the first pause after an attempt that failed because of a full disk or a store that
+// awayPause is the first pause after a failure that was caused by a full disk or by a store that
 // did not answer. It doubles up to longestPause.
 const (
 	awayPause    = time.Second

@@ -58,7 +58,7 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl. If under is not nil, it wraps the store before the metrics do.
+// newLab plans the crawl. The function under, if not nil, wraps the store before the metrics do.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()

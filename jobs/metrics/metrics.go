@@ -104,7 +104,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress returns a stages.Progress that counts each event and then passes it on to next.
+// Progress returns a stages.Progress that counts each event and then passes it on to another one.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next

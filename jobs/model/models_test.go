@@ -136,7 +136,8 @@ const (
 	reaching    = 30_000
 )
 
-// requireAll requires that the map reached has want entries, all true.
+// requireAll requires that all values of a map are true, and that the map has the wanted number of
+// entries.
 func requireAll(t *testing.T, reached map[string]bool, want int) {
 	t.Helper()
 	n := 0

@@ -71,10 +71,10 @@ type predecessor struct {
 	choice uint32
 }
 
-// search visits the states of a model, nearest first, until a state breaks a promise or most states
-// were visited. If seen is not nil, search calls it for each state. The set of visited states keeps
-// a 64-bit hash of each. Among ten million states, two hashes collide in one of 300,000 searches.
-// Each search uses another seed.
+// search visits the states of a model, nearest first, until a state breaks a promise or the largest
+// allowed number of states were visited. It calls the function seen, if not nil, for each state.
+// The set of visited states keeps a 64-bit hash of each. Among ten million states, two hashes
+// collide in one of 300,000 searches. Each search uses another seed.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()

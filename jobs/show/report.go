@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/verify"
 )
 
-// Report writes the findings of an audit: first the checks, as a table if the terminal is wide
-// enough, otherwise as lines; then the violations.
+// Report writes the findings of an audit: first the checks, then the violations. The checks are a
+// table, or lines if the terminal is too narrow for the table.
 func Report(w io.Writer, r *verify.Report) error {
 	fmt.Fprintf(w, "crawl %s in %s\n", r.Crawl, r.Store)
 	t := table.NewWriter()

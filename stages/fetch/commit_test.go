@@ -519,8 +519,8 @@ func TestAPartitionWhoseCheckpointIsGoneIsRefused(t *testing.T) {
 	})
 }
 
-// lateBucket hides a checkpoint from the first read, as if the reader had been paused after reading
-// while another process created the checkpoint.
+// lateBucket hides a checkpoint from the first read. This simulates a reader that is paused after
+// its read, while another process creates the checkpoint.
 type lateBucket struct {
 	store.Bucket
 	key    string

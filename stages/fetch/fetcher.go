@@ -236,7 +236,7 @@ func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 }
 
 // step does the next step of the grant's item (a URL task or robots task). It returns false if the
-// item ended without a request. The grant can then serve another item.
+// item ended without a request, so that the grant can serve another item.
 func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 	if g.Item.ID < 0 {
 		return f.stepRobots(ctx, flight, g, f.robotsTaskOf(g.Item.ID))
@@ -284,8 +284,8 @@ func (f *fetcher) stepRobots(ctx, flight context.Context, g *polite.Grant, rt *r
 	return true
 }
 
-// judge returns the verdict of robots.txt on the next URL that u requests. If the verdict is to
-// deny, why gives the reason.
+// judge returns the verdict of robots.txt on the next URL that u requests. If the verdict denies
+// the URL, the result why is the reason.
 func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Verdict, why response.Failure) {
 	verdict = rules.Verdict(f.reading, u.key.URL, u.spellings()...)
 	if len(u.met) == 0 {

@@ -124,7 +124,7 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 }
 
 // takeCheckpoint restores the state from the checkpoint and the files that it lists. Waits in the
-// checkpoint are counted from seen, the time when this attempt first saw it.
+// checkpoint are counted from the time at which this attempt first saw it (the parameter seen).
 func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, seen time.Time, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	waited := a.env.Clock.Now().Sub(seen)

@@ -101,8 +101,8 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 	})
 }
 
-// failingBucket is a bucket that cannot open objects with a given text in the key. It calls before
-// just before each failure.
+// failingBucket is a bucket that cannot open objects whose keys contain a given text. Just before
+// each failure, it calls its function before.
 type failingBucket struct {
 	store.Bucket
 	at            string
@@ -122,7 +122,8 @@ func (f failingBucket) Open(ctx context.Context, key string) (store.Object, erro
 
 func (f failingBucket) Unwrap() store.Bucket { return f.Bucket }
 
-// toldAt makes an attempt that is told to stop when it reads a file with the text at in its key.
+// toldAt makes an attempt that is told to stop when it reads a file whose key contains a given
+// text.
 func (l *lab) toldAt(bucket store.Bucket, at string, in *Input) error {
 	ctx, stop := context.WithCancel(l.t.Context())
 	defer stop()

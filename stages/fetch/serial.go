@@ -70,7 +70,7 @@ func (a *attempt) enterSerial(suspected bool) {
 func (a *attempt) serial() bool { return a.one.on.Load() }
 
 // begin implements gate. In serial mode, it first swaps in a checkpoint that names the URL or
-// robots.txt in what.
+// robots.txt.
 func (a *attempt) begin(ctx context.Context, what manifest.Trying) error {
 	if !a.serial() {
 		return nil

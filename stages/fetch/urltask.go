@@ -94,8 +94,8 @@ func (f *fetcher) urlTask(row int64) (*urlTask, error) {
 	}, nil
 }
 
-// keep stores a URL task that continues with a later grant, not before due. A zero time means as
-// soon as its host is due.
+// keep stores a URL task that continues with a later grant. The parameter due is the earliest time
+// of that grant; zero means as soon as the host is due.
 func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -142,16 +142,15 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	return nil
 }
 
-// evidence takes those rows from the URL task that are not recorded yet, so that they can be
-// recorded before the task ends.
+// evidence takes the unrecorded rows from the URL task, so that they can be recorded before the
+// task ends.
 func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	b := &segments.Record{Requests: u.requests, Captures: u.captures, Links: u.links, OnRecorded: onRecorded}
 	u.requests, u.captures, u.links = nil, nil, nil
 	return b
 }
 
-// finish ends a URL task with an outcome and records it. The functions in more may change the
-// record.
+// finish ends a URL task with an outcome and records it. Further functions may change the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)

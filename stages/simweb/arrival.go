@@ -8,7 +8,7 @@ import (
 )
 
 // A busy server may read a request long after it arrived. Tests judge a crawler's pace by the
-// arrival times, which the kernel records if the system supports it (arrival_linux.go).
+// arrival times. On systems that support it, the kernel records them (arrival_linux.go).
 
 // arrivals is a connection that knows when its last bytes arrived.
 type arrivals interface {

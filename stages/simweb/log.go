@@ -27,8 +27,8 @@ type Log struct {
 	err     error
 }
 
-// NewLog returns a log that writes each entry to w as a line of JSON, or keeps the entries in
-// memory if w is nil.
+// NewLog returns a log that writes each entry to w as a line of JSON. If w is nil, the log keeps
+// the entries in memory.
 func NewLog(w io.Writer) *Log {
 	l := new(Log)
 	if w != nil {

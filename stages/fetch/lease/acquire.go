@@ -93,9 +93,9 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 }
 
 // markTaken creates the object `taken`, which later proves that the partition has had a checkpoint.
-// It runs after the first checkpoint and before the first request. The object may exist although
-// this attempt found no checkpoint. Then somebody removed the checkpoint, and markTaken removes the
-// new one too, so that later attempts notice the loss.
+// It runs after the first checkpoint and before the first request. If this attempt found no
+// checkpoint but the object exists, somebody removed the checkpoint. Then markTaken removes the new
+// one too, so that later attempts notice the loss.
 func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	t := l.Task
 	key := layout.Taken(t.Crawl, t.Round, t.Partition)
@@ -113,9 +113,9 @@ func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	return err
 }
 
-// untake removes the checkpoint that this attempt created, because the object named key proves that
-// the partition was taken before. If another attempt has taken the partition meanwhile, untake
-// removes nothing and returns stages.ErrTaken.
+// untake removes the checkpoint that this attempt created. The caller has found an object (key)
+// that proves that the partition was taken before. If another attempt has taken the partition
+// meanwhile, untake removes nothing and returns stages.ErrTaken.
 func (l *Lease) untake(ctx context.Context, key string) error {
 	_, version, err := l.bucket.Get(ctx, l.key, manifest.MaxBytes)
 	if errors.Is(err, store.ErrNotFound) || err == nil && version != l.stored {
@@ -195,8 +195,8 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 	}
 }
 
-// look loads the checkpoint. The time seen is when this attempt first saw the version that l holds,
-// or zero if l holds none.
+// look loads the checkpoint. The parameter seen is the time at which this attempt first saw the
+// current version, or zero without a version.
 func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	var doc manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, l.bucket, l.key, &doc)
@@ -234,7 +234,8 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 // deadly is the number of attempts that must die at a URL or robots.txt before it is quarantined.
 const deadly = 3
 
-// countDeath adds to suspects the death of an attempt while it tried the URL or robots.txt at.
+// countDeath records in the list of suspects that an attempt died while it tried a URL or
+// robots.txt.
 func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Suspect {
 	suspects = slices.Clone(suspects)
 	for i := range suspects {

@@ -86,9 +86,9 @@ func (l *Lease) Position() manifest.Position {
 	return l.at
 }
 
-// Swap changes the checkpoint. If the store did not answer, the change may or may not have
-// happened; the next Swap first sends the same bytes again. If the error wraps stages.ErrTaken,
-// another attempt has taken the partition, and the caller must stop for good.
+// Swap changes the checkpoint. If the store did not answer, it may or may not have made the change.
+// The next Swap then first sends the same bytes again. If the error wraps stages.ErrTaken, another
+// attempt has taken the partition, and the caller must stop for good.
 func (l *Lease) Swap(ctx context.Context, change func(*manifest.Checkpoint) error) error {
 	l.swapping.Lock()
 	defer l.swapping.Unlock()
@@ -147,7 +147,7 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine returns nil if the checkpoint in the store (found) is the one that this attempt sent. If
+// mine returns nil if the checkpoint in the store, found, equals the one that this attempt sent. If
 // found is older than the last checkpoint that this attempt knows, somebody put back an old one. If
 // found is newer but has a lower epoch than sent, the previous holder renewed its lease during the
 // take.
@@ -207,9 +207,10 @@ func (l *Lease) right(now time.Time) time.Duration {
 	return timeLeft(l.until, now)
 }
 
-// timeLeft returns the time from now to until by the clock that advanced further, monotonic or
-// wall. The monotonic clock stops while the machine is suspended, and the wall clock may be set
-// back. If the wall clock is set forward, the lease ends early, and the next renewal restores it.
+// timeLeft returns the time until the end of the lease by the monotonic or the wall clock,
+// whichever advanced further. The monotonic clock stops while the machine is suspended, and the
+// wall clock may be set back. If the wall clock is set forward, the lease ends early, and the next
+// renewal restores it.
 func timeLeft(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }

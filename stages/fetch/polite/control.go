@@ -3,7 +3,7 @@ package polite
 import "time"
 
 // SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt. The http
-// and https origins of a host may name different delays; the longest one applies. SetCrawlDelay
+// and https origins of a host may have different delays. The longest one applies. SetCrawlDelay
 // adds an unknown host.
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()

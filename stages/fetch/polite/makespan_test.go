@@ -250,8 +250,8 @@ func (endless) Len() int           { return 1 }
 func (endless) Pop() (int64, bool) { return 0, true }
 func (endless) Band() Band         { return Medium }
 
-// The planner packs slow domains together. It predicts that a partition takes as long as its
-// longest host, or as all its fetches on all slots. The prediction must hold.
+// The planner packs slow domains together. It predicts the longer of two times: that of the longest
+// host, and that of all fetches on all slots. The prediction must hold.
 func TestMakespanOfPackedPartitions(t *testing.T) {
 	for name, sizes := range map[string][]int{
 		"few long hosts":                  slices.Repeat([]int{500}, 50),

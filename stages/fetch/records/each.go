@@ -82,7 +82,8 @@ func Each[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], s S
 	return g.Wait()
 }
 
-// readBatches loads the records of the documents in batches, and sends each batch to out.
+// readBatches loads the records of the documents in batches, and sends each batch to the channel
+// out.
 func readBatches[T any](ctx context.Context, a *Archive, docs iter.Seq2[*T, error], of func(*T) []Place, out chan<- []*job[T]) error {
 	var batch []*job[T]
 	var places []Place

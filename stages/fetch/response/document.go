@@ -62,8 +62,8 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 	}}
 }
 
-// smallBody is the largest unwanted body that is still read, in bytes, because a connection can be
-// reused only if the whole body was read.
+// smallBody is the largest unwanted body that is still read, in bytes. Reading it to the end keeps
+// the connection usable.
 const smallBody = 4 << 10
 
 // RefusedByName reports whether to skip the body of a 2xx response. It is skipped if it is larger

@@ -13,8 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// Each calls yield for every row of a task's robots files, in the order of writing; the last row of
-// an origin counts. It calls before at the start of each file. Only one row at a time is in memory.
+// Each calls yield for every row of a task's robots files, in the order of writing. The last row of
+// an origin counts. At the start of each file, Each calls the function before. Only one row at a
+// time is in memory.
 func Each(ctx context.Context, b store.Bucket, files []manifest.File, before func() error, yield func(*schema.RobotsFile) error, opts ...table.ReaderOption) error {
 	var written []string
 	for _, f := range files {

@@ -21,7 +21,7 @@ type Disk struct {
 }
 
 // NewDisk watches a directory. The directory is short of space if fewer than reserve bytes are
-// free. If free is not nil, it is called instead of the file system.
+// free. The function free, if not nil, replaces the query of the file system.
 func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *Disk {
 	if free == nil {
 		free = freeSpace

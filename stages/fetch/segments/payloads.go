@@ -68,8 +68,8 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 }
 
 // referable reports whether a response may be a revisit or the target of one. It must have a head
-// and a complete payload that may be stored, and must not be a robots.txt, which is always stored
-// whole as evidence.
+// and a complete payload that may be stored. A robots.txt is not referable, because it is always
+// stored whole as evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }

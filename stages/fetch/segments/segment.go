@@ -257,7 +257,7 @@ func (g *Segment) List(d *manifest.Checkpoint) error {
 	return nil
 }
 
-// sum adds the values of more to counts by name, and sorts the result.
+// sum adds two sets of counts by name and sorts the result.
 func sum(counts []manifest.Count, more map[string]int64) []manifest.Count {
 	all := maps.Clone(more)
 	for _, c := range counts {

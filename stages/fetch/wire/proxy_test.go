@@ -240,8 +240,8 @@ func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	if got, want := publicAsked(), directAsked(); !slices.Equal(got, want) || string(x.RawRequest) != want[0] {
 		t.Errorf("the server was asked %q and %q is kept, want %q", got, x.RawRequest, want)
 	}
-	// This proves that the private server can be reached: if the config says that the proxy refuses
-	// private addresses, nobody else does.
+	// This request proves that the private server can be reached. With ProxyFilters, only the proxy
+	// could refuse it.
 	if _, err := get(t, proxied(t, addr, func(c *Config) { c.ProxyFilters = true }), "http://host.test/"); err != nil || len(innerAsked()) != 1 {
 		t.Errorf("%v, the private server was asked %q", err, innerAsked())
 	}

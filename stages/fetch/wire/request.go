@@ -39,9 +39,9 @@ type Request struct {
 	// OnHead, if not nil, is called after the final head and before the body. If it returns false,
 	// the body is not read and Filtered is set.
 	OnHead func(x *Exchange) bool
-	// OnPrefix, if not nil, is called once with the beginning of the body: up to http1.PrefixLen
-	// bytes, decoded as far as possible. If it returns false, the rest of the body is not read and
-	// Filtered is set. The prefix is valid during the call.
+	// OnPrefix, if not nil, is called once with up to http1.PrefixLen bytes of the body, decoded as
+	// far as possible. If it returns false, the rest of the body is not read and Filtered is set.
+	// The prefix is valid during the call.
 	OnPrefix func(x *Exchange, prefix []byte) bool
 	// Allow, if not nil, is called with the prefix after OnPrefix returned true. It may raise
 	// MaxBody for this response.

@@ -22,8 +22,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// certificate makes a self-signed certificate for name. Its validity begins and ends at the given
-// times from now.
+// certificate makes a self-signed certificate for a name. Its validity begins and ends at times
+// relative to now.
 func certificate(t *testing.T, name string, from, to time.Duration) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

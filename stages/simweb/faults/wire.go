@@ -169,7 +169,8 @@ func hang(_ context.Context, conn net.Conn, _ Response, _ time.Duration) {
 	}
 }
 
-// drip writes first, and then piece after each pause until the client closes the connection.
+// drip writes the first text, and then the piece after each pause until the client closes the
+// connection.
 func drip(ctx context.Context, conn net.Conn, first, piece string, pause time.Duration) {
 	for {
 		if _, err := conn.Write([]byte(first)); err != nil || !sleep(ctx, pause) {

@@ -15,9 +15,9 @@ type pageInRound struct {
 	round int
 }
 
-// comparePages orders the pages of a cluster: first those that name no other page as canonical,
-// then by length of the URL, then by the URL itself. The first page becomes the representative,
-// unless an earlier round has one.
+// comparePages orders the pages of a cluster. Pages that name no other page as canonical come
+// first. Among equals, shorter URLs come first, and URLs of equal length are in lexical order. The
+// first page becomes the representative, unless an earlier round has one.
 func comparePages(a, b *Page) int {
 	names := func(p *Page) int {
 		if p.CanonicalURL == "" || p.CanonicalURL == p.URL {

@@ -8,7 +8,7 @@
 // # The rules of a crawl
 //
 //   - A planned URL is robots_unreachable if its host's robots.txt responds with 5xx, and
-//     robots_denied if a rule denies it. 4xx means that there are no rules.
+//     robots_denied if a rule denies it. A 4xx response means that there are no rules.
 //   - The crawl follows at most maxRedirects redirects, within the domain. It checks each hop in
 //     this order. A Location that names no http or https URL is a protocol_error. A URL already in
 //     the chain is redirect_limit. Another domain, or a target that is planned in this round, is
@@ -72,8 +72,8 @@ func Default() Config {
 // Truth is the result of a correct crawl, round by round.
 type Truth struct{ Rounds []Round }
 
-// Round is the truth of one round. All lists are sorted by URL; links are sorted by source and
-// position in the page, and clusters by first member.
+// Round is the truth of one round. All lists are sorted by URL. Links are sorted by source and
+// position in the page, clusters by their first member.
 type Round struct {
 	Fetches   []Fetch   // outcomes, one for each planned URL
 	Pages     []Page    // pages, one for each document

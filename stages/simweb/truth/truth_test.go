@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// newWeb makes the default web; change may modify its config.
+// newWeb makes the default web. The function change may modify its config.
 func newWeb(t testing.TB, change func(*simweb.Config)) *simweb.Web {
 	t.Helper()
 	cfg := simweb.Default()

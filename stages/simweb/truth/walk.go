@@ -124,8 +124,8 @@ func (c *crawl) updateFrontier(r *Round, targets map[string]linkSummary) error {
 	return nil
 }
 
-// fetch follows a planned URL to its outcome. If a redirect chain broke off at a URL that was not
-// requested or gave no response, it returns that URL as unanswered.
+// fetch follows a planned URL to its outcome. A redirect chain may break off at a URL that was not
+// requested or gave no response. The result unanswered is that URL.
 func (c *crawl) fetch(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link, unanswered string, err error) {
 	key, err := urlkey.KeyOf(p.URL)
 	if err != nil {

@@ -150,9 +150,9 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 	return min(max(n, minBody), maxBody)
 }
 
-// Prefix returns the beginning of r's body, decoded as far as possible: at least http1.PrefixLen
-// bytes if the payload has that many. If pooled is true, the caller must return the slice to
-// package buffers. Otherwise the slice is part of the payload.
+// Prefix returns the beginning of r's body, decoded as far as possible. It has at least
+// http1.PrefixLen bytes if the payload has as many. If pooled is true, the caller must return the
+// slice to package buffers. Otherwise the slice is part of the payload.
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	codings, _ := list(r.Header)
 	b = r.Payload

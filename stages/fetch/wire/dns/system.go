@@ -12,8 +12,8 @@ import (
 )
 
 // SystemResolver uses the system's name servers and hosts file. It does not try search domains: a
-// crawler's names are absolute and must not resolve to services of the cluster. The TTL is that of
-// the answer's records; if there are none, that of the zone's SOA (RFC 2308, 5).
+// crawler's names are absolute and must not resolve to services of the cluster. The TTL comes from
+// the answer's records. Without records, it comes from the zone's SOA (RFC 2308, 5).
 func SystemResolver() Resolver { return newSystemResolver("") }
 
 // newSystemResolver returns a resolver that sends every query to server, or to the system's servers

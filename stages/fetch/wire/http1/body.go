@@ -128,8 +128,8 @@ func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	return most, least, invalid
 }
 
-// readLength reads a body of n bytes. If least is less than n, the fields contradict each other:
-// the body may also end after least bytes, or with the connection.
+// readLength reads a body of n bytes. If the fields contradict each other, the smallest length is
+// in the parameter least. The body may then also end after that length, or with the connection.
 func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	m.r.Payload = buffers.Get(int(min(n, maxAnnounced, m.MaxBody)))
 	if least == n {
