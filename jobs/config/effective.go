@@ -49,7 +49,7 @@ func (c *Config) Settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// stored returns the YAML that crawl.json would keep, parsed, with ${VAR} unexpanded.
+// stored returns the parsed YAML for crawl.json, with ${VAR} unexpanded.
 func (c *Config) stored() (*ast.File, error) {
 	text, err := c.YAML()
 	if err != nil {

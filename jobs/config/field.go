@@ -233,7 +233,7 @@ func eachValue[V any](r *rule[V]) *rule[map[string]V] {
 	}}
 }
 
-// orEmpty makes a rule that allows an empty text and what r allows.
+// orEmpty makes a rule that allows an empty text and every text that r allows.
 func orEmpty(r *rule[string]) *rule[string] {
 	return &rule[string]{r.allowed + ", or empty", func(v string, report report) {
 		if v != "" {
@@ -242,7 +242,7 @@ func orEmpty(r *rule[string]) *rule[string] {
 	}}
 }
 
-// orUnset makes a rule that allows an unset value and what r allows.
+// orUnset makes a rule that allows an unset value and every value that r allows.
 func orUnset[T any](r *rule[T]) *rule[*T] {
 	return &rule[*T]{r.allowed, func(v *T, report report) {
 		if v != nil {

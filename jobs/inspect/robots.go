@@ -135,7 +135,7 @@ func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	return robotsVerdict{Verdict: group.Verdict(robots.Every, key.URL, spelling), canonical: key.URL, spelling: spelling}
 }
 
-// robotsURL returns the URL of the robots.txt for a URL, or "" if that cannot be planned.
+// robotsURL returns the address of a URL's robots.txt. It returns "" if the URL cannot be planned.
 func (r *Robots) robotsURL(given string) string {
 	url, err := r.canonical.URL(given, "")
 	if err != nil {

@@ -273,7 +273,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 			n.topEpoch, n.topCount = c.epoch, c.counter
 		}
 		n.known |= a.body.rows
-		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // an attempt that takes a new partition notices the mark, and so that the checkpoint was deleted
+		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // the mark tells an attempt that takes a new partition that the checkpoint was deleted
 		a.net = answeredYes
 	case n.store == a.body:
 		a.net = answeredYes

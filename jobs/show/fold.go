@@ -33,7 +33,7 @@ func Fold(text string, width int) []string {
 	return append(rows, row)
 }
 
-// cut breaks a row that is too long at any character.
+// cut breaks a row into shorter ones, even within a word.
 func cut(row string, width int) []string {
 	var rows []string
 	for cells(row) > width {

@@ -209,7 +209,7 @@ func (p *Progress) live() []string {
 	}
 }
 
-// blockOf returns the lines of the block, with at most shown waits.
+// blockOf returns the lines of the block. The parameter shown limits the number of waits.
 func (p *Progress) blockOf(pic *picture, shown int) []string {
 	now := p.Clock.Now()
 	width, _ := p.block.Size()
@@ -305,8 +305,8 @@ func (pic *picture) line(now time.Time, failures bool) string {
 	return line
 }
 
-// waitLines describes the first waits, at most shown, and then the number of other hosts for which
-// tasks wait.
+// waitLines describes the first waits and counts the other hosts for which tasks wait. The
+// parameter shown limits the described waits.
 func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	var out []string
 	for _, w := range a.Waits[:min(shown, len(a.Waits))] {

@@ -46,7 +46,7 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	hooks   hooks // hooks of the task; without tune, connections go to web
+	hooks   hooks // hooks of the task; if tune is nil, connections go to web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they

@@ -17,7 +17,7 @@ import (
 
 // In these tests somebody removes the store's folder of locks while a partition is fetched.
 
-// emptying is a store that loses its locks before a call of Lock if at returns true.
+// emptying is a store that loses its locks before a call of Lock, if its function at returns true.
 type emptying struct {
 	*dirstore.Store
 	root string

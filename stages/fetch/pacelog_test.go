@@ -31,7 +31,7 @@ import (
 type mixture struct {
 	web     *simweb.Web
 	server  *simweb.Server
-	domains map[string]int // number of each host's domain, in the order of the host names
+	domains map[string]int // number of each host's domain; domains are numbered in the order of host names
 
 	mu    sync.Mutex
 	slept map[string][]bool // whether the response took slowAnswer, by host and number of the request

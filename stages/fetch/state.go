@@ -52,8 +52,8 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 }
 
 // maxChains limits the redirect chains in a checkpoint, in bytes. Chains of many hosts may wait at
-// the same time, and readers refuse too long a checkpoint. JSON may need six bytes for one byte of
-// text.
+// the same time, and readers refuse a checkpoint that is too long. JSON may need six bytes for one
+// byte of text.
 const maxChains = 4 << 20
 
 // forget keeps redirect chains of up to maxChains bytes in total and drops those after them. The

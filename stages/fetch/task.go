@@ -118,7 +118,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	return a, err
 }
 
-// close releases connections and scratch space, and takes the URLs without an outcome off the
+// close releases connections and scratch space, and subtracts the URLs without an outcome from the
 // progress.
 func (a *attempt) close() {
 	a.queue(-a.queued)

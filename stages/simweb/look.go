@@ -126,8 +126,8 @@ func statusPage(status int) Response {
 	return Response{Status: status, MIME: faults.HTML, Body: []byte("<!doctype html>\n<title>" + text + "</title>\n<h1>" + text + "</h1>\n")}
 }
 
-// staticFile returns the file at a path that is not a page, such as a sitemap. It returns nil for
-// any other path.
+// staticFile returns a file other than a page, such as a sitemap. If there is none at the path, it
+// returns nil.
 func (w *Web) staticFile(host int, path string) (mime string, body []byte) {
 	switch {
 	case path == "/static/site.css":

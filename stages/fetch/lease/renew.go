@@ -19,7 +19,7 @@ const Patience = 30 * time.Minute
 // the machine is suspended, so a longer sleep could end too late.
 const maxSleep = time.Second
 
-// toldAfter is the number of failed renewals in a row after which a warning is logged.
+// toldAfter is the number of failed renewals in a row after which KeepRenewed logs a warning.
 const toldAfter = 3
 
 // RenewIfDue renews the lease if a third of its time has passed. An attempt calls it while it loads

@@ -49,8 +49,8 @@ type Pace struct {
 	First bool          // whether the host has no previous request
 }
 
-// Another is called for an item that needs no request. It replaces this item with the host's next
-// one, or returns false if none is due.
+// Another replaces an item that needs no request with the host's next item. It returns false if no
+// item is due.
 func (g *Grant) Another() (Item, bool) {
 	s := g.s
 	s.mu.Lock()

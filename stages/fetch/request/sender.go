@@ -84,8 +84,8 @@ func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
 }
 
-// Recorded reports whether the request gets a row of requests: it was written, or its connection
-// failed.
+// Recorded reports whether the request has a row of requests. It has one if it was written or if
+// its connection failed.
 func (s *Sent) Recorded() bool {
 	if !s.At.IsZero() {
 		return true
@@ -170,9 +170,9 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// lookUpDue reports whether the host's address is due, after looking it up if necessary. If not, it
-// ends the grant, so that the host waits without a slot or a connection. The duration of the
-// look-up is returned as looked.
+// lookUpDue reports whether the host's address is due. It looks up an unknown address first. If it
+// is not due, lookUpDue ends the grant, so that the host waits without a slot or a connection. The
+// result looked is the duration of the look-up.
 func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true
@@ -193,8 +193,8 @@ func (r *Sender) pacedAddress(w wire.Write) netip.Addr {
 	return netip.Addr{}
 }
 
-// describe fills the row of a request that has ended. A look-up before the exchange took the time
-// looked.
+// describe fills the row of a request that has ended. The parameter looked is the duration of a
+// look-up before the exchange.
 func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	x, row := s.Exchange, &s.Row
 	if x.Addr.IsValid() {

@@ -52,8 +52,8 @@ type line struct {
 	num   int    // number of the line, from 1
 }
 
-// eachLine calls yield for every line with a known key. Lines end in LF, CR or CRLF. It skips a
-// byte-order mark, even an incomplete one. In each line, it ignores everything after maxLine
+// eachLine calls yield for every line with a known key. Lines end in LF, CR or CRLF. eachLine skips
+// a byte-order mark, even an incomplete one. In each line, it ignores everything after maxLine
 // octets, a NUL, or '#'.
 func eachLine(body []byte, yield func(line)) {
 	body = skipMark(body)

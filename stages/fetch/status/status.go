@@ -2,7 +2,7 @@
 // why, and which requests failed last.
 //
 // The input is the state of the scheduler's hosts and the failures of requests. The output is the
-// activity, which progress displays and checkpoints show. The program makes no decisions by it.
+// activity, which progress displays and checkpoints show. No decision of the program depends on it.
 // Package status imports packages stages, formats and polite.
 package status
 
@@ -50,7 +50,8 @@ const worthNaming = time.Minute
 // delayWords describes the delay of a host in words.
 func delayWords(w polite.Wait) string { return fmt.Sprintf("one request every %s", pace(w)) }
 
-// pace describes the delay of a host, with its cause unless that is the config.
+// pace describes the delay of a host. It names the cause of the delay, unless the cause is the
+// config.
 func pace(w polite.Wait) string {
 	d := w.Delay.Round(100 * time.Millisecond).String()
 	switch w.Reason {

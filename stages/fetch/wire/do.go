@@ -133,7 +133,7 @@ func (e *exchanger) exchange(ctx context.Context, k *dial.Conn) (keep bool, err 
 }
 
 // send writes the request. The error err ends the exchange. The error failed means that the write
-// failed, but a response may still arrive.
+// failed but a response may still arrive.
 func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) {
 	c, x := e.client, e.x
 	head := http1.Request{Method: e.req.method(), Target: e.target, UserAgent: c.cfg.UserAgent, Header: e.req.Header, Absolute: k.Absolute()}
@@ -264,7 +264,8 @@ func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	return nil
 }
 
-// grow waits until the response may take bytes in total, at most until the exchange's deadline.
+// grow waits until the response may take the given number of bytes in total. It waits at most until
+// the exchange's deadline.
 func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	if bytes <= http1.OwnMemory {
 		return nil

@@ -14,7 +14,8 @@ const (
 	// it first took memory.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
-	// hurryAfter is how long an exchange waits before a slow body of another one is no longer read.
+	// hurryAfter is how long an exchange waits before the client stops reading the slow body of
+	// another exchange.
 	hurryAfter = 2 * time.Second
 	// maxUnblamedWait is the longest wait for memory after which a passed time limit still counts
 	// as slowness of the peer.

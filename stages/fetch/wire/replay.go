@@ -67,7 +67,7 @@ func newReplay(from io.Reader, https bool, l Limits) *replay {
 	return &replay{r, x}
 }
 
-// finish decodes the body. The error err, or nil, is that with which reading the head ended.
+// finish decodes the body. The parameter err is the error of reading the head, or nil.
 func (p *replay) finish(err error) (*Exchange, error) {
 	p.Release()
 	if err != nil {

@@ -62,7 +62,7 @@ func attr(e *html.Node, name string) string {
 	return ""
 }
 
-// textOf returns all text below a node without scripts, with white space folded.
+// textOf returns all text below a node, except scripts, with white space folded.
 func textOf(e *html.Node) string {
 	var b strings.Builder
 	for d := range e.Descendants() {

@@ -18,8 +18,8 @@
 //     also if the URL was denied before its first request. If a URL is denied at a later hop, they
 //     belong to the hop before.
 //   - pages.url is the final URL; pages.depth is the depth of the planned URL.
-//   - Links are recorded in document order, but only http and https links. A meta robots nofollow
-//     makes all links of a page nofollow.
+//   - Only http and https links are recorded, in document order. A meta robots nofollow makes all
+//     links of a page nofollow.
 //   - The next round plans every target of a link of a followed kind, unless all links to it are
 //     nofollow. This includes the targets of redirected URLs, and redirect hops that were denied or
 //     gave no response. It excludes final URLs, and URLs that were planned before. The depth of a

@@ -11,8 +11,8 @@ const (
 	// PrefixLen is how many bytes of a body MIME sniffing examines (WHATWG MIME Sniffing, 5.2
 	// "resource header").
 	PrefixLen = 1445
-	// OwnMemory is the memory for payload and framing that a response needs no permission for
-	// (Reader.Grow), in bytes.
+	// OwnMemory is the memory that a response may take for payload and framing without a call of
+	// Reader.Grow, in bytes.
 	OwnMemory = 256 << 10
 )
 

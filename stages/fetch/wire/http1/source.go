@@ -107,7 +107,8 @@ func (s *source) peekLine(n int) ([]byte, error) {
 func (s *source) discard(n int) { s.start += n }
 
 // appendLine appends to dst the bytes up to and including a line feed, but at most limit bytes.
-// With errLong it has appended limit bytes, with any other error the bytes before it.
+// Before errLong it has appended limit bytes. Before any other error, it has appended all bytes up
+// to that error.
 func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
