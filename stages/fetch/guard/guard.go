@@ -63,7 +63,7 @@ func (g *Guard) Check(addr netip.AddrPort) error {
 	return g.CheckAddr(addr.Addr())
 }
 
-// CheckAddr checks an address like Check, but no port.
+// CheckAddr is Check for an address without a port.
 func (g *Guard) CheckAddr(addr netip.Addr) error {
 	if g.addresses == nil {
 		return nil

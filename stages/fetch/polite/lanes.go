@@ -22,8 +22,8 @@ func BandOf(priority int32) Band {
 }
 
 // shares holds the weights of the bands, which apply when more hosts are due than slots are free.
-// Each band gets at least its weight divided by the sum of all weights, so no band starves. A band
-// that needs less leaves the rest to the others.
+// The least share of a band is its weight divided by the sum of all weights, so no band starves. A
+// band that needs less leaves the rest to the others.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
 // Beside the lane of each band there are two lanes for hosts of any band, with their own shares.

@@ -5,7 +5,6 @@
 // tables and WARC files to the store. These files become part of the task once a checkpoint lists
 // their segment. Cut ends the current segment between two records, so no record is split between
 // segments. Package segments imports packages stages, formats, wire and response.
-// response.
 //
 // # Where payloads are stored
 //

@@ -44,7 +44,7 @@ func (v Violation) String() string {
 type Pace struct {
 	Delay time.Duration // shortest allowed gap between two requests to a host
 	Slack time.Duration // tolerance for gaps that the network shortened, because it delayed the earlier request
-	// DelayOf, if not nil, returns the delay of a host instead of Delay.
+	// DelayOf, if not nil, returns the delay of a host. It replaces Delay.
 	DelayOf func(host string) time.Duration
 }
 
