@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// A response may have maxCookies Set-Cookie fields of maxCookie bytes; the rest is ignored. A
-	// Cookie field has at most maxCookieField bytes. RFC 6265, 6.1, expects room for 50 cookies of
-	// 4,096 bytes.
+	// A chain keeps at most maxCookies Set-Cookie fields of a response, each of at most maxCookie
+	// bytes. A Cookie field has at most maxCookieField bytes. RFC 6265, 6.1, expects room for 50
+	// cookies of 4,096 bytes.
 	maxCookies     = 50
 	maxCookie      = 4 << 10
 	maxCookieField = 8 << 10
