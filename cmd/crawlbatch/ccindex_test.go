@@ -156,7 +156,7 @@ func lineIf(counts bool, line string) string {
 	return ""
 }
 
-// list calls line for each row, and returns the lines that are not empty.
+// list calls the function line for each row, and returns the lines that are not empty.
 func list(rows []schema.Capture, line func(schema.Capture) string) (lines []string) {
 	for _, c := range rows {
 		if l := line(c); l != "" {

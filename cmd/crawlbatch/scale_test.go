@@ -48,8 +48,8 @@ plan: {partition_urls: %d}
 
 // TestScale crawls large webs, and runs plan and all reduces on large generated segments. Each task
 // is a process of its own, as in a pod, and is measured from outside. A later call with the same
-// directory continues where the last call ended. At the end, TestScale prints what each stage cost
-// at each size, and how the cost of a URL grew from one size to the next.
+// directory continues where the last call ended. At the end, TestScale prints the cost of each
+// stage at each size. It also prints how the cost per URL grew from one size to the next.
 func TestScale(t *testing.T) {
 	state := os.Getenv(scaleSwitch)
 	if state == "" {
@@ -174,8 +174,8 @@ func (s *scaled) crawlPages() {
 	s.t.Logf("%d kills", s.killed)
 }
 
-// reduceRows plans size URLs, generates what their fetch tasks would have recorded, runs all
-// reduces, and plans the next round from the frontier.
+// reduceRows plans size URLs and generates the rows that their fetch tasks would have recorded. It
+// then runs all reduces and plans the next round from the frontier.
 func (s *scaled) reduceRows() {
 	source := filepath.Join(s.dir, "urls.txt")
 	if !s.has("urls") {
@@ -329,8 +329,8 @@ func costs(t *testing.T, dir, kind string) (by map[string]stageCost, urls int64)
 	return by, urls
 }
 
-// requestsOf counts the requests to the store by stage, as the records of attempts tell them.
-// Killed attempts leave no record, and plan, seal and verify record none.
+// requestsOf counts the requests to the store by stage, from the records of attempts. Killed
+// attempts leave no record, and plan, seal and verify record none.
 func requestsOf(t *testing.T, b store.Bucket) map[string]manifest.Usage {
 	t.Helper()
 	by := map[string]manifest.Usage{}

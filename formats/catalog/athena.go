@@ -143,7 +143,8 @@ func projectedCrawls(sealed []*manifest.Sealed) (kind, values string) {
 	return "date", first + ",NOW"
 }
 
-// projectionScope names the crawls and rounds that a projection covers, for a comment.
+// projectionScope returns the text of a comment that names the crawls and rounds that a projection
+// covers.
 func projectionScope(sealed []*manifest.Sealed) string {
 	kind, values := projectedCrawls(sealed)
 	if kind == "enum" {

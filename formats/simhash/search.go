@@ -86,8 +86,8 @@ func (s *Search) Add(fingerprint, number uint64, old bool) error {
 	return s.added.spool.append(i)
 }
 
-// Forest calls report with the numbers of both fingerprints of each pair of a spanning forest. The
-// number of the lower fingerprint comes first. An error of report ends the search.
+// Forest calls the function report with the numbers of both fingerprints of each pair of a spanning
+// forest. The number of the lower fingerprint comes first. An error of report ends the search.
 func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) error {
 	n := s.added.len()
 	if s.k == 0 || n < 2 {

@@ -64,8 +64,8 @@ type Object interface {
 	Size() int64 // size of the object, in bytes
 }
 
-// ReadBy wraps o in an object whose ReadAt calls readAt. The function readAt can hold a context,
-// which io.ReaderAt cannot take.
+// ReadBy wraps o in an object whose ReadAt calls the function readAt. The function readAt can hold
+// a context, which io.ReaderAt cannot take.
 func ReadBy(o Object, readAt func(p []byte, off int64) (int, error)) Object {
 	return &readObject{o, readAt}
 }

@@ -1,14 +1,15 @@
 // Package urlstate lists the files that hold the newest state of every known URL after some sealed
 // rounds.
 //
-// Each round has the dataset urls, with a row for each URL whose state the round changed. Reading
-// the state of all URLs from these parts alone would take longer with every round. Therefore, a
-// round may also have bases. The base of a bucket holds one row for each URL that is known after
-// the round. The state of a bucket's URLs is its newest base and the parts of urls of later rounds
-// (the chain of the bucket). The frontier stage writes a base when the chain is Long, so a base is
-// written anew only after the known URLs have grown or changed by a certain share.
+// Each round has the dataset urls, with a row for each URL whose state the round changed. If these
+// parts were the only source, reading the state of all URLs would take longer with every round.
+// Therefore, a round may also have bases. The base of a bucket holds one row for each URL that is
+// known after the round. The newest base and the parts of urls of later rounds hold the state of a
+// bucket's URLs. These files are the chain of the bucket. The frontier stage writes a new base when
+// the chain is long (see Chain.Long). This is the case after the known URLs have grown or changed
+// by a certain share.
 //
-// Buckets are equal ranges of the same hashes of domains, so rounds can be compared even if they
+// Buckets are equal ranges of the hashes of domains. Rounds can therefore be compared even if they
 // have different numbers of buckets. Package urlstate imports formats packages only.
 package urlstate
 
@@ -24,17 +25,17 @@ import (
 // The datasets with the states of URLs, as in manifest.File. Both have rows of schema.URLRecord,
 // sorted by SURT and URL.
 const (
-	Delta = "urls"      // a published dataset: the URLs whose state a round changed
-	Base  = "urls-base" // a working file of some buckets: all URLs that are known after the round
+	Delta = "urls"      // published dataset with the URLs whose state a round changed
+	Base  = "urls-base" // working files of some buckets, with all URLs that are known after the round
 )
 
-// maxFollowing is the largest number of rounds in a chain after the first. It limits the files that
-// a reader has open.
+// maxFollowing is the largest number of rounds after the first round of a chain. It limits the
+// files that a reader has open.
 const maxFollowing = 15
 
-// Overlapping lists those files of a round's dataset that may hold domains of a bucket. The
-// parameter buckets is the number of buckets that the caller has. The dataset has at most one file
-// for each bucket of the round.
+// Overlapping lists the files of a round's dataset that may hold domains of a bucket. The parameter
+// buckets is the caller's number of buckets. The dataset has at most one file for each bucket of
+// the round.
 func Overlapping(s *manifest.Sealed, dataset string, bucket, buckets int) []manifest.File {
 	first, last := overlap(s, bucket, buckets)
 	return slices.DeleteFunc(s.FilesOf(dataset), func(f manifest.File) bool {
@@ -43,8 +44,8 @@ func Overlapping(s *manifest.Sealed, dataset string, bucket, buckets int) []mani
 	})
 }
 
-// overlap returns the first and the last bucket of a round that share hashes with a bucket of the
-// caller.
+// overlap returns the first and the last of a round's buckets that share hashes with a bucket of
+// the caller.
 func overlap(s *manifest.Sealed, bucket, buckets int) (first, last int) {
 	own := s.ReduceBuckets()
 	return bucket * own / buckets, ((bucket+1)*own - 1) / buckets
@@ -53,11 +54,11 @@ func overlap(s *manifest.Sealed, bucket, buckets int) (first, last int) {
 // Chain holds the files with the states of a bucket's URLs.
 type Chain struct {
 	rounds [][]manifest.File // files of each round, oldest round first; the first round may have bases
-	mixed  bool              // a file may hold URLs of other buckets too
+	mixed  bool              // true: a file may also hold URLs of other buckets
 }
 
-// Of returns the chain of a bucket after the given rounds, oldest first. The parameter buckets is
-// the number of buckets that the caller has.
+// Of returns the chain of a bucket after the given rounds, which begin with the oldest. The
+// parameter buckets is the caller's number of buckets.
 func Of(rounds []*manifest.Sealed, bucket, buckets int) Chain {
 	var c Chain
 	for _, s := range slices.Backward(rounds) {
@@ -79,8 +80,9 @@ func Of(rounds []*manifest.Sealed, bucket, buckets int) Chain {
 	return c
 }
 
-// Keys lists the keys of the files, those of the oldest round first. If a URL has rows in several
-// files, the row of the last file counts. Rows of other buckets' URLs may be among them.
+// Keys lists the keys of the chain's files. Files of older rounds come first. If a URL has rows in
+// several files, the row of the last file counts. The files may also have rows of other buckets'
+// URLs.
 func (c Chain) Keys() (keys []string) {
 	for _, f := range slices.Concat(c.rounds...) {
 		keys = append(keys, f.Key)
@@ -88,9 +90,9 @@ func (c Chain) Keys() (keys []string) {
 	return keys
 }
 
-// Long reports whether the current round should write a base. A base costs as much as the chain
-// holds. It pays once the later files have more than half the rows of the first file, once there
-// are many files, and once the number of buckets has changed.
+// Long reports whether the current round should write a base. The cost of a base is proportional to
+// the size of the chain. A base pays if the later files have more than half as many rows as the
+// first file, if there are many files, or if the number of buckets has changed.
 func (c Chain) Long() bool {
 	if len(c.rounds) == 0 {
 		return false
@@ -106,7 +108,7 @@ func (c Chain) Long() bool {
 }
 
 // Buckets returns the number of buckets of the newest round, or 0 if there is no round. A new round
-// has at least as many.
+// has at least this number of buckets.
 func Buckets(rounds []*manifest.Sealed) int {
 	if len(rounds) == 0 {
 		return 0
@@ -114,8 +116,8 @@ func Buckets(rounds []*manifest.Sealed) int {
 	return rounds[len(rounds)-1].ReduceBuckets()
 }
 
-// Known returns about the number of URLs that are known after the given rounds. The number is too
-// high by the rows that a later file of a chain repeats.
+// Known returns the approximate number of URLs that are known after the given rounds. It counts a
+// URL again if a later file of a chain repeats the URL's row.
 func Known(rounds []*manifest.Sealed) (n int64) {
 	counted := map[string]bool{}
 	buckets := Buckets(rounds)

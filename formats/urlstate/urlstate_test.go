@@ -8,7 +8,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// round returns a sealed round whose part of urls in each bucket has the given number of rows. The
+// round returns a sealed round. Its part of urls in each bucket has the given number of rows. The
 // buckets in based have a base of 1,000 rows.
 func round(number, buckets int, rows int64, based ...int) *manifest.Sealed {
 	s := &manifest.Sealed{Round: number, Buckets: buckets}

@@ -84,7 +84,8 @@ func representative(r schema.Page) schema.Representative {
 		TextDigest: r.TextDigest, SimHash: r.SimHash}
 }
 
-// world is a round and the sealed rounds before it. Partition i belongs to bucket i modulo buckets.
+// world is a round and the sealed rounds before it. The bucket of partition i is i modulo the
+// number of buckets.
 type world struct {
 	sealed     [][]page // pages of each sealed round
 	partitions [][]page

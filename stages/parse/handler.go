@@ -11,7 +11,7 @@ import (
 // handler reads documents of some media types into rows.
 //
 // To support a new format, such as PDF, write a function read for the format, and add a line to
-// allHandlers. Parse calls read if package sniff finds one of the handler's types in a
+// allHandlers. Parse calls the function read if package sniff finds one of the handler's types in a
 // document. The fetch stage asks Parser.Wants whether to store documents of these types. If no
 // existing Kind fits the format, add a constant.
 type handler struct {
