@@ -213,7 +213,8 @@ func (c *chaos) onePlan(b store.Bucket, round int) (urls []string) {
 }
 
 // aroundDueTime lets two drivers plan and run round 2. URLs that failed become due a day after
-// their fetch, so the drivers' clocks are a day ahead and differ.
+// their fetch. Therefore the clocks of both drivers are a day ahead. They also differ from each
+// other.
 func (c *chaos) aroundDueTime(b store.Bucket, began time.Time, span time.Duration) {
 	t := c.t
 	killed := c.killed

@@ -45,8 +45,8 @@ func (c *damageCell) short() bool {
 
 var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|another crawl's)|folder: the newest round's plan/deleted)$|^sealed/(table: fetches/one byte changed|WARC file/deleted|sealed.json/emptied)$`)
 
-// The pattern lesser matches kinds of objects that the commands treat like other kinds. The suite
-// damages the matching objects in only two ways (lesserDamages).
+// The pattern lesser matches kinds of objects that the commands treat in the same way as kinds that
+// do not match. The suite damages the matching objects in only two ways (lesserDamages).
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt|web graph)$|^reparse, `)
 
 // hasTwin reports whether another column of the table has an equal cell. Finished crawls and rounds

@@ -11,12 +11,12 @@
 //
 // Two pages are alike if both have text and the digests of their texts are equal (exact). Two pages
 // are also alike if both have at least MinWords words and their fingerprints differ in at most
-// MaxDistance bits (near). A sealed representative is a page of a sealed round that is neither a
-// duplicate nor alike to an earlier representative. A sealed representative never changes. Pages
-// that are alike are connected. A cluster is a connected component of the round's pages and the
-// sealed representatives. Two sealed representatives are never compared. A page that is alike to
-// two sealed representatives joins their clusters in this round. The clusters of earlier rounds do
-// not change.
+// MaxDistance bits (near). A sealed representative is a page of a sealed round. When the round
+// ended, the page was neither a duplicate nor alike to an earlier representative. A sealed
+// representative never changes. Pages that are alike are connected. A cluster is a connected
+// component of the round's pages and the sealed representatives. Two sealed representatives are
+// never compared. A page that is alike to two sealed representatives joins their clusters in this
+// round. The clusters of earlier rounds do not change.
 //
 // # The representative
 //
