@@ -3,7 +3,7 @@
 // The package counts the events of running tasks (stages.Progress) and times the writes to the
 // store. It exports the series that New registers, and those of the Go runtime and the process. A
 // Server serves them under /metrics until Close. A nil *Metrics measures nothing and costs nothing.
-// No label contains a host, domain or URL, so the number of series is limited; the datasets fetches
+// No label contains a host, domain or URL, so the number of series is limited. The datasets fetches
 // and hosts have numbers by domain.
 //
 // Counters belong to this process and start at zero. All but one count an event when it happens.

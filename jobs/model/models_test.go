@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// mutations lists the mutations of the partition's protocol, each with the promise that it breaks,
-// and bounds within which a model shows this.
+// mutations lists the mutations of the partition's protocol. Each entry names the promise that the
+// mutation breaks, and the bounds of a model in which this happens.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition

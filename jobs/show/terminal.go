@@ -12,7 +12,8 @@ import (
 )
 
 // Size returns the width and height of the terminal behind w. It returns false if w is not a
-// terminal, or one that can only show lines: TERM is dumb or unset, or the size is unknown.
+// terminal, or if the terminal can only show lines. That is assumed if TERM is dumb or unset, or if
+// the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
 	f := file(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {

@@ -185,8 +185,8 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round gets a host's delay only if it exceeds the configured one, because a
-	// Crawl-delay or the host's responses have raised it.
+	// The next round gets only the delays that are longer than the configured ones. They come from
+	// a Crawl-delay or from the host's responses.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})

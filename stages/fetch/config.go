@@ -60,7 +60,7 @@ type Pauses struct {
 
 // Checkpoint says how often a task makes its work durable.
 type Checkpoint struct {
-	Every time.Duration // interval between checkpoints; default 60s; up to ten times longer while little is recorded
+	Every time.Duration // interval between checkpoints, up to ten times longer while little is recorded; default 60s
 	Bytes int64         // amount of recorded data that triggers a checkpoint early; default 256 MiB
 	Lease time.Duration // length of the lease; default 180s
 }

@@ -127,8 +127,8 @@ func (w *waits) note(wait stages.Wait) bool {
 	return before
 }
 
-// watch reports waits other than retries, such as a Crawl-delay or a slow response, until its
-// result, the function end, is called.
+// watch reports waits other than retries, such as a Crawl-delay or a slow response. It returns a
+// function that ends the reports.
 func (w *waits) watch(f *fetcher) (end func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {

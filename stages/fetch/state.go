@@ -144,8 +144,8 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 	return nil
 }
 
-// takeRobots loads the state of robots.txt files from the previous round, without hosts that are
-// not planned and states that have expired. It records the rows again in this round, so that its
+// takeRobots loads the state of robots.txt files from the previous round. It skips hosts that are
+// not planned, and states that have expired. It records the rows again in this round, so that its
 // evidence is complete and later rounds need not read older ones.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher

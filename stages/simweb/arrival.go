@@ -27,9 +27,9 @@ func withArrivals(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// arrived returns when the end of a request's head reached this machine, or the current time if the
-// kernel did not record it. No client of simweb pipelines requests, so the last bytes that arrived
-// belong to this request.
+// arrived returns when the end of a request's head reached this machine. If the kernel did not
+// record this time, arrived returns the current time. No client of simweb pipelines requests, so
+// the last bytes that arrived belong to this request.
 func arrived(r *http.Request) time.Time {
 	if a, ok := r.Context().Value(arrivalKey{}).(arrivals); ok {
 		if at := a.Arrived(); !at.IsZero() {

@@ -36,8 +36,8 @@ func (w *Web) Config() Config { return w.cfg }
 // Hosts returns the number of hosts.
 func (w *Web) Hosts() int { return w.cfg.Hosts }
 
-// Each block of domainBlock consecutive hosts shares domains by one of these patterns. Element i of
-// a pattern is the index of the first host in the domain of the block's host i.
+// The hosts of each block of domainBlock consecutive hosts share domains by one of these patterns.
+// Element i of a pattern is the index of the first host in the domain of the block's host i.
 const domainBlock = 8
 
 var domainPatterns = [...][domainBlock]int{

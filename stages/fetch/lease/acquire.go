@@ -127,9 +127,9 @@ func (l *Lease) untake(ctx context.Context, key string) error {
 	return errors.Join(fmt.Errorf("%q was removed before this attempt took the partition, as %q shows: %s: %w", l.key, key, remedy, stages.ErrPermanent), err)
 }
 
-// take swaps in a checkpoint with the next epoch. It normally counts the death of a predecessor
-// that did not release the partition. It does not if somebody removed the store's lock while the
-// predecessor's process was alive.
+// take swaps in a checkpoint with the next epoch. It counts the death of a predecessor that did not
+// release the partition. But if somebody removed the store's lock while the predecessor's process
+// was alive, there was no death to count.
 func (l *Lease) take(ctx context.Context, before Predecessor) error {
 	lock := l.heldLock()
 	robbed := before.Exists && !before.Released && lock != nil && !lock.Inherited()

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Patience is how long an attempt waits, after its lease has ended, for a store that does not
-// answer or is full.
+// Patience is how long an attempt waits for a store that does not answer or is full. It counts from
+// the end of the lease.
 const Patience = 30 * time.Minute
 
 // maxSleep bounds one sleep while an attempt waits for a deadline of the lease. Timers stop while

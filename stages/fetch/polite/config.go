@@ -18,11 +18,11 @@ type Config struct {
 	// PerAddressDelay is the least time between two requests to an IP address, even for different
 	// hosts. Default 200ms.
 	PerAddressDelay time.Duration
-	// SlowFactor lengthens the delay of a host that responds slower than its delay, to delay +
-	// SlowFactor × (response time − delay), at most 30s. With SlowFactor 2 and a delay of 2s, a
-	// host that takes 5s gets a request every 8s. The response time is the last one or the moving
-	// mean, whichever is shorter. In this formula, a delay under 1s counts as 1s. 0 never lengthens
-	// a delay. Default 2.
+	// SlowFactor lengthens the delay of a host whose response time is longer than its delay. The
+	// new delay is delay + SlowFactor × (response time − delay), at most 30s. With SlowFactor 2 and
+	// a delay of 2s, a host that takes 5s gets a request every 8s. The response time is the last
+	// one or the moving mean, whichever is shorter. In this formula, a delay under 1s counts as 1s.
+	// 0 never lengthens a delay. Default 2.
 	SlowFactor float64
 	// RobotsTTL is how long a robots.txt is valid before it is fetched again. Default 24h.
 	RobotsTTL time.Duration

@@ -28,9 +28,9 @@ var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
 // Beside the lane of each band there are two lanes for hosts of any band, with their own shares.
 const (
-	// A host is in lane longest if its own items, one after another, take at least as long as all
-	// remaining items spread over all slots. These hosts decide when the task ends, so they do not
-	// wait for others. The lane never holds more hosts than there are slots.
+	// A host is in lane longest if its own items take at least as long as all remaining items would
+	// take on all slots. These hosts decide when the task ends, so they do not wait for others. The
+	// lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
 	// A host is in lane doubtful if its last request got no response. Such a host may block a slot
 	// for a whole time-out, so all of them together get at most 1/doubtfulPart of the slots.

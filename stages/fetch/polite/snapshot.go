@@ -97,14 +97,14 @@ func (b *breaker) restore(cfg *Breaker, now time.Time, c *manifest.HostBreaker, 
 	}
 }
 
-// HoldAddresses makes every host, even one that is added later, wait for the delay per address from
-// now. A new attempt calls it after Restore. It cannot know which hosts share an address, because
-// checkpoints do not store addresses.
+// HoldAddresses makes every host wait from now for the delay per address. Hosts that are added
+// later wait too. A new attempt calls it after Restore. It cannot know which hosts share an
+// address, because checkpoints do not store addresses.
 func (s *Scheduler) HoldAddresses() { s.holdHosts(false) }
 
-// HoldAll makes every host, even one that is added later, wait from now for its own delay or the
-// delay per address, whichever is longer. A new attempt calls it after Restore if it cannot know
-// when the earlier attempt sent its last requests.
+// HoldAll makes every host wait from now for its own delay or the delay per address, whichever is
+// longer. Hosts that are added later wait too. A new attempt calls it after Restore if it cannot
+// know when the earlier attempt sent its last requests.
 func (s *Scheduler) HoldAll() { s.holdHosts(true) }
 
 func (s *Scheduler) holdHosts(wholly bool) {

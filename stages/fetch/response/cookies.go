@@ -24,9 +24,9 @@ const (
 	MaxCookieBytes = 8 << 10
 )
 
-// Cookies holds the cookies of one redirect chain (RFC 6265), because some sites set a cookie and
-// redirect to a URL that needs it. Each chain starts with no cookies (the zero value), so the
-// response to a URL does not depend on other fetches.
+// Cookies holds the cookies of one redirect chain (RFC 6265). Some sites set a cookie and redirect
+// to a URL that needs it. Each chain starts with no cookies (the zero value), so the response to a
+// URL does not depend on other fetches.
 type Cookies struct {
 	jar  *cookiejar.Jar
 	kept int // total length of the stored Set-Cookie fields

@@ -10,8 +10,8 @@ import (
 // maxSignalLines is how many Content-Signal lines a Group keeps. It ignores further ones.
 const maxSignalLines = 1000
 
-// signalLine is a Content-Signal line. It applies to the agents named before it, and to the URLs
-// that match its path, or to the whole host if it has no path.
+// signalLine is a Content-Signal line. It applies to the agents named before it. If it has a path,
+// it applies to the URLs that match the path, otherwise to the whole host.
 type signalLine struct {
 	path    pattern // path of the line; if it has no text, every URL matches
 	signals directives.Signals

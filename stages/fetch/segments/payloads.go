@@ -74,8 +74,8 @@ func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }
 
-// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7), with only the head
-// and a reference to the payload's record.
+// refer turns a response's record into a revisit of p (WARC 1.1, section 6.7). The record then has
+// only the head and a reference to the payload's record.
 func refer(rec *warc.Record, kind schema.Revisit, p *Payload, x *wire.Exchange) {
 	rec.Type = warc.Revisit
 	rec.Block = [][]byte{x.RawHead}

@@ -10,8 +10,8 @@ import (
 
 const (
 	// While other exchanges wait, the client stops reading slow bodies. A body is slow if it has
-	// held memory for slowAfter and arrives at less than slowest bytes per second, measured since
-	// it first took memory.
+	// held memory for slowAfter, and if fewer than slowest bytes per second have arrived since
+	// then.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before the client stops reading the slow body of

@@ -16,11 +16,11 @@ type Limits struct {
 	Allow   Allowance // may raise the limit; may be nil
 }
 
-// Replay reads the response to a GET from stored bytes, such as a WARC record; RawParts returned
-// them when they were stored. It accepts the malformed responses that Do accepts. With the same
-// limits, it returns the same Status, Header, Payload, PayloadDigest and Body. Truncated may
-// differ, because the bytes do not show how the connection ended. The Exchange is never nil, and
-// the caller releases it. The error says why the bytes are not a response.
+// Replay reads the response to a GET from stored bytes, such as a WARC record. They are the bytes
+// that RawParts returned. It accepts the malformed responses that Do accepts. With the same limits,
+// it returns the same Status, Header, Payload, PayloadDigest and Body. Truncated may differ,
+// because the bytes do not show how the connection ended. The Exchange is never nil, and the caller
+// releases it. The error says why the bytes are not a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()

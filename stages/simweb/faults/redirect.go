@@ -21,8 +21,8 @@ const (
 type Redirect struct {
 	To   Destination
 	Hops int // number of redirects in a chain after the first
-	// Query is appended to the target. In the Location, Written replaces it unless Written is
-	// empty.
+	// Query is appended to the target. If Written is not empty, the Location has Written in place
+	// of Query.
 	Query, Written string
 	// Prefix and Suffix surround the target in the Location. If To is Nowhere, Prefix is the whole
 	// Location.

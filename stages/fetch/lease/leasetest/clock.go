@@ -26,7 +26,7 @@ func NewClock(base time.Time) *Clock { return &Clock{base: base, began: time.Now
 func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)), c.Step.Load()) }
 
 // WithWall moves the wall reading of t by some seconds and keeps its monotonic reading. Package
-// time has no such function, so WithWall edits the bits: in a time.Time with both readings, the
+// time has no such function, so WithWall edits the bits. In a time.Time with both readings, the
 // wall seconds stand above 30 bits of nanoseconds.
 func WithWall(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30

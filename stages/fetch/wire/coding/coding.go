@@ -291,8 +291,8 @@ func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 // possible test for codings without a magic number.
 func looksPlain(b []byte) bool { return http1.IsText(b[:min(len(b), 256)]) }
 
-// gzipLength returns the decoded length according to the end of a gzip stream, in bytes, or an
-// estimate if that is not plausible.
+// gzipLength returns the decoded length that the end of a gzip stream states, in bytes. If this
+// length is not plausible, gzipLength returns an estimate.
 func gzipLength(in []byte) int64 {
 	guess := 4 * int64(len(in))
 	if len(in) < 18 {

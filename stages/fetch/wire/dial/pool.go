@@ -87,9 +87,9 @@ func (p *Pool) Close() {
 	closeAll(all)
 }
 
-// expire removes expired connections, the oldest first. It stops at the first that has not expired,
-// so a connection with a shorter idle time may stay too long; Take therefore checks again. The
-// caller holds p.mu, and closes the returned connections after unlocking it.
+// expire removes expired connections, the oldest first. It stops at the first connection that has
+// not expired. A later one with a shorter idle time may stay too long, so Take checks the time
+// again. The caller holds p.mu, and closes the returned connections after unlocking it.
 func (p *Pool) expire() (stale []*Conn) {
 	now := p.now()
 	for e := p.order.Front(); e != nil; e = p.order.Front() {

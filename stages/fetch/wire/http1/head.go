@@ -142,8 +142,8 @@ func (m *Reader) recogniseHead() (headKind, error) {
 	if err := m.skipEmptyLines(); err != nil {
 		return 0, err
 	}
-	// A TLS alert or a banner may be shorter than this. Then peek waits for the end of the
-	// connection or the time limit.
+	// A TLS alert or a banner may be shorter than the bytes requested here. Then peek waits for the
+	// end of the connection or the time limit.
 	b, err := m.peek(maxSlop + len("HTTP/"))
 	if err != nil && err != io.EOF {
 		return 0, err
@@ -213,8 +213,8 @@ func otherProtocol(b []byte) string {
 	return ""
 }
 
-// knownField reports whether name is a known header field. Text that merely contains a colon does
-// not begin with one.
+// knownField reports whether name is a known header field. Text that contains a colon by chance
+// does not begin with a known name.
 func knownField(name string) bool {
 	switch name = strings.ToLower(strings.TrimSpace(name)); name {
 	case "status", "server", "date", "location", "content-type", "content-length", "content-encoding",
