@@ -134,7 +134,7 @@ func (c *Config) noteSources(name string, file *ast.File, before *Config) {
 	for i, f := range c.fields() {
 		if line := lineAt(file, f.path); line > 0 {
 			c.note(f.path, fmt.Sprintf("%s:%d", name, line))
-		} else if !f.equal(earlier[i]) { // set by an alias or a merge key
+		} else if !f.equal(earlier[i]) { // an alias or a merge key sets the value
 			c.note(f.path, name)
 		}
 	}
@@ -150,7 +150,7 @@ func (c *Config) YAML() (string, error) {
 	for _, r := range c.references {
 		if value, err := valueAt(file, r.path); err != nil {
 			return "", err
-		} else if value != r.value { // replaced by a flag or a later file
+		} else if value != r.value { // a flag or a later file has replaced the value
 			continue
 		}
 		p, err := yaml.PathString(r.path)

@@ -47,7 +47,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", addr, err)
 	}
-	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // mostly caused by clients
+	faults := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients cause most faults
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorLog: faults, ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes, Timeout: scrapeWithin,

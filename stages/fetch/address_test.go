@@ -90,7 +90,7 @@ func TestRedirectsIntoPrivateNetworksAreRefused(t *testing.T) {
 		fetches := l.outcomes(r)
 		for u, want := range map[string]schema.Outcome{
 			"http://a.com/in":  schema.AddressBlocked,
-			"http://a.com/out": schema.Redirected, // in another domain, so this task does not request it
+			"http://a.com/out": schema.Redirected, // the target is in another domain, so this task does not request it
 			"http://b.org/x":   schema.AddressBlocked,
 		} {
 			if f := fetches[u]; f.Outcome != want {

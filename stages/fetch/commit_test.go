@@ -367,7 +367,7 @@ func TestLeftoversAreDeletedOnceTheResultExists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Plan = l.planID // as the worker does
+		r.Plan = l.planID // the worker also sets the plan
 		warc := layout.WARC("2026-11", 0, l.planID, 0, 3, 0)
 		left := []string{
 			layout.Segment("2026-11", 0, l.planID, 0, 1, 7, "fetches"), warc, layout.CDXJ(warc),

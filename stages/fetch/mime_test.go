@@ -128,7 +128,7 @@ func TestNamesThatDecideBeforeTheBody(t *testing.T) {
 	}{
 		{"application/pdf", "", 200, true},
 		{"APPLICATION/PDF ; q=1", "99999", 200, true},
-		{"application/pdf", "100", 200, false}, // read to its end, so that the connection can be kept
+		{"application/pdf", "100", 200, false}, // the body is read to its end, so that the connection can be kept
 		{"application/pdf", "many", 200, true},
 		{"application/pdf", "", 404, false},
 		{"application/octet-stream", "", 200, false},

@@ -189,7 +189,7 @@ func TestManyHostsAreFetchedWithFewRulesInMemory(t *testing.T) {
 			}
 			page(w, r)
 		}, urls...)
-		l.hooks.rules = 20_000 // enough for the rules of two domains, in bytes
+		l.hooks.rules = 20_000 // memory for the rules of two domains, in bytes
 		r, err := l.run(t.Context(), nil, nil)
 		if err != nil {
 			t.Fatal(err)

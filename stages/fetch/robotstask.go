@@ -133,7 +133,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 		case s.Err != nil:
 			v = response.OfError(s.Err)
 			if v.Outcome == schema.ConnectError {
-				v.Retry = response.AfterTimeout // tried again, because all URLs of the origin depend on it
+				v.Retry = response.AfterTimeout // the request is tried again, because all URLs of the origin depend on it
 			}
 		case err == nil:
 			v = response.OfStatus(s.Exchange.Status, s.RetryAfter > 0)

@@ -358,7 +358,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 	for _, after := range []time.Duration{500 * time.Millisecond, 21 * time.Second, 33 * time.Second, 47 * time.Second} {
 		bubble(t, func(t *testing.T) {
 			l := newLab(t, noRobots(page), append(urls("a.com", 30), urls("b.org", 30)...)...)
-			l.cfg.Checkpoint.Every = time.Second // stretched to 10 s, because little is recorded
+			l.cfg.Checkpoint.Every = time.Second // the task stretches this to 10 s, because little is recorded
 			_, err := l.run(t.Context(), dying{l.bucket, time.Now().Add(after)}, nil)
 			if !errors.Is(err, errKilled) {
 				t.Fatalf("got %v, want the bucket's error", err)
@@ -412,7 +412,7 @@ func TestWhatACheckpointListsIsNotFetchedAgain(t *testing.T) {
 func TestASuccessorWaitsForTheLeaseAndTheOldHolderStops(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 300)...)
-		shared := struct{ store.Bucket }{l.bucket} // hides the store's locks, as if several machines shared the store
+		shared := struct{ store.Bucket }{l.bucket} // the wrapper hides the store's locks, as if several machines shared the store
 		frozen := &freezing{Bucket: shared}
 		start := time.Now()
 		old := make(chan error, 1)

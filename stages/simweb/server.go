@@ -56,7 +56,7 @@ func (s *Server) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	at := arrived(req)
 	name := strings.ToLower(strings.TrimSuffix(req.Host, ":80"))
 	path := req.RequestURI
-	if !strings.HasPrefix(path, "/") { // the absolute form, as sent to proxies
+	if !strings.HasPrefix(path, "/") { // the request has the absolute form, which proxies receive
 		path = req.URL.RequestURI()
 	}
 	r := s.respond(name, path, req.Method)

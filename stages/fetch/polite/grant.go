@@ -232,7 +232,7 @@ func (g *Grant) account(r Result, now time.Time) {
 		case !h.br.open:
 			s.log.Info("host resumed", "host", h.name)
 		}
-	case h.br.open: // sent before the breaker opened, so the result does not count
+	case h.br.open: // the request was sent before the breaker opened, so its result does not count
 	case h.br.count(&s.brk, now, failed, h.silent):
 		s.log.Warn("host suspended: too many of its requests failed", "host", h.name, "probe_in", h.br.pause)
 	}

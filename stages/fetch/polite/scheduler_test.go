@@ -212,7 +212,7 @@ func TestCrawlDelayIsAFloor(t *testing.T) {
 	}
 	at := clock.now
 	grant.Written(at, noAddr)
-	s.SetCrawlDelay("a", 10*time.Second) // as the host's robots.txt, which is fetched first, demands
+	s.SetCrawlDelay("a", 10*time.Second) // the host's robots.txt is fetched first and sets this delay
 	grant.Done(Result{Class: Success})
 	grant = next(t, s, clock)
 	if grant.Delay != 10*time.Second || clock.now.Sub(at) != 10*time.Second {
@@ -761,7 +761,7 @@ func TestRestoreCarriesTheBreakerAndTheSlowerDelay(t *testing.T) {
 	s = newScheduler(t, clock, testConfig(time.Second, 1))
 	s.Restore([]manifest.HostClock{{Host: "seen", DelayMS: 10_000, BaseMS: 10_000, WaitMS: 4000}}, 0, true)
 	s.HoldAll()
-	s.Push("seen", Item{ID: 1}) // known only from redirects
+	s.Push("seen", Item{ID: 1}) // a host that is known only from redirects
 	s.Push("unseen", Item{ID: 2})
 	start = clock.now
 	for _, want := range []struct {

@@ -136,7 +136,7 @@ func (r *run) result() *manifest.Result {
 		out.Files = slices.DeleteFunc(slices.Clone(r.in.From.Files), remade)
 		for _, c := range r.in.From.Counts {
 			if c.Name != "pages" && c.Name != "links" {
-				counts[c.Name] = c.N // the source's rows remain, and so does their count
+				counts[c.Name] = c.N // the source's rows remain, so their count remains too
 			}
 		}
 	}

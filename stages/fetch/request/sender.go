@@ -109,7 +109,7 @@ func (r *Sender) Send(ctx context.Context, g *polite.Grant, a Ask) *Sent {
 		RobotsRule: a.Rule, Attempt: a.Attempt, Epoch: int32(r.Epoch),
 	}
 	begun := r.Clock.Now()
-	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // kept if the request is never written
+	row.Start, row.QueueMS = begun.UnixMilli(), max(begun.Sub(g.Due), 0).Milliseconds() // these values stay if the request is never written
 	if k := a.Robots; k != nil {
 		row.RobotsDigest = k.Digest
 		row.RobotsFile, row.RobotsOffset, row.RobotsLength = k.Record.File, k.Record.Offset, k.Record.Length
@@ -179,7 +179,7 @@ func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (lo
 	}
 	addrs, route, looked, err := r.Client.Locate(ctx, url)
 	if err != nil || len(addrs) == 0 {
-		return looked, true // the request itself will fail with the same error
+		return looked, true // the request itself will report this error
 	}
 	return looked, g.Meet(r.pacedAddress(wire.Write{Addr: addrs[0], Route: route}))
 }

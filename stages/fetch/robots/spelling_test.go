@@ -177,7 +177,7 @@ func tokens(path string) (out []string) {
 // respell writes a token of a URL in another way: it may escape unreserved octets and change the
 // case of hex digits.
 func respell(r *rand.Rand, token string) string {
-	if len(token) == 1 { // not an escape
+	if len(token) == 1 { // the token is not an escape
 		if !unreserved.MatchString(token) || r.IntN(3) > 0 {
 			return token
 		}

@@ -232,7 +232,7 @@ func (l *Log) Uploaded(g *Segment) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting -= g.bytes
-	_ = os.RemoveAll(g.dir) // whatever is left goes with the scratch directory
+	_ = os.RemoveAll(g.dir) // any leftover is removed with the scratch directory
 }
 
 // Abort drops the current segment.

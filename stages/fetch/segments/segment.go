@@ -223,14 +223,14 @@ func (g *Segment) Abort() {
 		}
 	}
 	for _, f := range g.closed {
-		_ = os.Remove(f.local.Path) // whatever is left goes with the scratch directory
+		_ = os.Remove(f.local.Path) // any leftover is removed with the scratch directory
 	}
 }
 
 // discard removes the segment's files and its directory.
 func (g *Segment) discard() {
 	g.Abort()
-	_ = os.RemoveAll(g.dir) // whatever is left goes with the scratch directory
+	_ = os.RemoveAll(g.dir) // any leftover is removed with the scratch directory
 }
 
 // List adds the uploaded segment to a checkpoint: its files, rows and counts.
@@ -336,7 +336,7 @@ func (w *warcFile) close(dir string) ([]closedFile, error) {
 
 func (w *warcFile) abort() {
 	_ = w.file.Close()
-	_ = os.Remove(w.file.Name()) // whatever is left goes with the scratch directory
+	_ = os.Remove(w.file.Name()) // any leftover is removed with the scratch directory
 }
 
 // NoRoom reports whether an error means that a file system or quota is full.

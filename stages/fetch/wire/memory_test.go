@@ -58,7 +58,7 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 					}
 					return x
 				}
-				first := whole() // takes memory beyond OwnMemory
+				first := whole() // the body takes memory beyond OwnMemory
 				second, err := do()
 				if !errors.Is(err, ErrAborted) || second.Timing.Total != 30*time.Second {
 					t.Errorf("without memory: %v after %v, want ErrAborted after 30s", err, second.Timing.Total)
@@ -94,7 +94,7 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 				if err != nil || len(x.Body) != len(text) {
 					t.Errorf("%v after %d bytes", err, len(x.Body))
 				}
-				time.Sleep(100 * time.Millisecond) // as a parser takes some time
+				time.Sleep(100 * time.Millisecond) // a parser also takes some time
 				x.Release()
 			})
 		}

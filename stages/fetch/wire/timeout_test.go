@@ -218,9 +218,9 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 		step("http://a.test/", 1, 1)
 		step("http://b.test/", 2, 2)
-		step("http://c.test/", 3, 2) // the connection to a is now the oldest
+		step("http://c.test/", 3, 2) // now the connection to a is the oldest
 		step("http://b.test/", 3, 2)
-		step("http://a.test/", 4, 2) // now that to c is the oldest
+		step("http://a.test/", 4, 2) // now the connection to c is the oldest
 		time.Sleep(time.Minute)
 		step("http://b.test/", 5, 1) // all connections have expired
 		c.Close()

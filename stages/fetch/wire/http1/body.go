@@ -147,7 +147,7 @@ func (m *Reader) readLength(n, least int64) (bodyEnd, error) {
 	case end == endBroken && IsTimeout(err) && int64(len(m.r.Payload)) == least:
 		return endSettled, nil
 	case end == endFramed:
-		return endClosed, nil // so the connection is not reused
+		return endClosed, nil // the connection is not reused
 	}
 	return end, err
 }

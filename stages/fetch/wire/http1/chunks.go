@@ -175,7 +175,7 @@ func (m *Reader) readUnchunked(length int64) (bodyEnd, error) {
 		end, err = m.readData(-1)
 	}
 	if end == endFramed || end == endBroken && err == io.EOF && length < 0 {
-		return endClosed, nil // so the connection is not reused
+		return endClosed, nil // the connection is not reused
 	}
 	return end, err
 }

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-const fuzzMaxBody = 4 << 10 // low enough for the fuzzer to reach it
+const fuzzMaxBody = 4 << 10 // the limit is low enough for the fuzzer to reach it
 
 // raw is the response as received.
 func raw(r *Response) string {

@@ -91,7 +91,7 @@ func (s *source) peek(n int) ([]byte, error) {
 func (s *source) peekLine(n int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
-		b = b[:min(len(b), n)] // must not depend on how much has arrived
+		b = b[:min(len(b), n)] // the result must not depend on how much has arrived
 		if i := bytes.IndexByte(b, '\n'); i >= 0 {
 			return b[:i], nil
 		}

@@ -66,7 +66,7 @@ func ParseTarget(raw string) (t Target, err error) {
 		authority, path = rest[:i], rest[i:]
 	}
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
-		authority = authority[i+1:] // without credentials
+		authority = authority[i+1:] // credentials are not sent
 	}
 	host, port := authority, ""
 	if i := strings.LastIndexByte(authority, ':'); i >= 0 && i > strings.LastIndexByte(authority, ']') {
