@@ -2,9 +2,9 @@
 // and IP addresses, obeys Retry-After, suspends hosts that fail, and picks the host that gets the
 // next free slot.
 //
-// The Scheduler takes hosts with their planned rows in order of priority, and the politeness
-// config. The caller reports when each request was written and how it ended. The Scheduler returns
-// grants. Each grant allows one request to one host.
+// The Scheduler takes the politeness config and the hosts. Each host has its planned rows in order
+// of priority. The caller reports when each request was written and how it ended. The Scheduler
+// returns grants. Each grant allows one request to one host.
 //
 // Whatever the order of events, the scheduler promises:
 //   - two requests to a host are written no closer than the delay in force, and

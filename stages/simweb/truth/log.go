@@ -50,8 +50,8 @@ type Pace struct {
 
 // CheckLog checks the requests of a log, in any order, against the rules of web's hosts. After a
 // host has served its robots.txt, the required gap is the longer of its Crawl-delay and pace's
-// delay. For a host outside the web, it is pace's delay. CheckLog parses no robots.txt, because the
-// generator knows which URLs are denied.
+// delay. For a host outside the web, the required gap is pace's delay. CheckLog parses no
+// robots.txt, because the generator knows which URLs are denied.
 func CheckLog(web *simweb.Web, entries []simweb.Entry, pace Pace) []Violation {
 	byHost := slices.Clone(entries)
 	slices.SortStableFunc(byHost, func(a, b simweb.Entry) int { return cmp.Or(cmp.Compare(a.Host, b.Host), a.Time.Compare(b.Time)) })
