@@ -115,6 +115,7 @@ type Parse struct {
 // Plan limits which URLs are planned.
 type Plan struct {
 	PartitionURLs int      `yaml:"partition_urls"`
+	BucketURLs    int      `yaml:"bucket_urls"`
 	Budgets       Budgets  `yaml:"budgets"`
 	MaxDepth      int      `yaml:"max_depth"`
 	StripParams   []string `yaml:"strip_params"`

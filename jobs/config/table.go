@@ -75,6 +75,7 @@ func (c *Config) table() []field {
 		key(&c.Parse.MainText, "fast", oneOf("fast", "trafilatura"), frozen, "extractor of the main content; trafilatura takes 20 times as long; fast handles the pages that are too large for trafilatura or in which it finds nothing"),
 
 		key(&c.Plan.PartitionURLs, 500_000, minMax(1, 10_000_000), frozen, "most URLs in a partition; a domain with more has a partition of its own"),
+		key(&c.Plan.BucketURLs, 2_000_000, minMax(1, 1_000_000_000), frozen, "most planned URLs in a reduce bucket, and a fifth of the most known ones; a task of `rank` or `frontier` works on one bucket"),
 		key(&c.Plan.Budgets.Default, 10_000, minMax(0, 1<<31-1), frozen, "URLs planned per domain and crawl; 0: no limit"),
 		key(&c.Plan.Budgets.PerDay, 0, minMax(0, 1<<31-1), frozen, "URLs planned per day of a round's `fetch.window`; 0: no limit"),
 		key(&c.Plan.Budgets.Total, 0, minMax(0, 1<<40), frozen, "URLs planned per crawl; 0: no limit"),

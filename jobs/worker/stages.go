@@ -191,6 +191,7 @@ func Politeness(c *config.Config) polite.Config {
 // PlanConfig returns the planner's part of the config.
 func PlanConfig(c *config.Config) planner.Config {
 	p := planner.Default()
+	p.BucketURLs = int64(c.Plan.BucketURLs)
 	p.PartitionURLs, p.MaxDepth, p.StripParams = c.Plan.PartitionURLs, c.Plan.MaxDepth, c.Plan.StripParams
 	p.Include, p.Exclude = c.Plan.Scope.Include, c.Plan.Scope.Exclude
 	p.Budget, p.DomainBudgets = c.Plan.Budgets.Default, c.Plan.Budgets.Domains
