@@ -165,11 +165,21 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 			return nil, 0, nil, err
 		}
 	}
-	if crawl.Continues == "" {
-		return crawl, len(sealed), sealed, nil
+	earlier = sealed
+	if crawl.Continues != "" {
+		before, err := roundstate.History(ctx, r.Bucket, crawl.Continues)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		earlier = append(before, sealed...)
 	}
-	before, err := roundstate.History(ctx, r.Bucket, crawl.Continues)
-	return crawl, len(sealed), append(before, sealed...), err
+	earlier, err = roundstate.WithFiles(ctx, r.Bucket, earlier, roundstate.Selection{Dataset: plannedFrom})
+	return crawl, len(sealed), earlier, err
+}
+
+// plannedFrom reports whether plans are made from a dataset of earlier rounds.
+func plannedFrom(dataset string) bool {
+	return dataset == stages.FileHosts || roundstate.HasStates(dataset)
 }
 
 // makePlan plans a round from the sources and from the frontier of earlier rounds. The method

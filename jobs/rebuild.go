@@ -63,19 +63,19 @@ func (d *Driver) Rebuild(ctx context.Context, crawl string, r RebuildRequest, re
 }
 
 func (d *Driver) rebuildRound(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, r RebuildRequest, report func(t stages.Task, keys []string)) error {
-	document := func(stage stages.Stage, key string, err error) error {
-		if err == nil && key != "" {
-			report(stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: -1}, []string{key})
-		}
-		return err
+	documents := func(stage stages.Stage, keys ...string) {
+		report(stages.Task{Stage: stage, Crawl: p.Crawl, Round: p.Round, Partition: -1}, keys)
 	}
 	for _, stage := range stages.Order {
 		if r.Stage != "" && stage != r.Stage {
 			continue
 		}
 		key, err := roundstate.RebuildInputs(ctx, d.Bucket, p, stage, l, d.ledgers())
-		if err := document(stage, key, err); err != nil {
+		if err != nil {
 			return err
+		}
+		if key != "" {
+			documents(stage, key)
 		}
 		if stage == stages.Fetch && !layout.IsReparse(p.Crawl) {
 			continue
@@ -87,8 +87,11 @@ func (d *Driver) rebuildRound(ctx context.Context, l *ledger.Ledger, p *manifest
 	if r.Stage != "" {
 		return nil
 	}
-	key, err := roundstate.RebuildSeal(ctx, d.Bucket, p, l, d.ledgers())
-	return document(stages.Publish, key, err)
+	keys, err := roundstate.RebuildSeal(ctx, d.Bucket, p, l, d.ledgers())
+	if len(keys) > 0 {
+		documents(stages.Publish, keys...)
+	}
+	return err
 }
 
 func (d *Driver) rebuildStage(ctx context.Context, p *manifest.Plan, stage stages.Stage, partitions []int, report func(stages.Task, []string)) error {

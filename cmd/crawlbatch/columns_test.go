@@ -7,7 +7,6 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/demo"
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/store"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // nullInTheDemo lists the columns that are null in every row of the demo, with the reason.
@@ -37,7 +36,7 @@ var nullInTheDemo = map[string]string{
 
 // columnsHaveValues checks that the demo has a value in each column of each dataset.
 func columnsHaveValues(t *testing.T, b store.Bucket) {
-	sealed, err := roundstate.Sealed(t.Context(), b, demo.Crawl)
+	sealed, err := sealedFiles(t.Context(), b, demo.Crawl)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,8 @@ var placePatterns = []struct {
 	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *keyParts, s string) { p.dataset = s }},
 	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|bloom)$`), func(p *keyParts, s string) { p.dataset = s }},
 	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *keyParts, s string) { p.digest = s }},
+	{regexp.MustCompile(`/manifests/(\d+)-`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
+	{regexp.MustCompile(`/manifests/\d+-([0-9a-f]+)\.parquet$`), func(p *keyParts, s string) { p.digest = s }},
 }
 
 func placeOf(key string) (p keyParts) {
@@ -60,6 +62,7 @@ func kindOf(key string) string {
 	for name, k := range map[string]string{
 		"active.json": layout.Active(), "crawls.json": layout.Crawls(), "ledger.json": layout.Ledger(p.crawl), "crawl.json": layout.CrawlManifest(p.crawl), "politeness.json": layout.Politeness(p.crawl),
 		"settings": layout.Settings(p.crawl, p.digest), "start.json": layout.Start(p.crawl, p.round), "sealed.json": layout.Sealed(p.crawl, p.round),
+		"manifest":        layout.FileList(p.crawl, p.round, p.number, p.digest),
 		"plan: plan.json": layout.PlanManifest(p.crawl, p.round, p.plan), "plan: URLs": layout.PlanPart(p.crawl, p.round, p.plan, p.part),
 		"plan: spellings": layout.PlanSpellings(p.crawl, p.round, p.plan, p.part), "plan: refused": layout.PlanRefused(p.crawl, p.round, p.plan),
 		"fetch: checkpoint": layout.Checkpoint(p.crawl, p.round, p.part), "fetch: taken": layout.Taken(p.crawl, p.round, p.part), "WARC file": layout.WARC(p.crawl, p.round, p.plan, p.part, p.epoch, p.number),

@@ -12,7 +12,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // rowReaders maps some datasets to readers of their rows. Interruptions of a crawl do not change
@@ -56,7 +55,7 @@ var stableReaders = sync.OnceValue(func() (all []stableRowReader) {
 // storedRows returns the stable columns of a crawl's published rows, by dataset.
 func storedRows(ctx context.Context, b store.Bucket, crawl string) (map[string][]string, error) {
 	all := map[string][]string{}
-	sealed, err := roundstate.Sealed(ctx, b, crawl)
+	sealed, err := sealedFiles(ctx, b, crawl)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|lin
 // result in the killed store therefore equals its result in another store.
 func (c *damageCell) hasTwin() bool {
 	key := c.target.keys[0]
-	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json"
+	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json" && c.kind != "manifest"
 	return finished && c.state.name != "sealed" || c.state.name == "killed" && c.kind == "fetch: result"
 }
 

@@ -19,7 +19,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/s3store"
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // TestDuckDBOpensAWholeCrawl queries the views of a complete crawl with DuckDB and compares
@@ -180,7 +179,7 @@ func TestS3StoreViewsOpenInDuckDB(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := roundstate.Sealed(t.Context(), b, demo.Crawl)
+	sealed, err := sealedFiles(t.Context(), b, demo.Crawl)
 	if err != nil {
 		t.Fatal(err)
 	}

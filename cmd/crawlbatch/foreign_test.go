@@ -11,7 +11,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // demoStore is the store of a complete demo crawl, for other programs to read.
@@ -32,7 +31,7 @@ func crawlDemo(t *testing.T) *demoStore {
 		t.Fatal(err)
 	}
 	d.bucket = b
-	if d.sealed, err = roundstate.Sealed(t.Context(), b, demo.Crawl); err != nil {
+	if d.sealed, err = sealedFiles(t.Context(), b, demo.Crawl); err != nil {
 		t.Fatal(err)
 	}
 	if len(d.sealed) != 2 {

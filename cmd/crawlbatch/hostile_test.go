@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // hostileSwitch is the environment variable that enables the suite.
@@ -113,7 +112,7 @@ func runHostile(t *testing.T, w *hostileWeb, r hostileRun) (rows *hostileRows, p
 		crawlbatch(t, append([]string{"verify"}, month...)...)
 	}
 	b := openDir(t, store)
-	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11")
+	sealed, err := sealedFiles(t.Context(), b, "2026-11")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // realSites lists Debian's HTML documentation packages, each under its own host name. The pages
@@ -323,7 +322,7 @@ func compareRealSites(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := roundstate.Sealed(ctx, b, "2026-11")
+	sealed, err := sealedFiles(ctx, b, "2026-11")
 	if err != nil {
 		t.Fatal(err)
 	}

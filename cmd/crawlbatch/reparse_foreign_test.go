@@ -166,7 +166,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 	if compared < 8 {
 		t.Errorf("only %d pages are compared", compared)
 	}
-	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11r1")
+	sealed, err := sealedFiles(t.Context(), b, "2026-11r1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestWARCFilesOfOthersGiveTheSamePages(t *testing.T) {
 
 // damageForeign changes a record of the archive after the reparse of the archive is complete.
 func damageForeign(t *testing.T, b store.Bucket, dir, archive string) {
-	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11r1")
+	sealed, err := sealedFiles(t.Context(), b, "2026-11r1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func TestAReparseOfAMisbehavingWebEqualsItsCrawl(t *testing.T) {
 	b := openDir(t, in)
 	equalsItsCrawl(t, b, "2026-10", "2026-10r1")
 	mustRun(t, "verify", "--month", "2026-10r1", "--store", in)
-	sealed, err := roundstate.Sealed(t.Context(), b, "2026-10r1")
+	sealed, err := sealedFiles(t.Context(), b, "2026-10r1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func kinds(t *testing.T, b store.Bucket, crawls ...string) map[string]bool {
 	t.Helper()
 	has := map[string]bool{}
 	for _, crawl := range crawls {
-		sealed, err := roundstate.Sealed(t.Context(), b, crawl)
+		sealed, err := sealedFiles(t.Context(), b, crawl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,7 +164,7 @@ func reparseWithFewerLinks(t *testing.T, dir string) {
 	mustRun(t, "verify", "--month", "2026-11r2", "--store", dir)
 	b := openDir(t, dir)
 	links := func(crawl string) int {
-		sealed, err := roundstate.Sealed(t.Context(), b, crawl)
+		sealed, err := sealedFiles(t.Context(), b, crawl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func TestARecordThatIsRestoredAfterAReparseIsToldOf(t *testing.T) {
 	}
 	dir := crawlTwice(t)
 	b := openDir(t, dir)
-	sealed, err := roundstate.Sealed(t.Context(), b, "2026-10")
+	sealed, err := sealedFiles(t.Context(), b, "2026-10")
 	if err != nil {
 		t.Fatal(err)
 	}

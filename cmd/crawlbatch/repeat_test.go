@@ -23,7 +23,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
-	"crawlbatch.io/crawlbatch/jobs/roundstate"
 )
 
 // TestTwoCrawlsAgreeOnEveryStableColumn crawls the demo's web twice.
@@ -120,7 +119,7 @@ func stableRows(t *testing.T, b store.Bucket, d catalog.Dataset) []string {
 
 func stableRowsOf(t *testing.T, b store.Bucket, d catalog.Dataset, crawl string) []string {
 	t.Helper()
-	sealed, err := roundstate.Sealed(t.Context(), b, crawl)
+	sealed, err := sealedFiles(t.Context(), b, crawl)
 	if err != nil {
 		t.Fatal(err)
 	}

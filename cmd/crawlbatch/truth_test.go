@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages/simweb"
@@ -145,11 +147,20 @@ func sealedRounds(t *testing.T, dir string) (*dirstore.Store, []*manifest.Sealed
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := roundstate.Sealed(t.Context(), b, "2026-11")
+	sealed, err := sealedFiles(t.Context(), b, "2026-11")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b, sealed
+}
+
+// sealedFiles returns the sealed rounds of a crawl with all their files.
+func sealedFiles(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
+	sealed, err := roundstate.Sealed(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	return roundstate.WithFiles(ctx, b, sealed, roundstate.Selection{})
 }
 
 // TestACrawlEqualsTheTruth crawls two rounds. Every row of every table must equal the row that a

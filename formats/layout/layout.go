@@ -95,8 +95,17 @@ func RoundDir(crawl string, round int) string {
 // Start returns the key of the object that names the plan of a round of format 1 or 2.
 func Start(crawl string, round int) string { return RoundDir(crawl, round) + "start.json" }
 
-// Sealed returns the key of the list of all parts of a finished round.
+// Sealed returns the key of a finished round's seal.
 func Sealed(crawl string, round int) string { return RoundDir(crawl, round) + "sealed.json" }
+
+// FileListDir is the folder of a round's manifests, without a slash.
+const FileListDir = "manifests"
+
+// FileList returns the key of the n-th manifest of a finished round. The argument digest is the
+// digest of the manifest, so processes that would write different bytes use different keys.
+func FileList(crawl string, round, n int, digest string) string {
+	return fmt.Sprintf("%s%s/%05d-%.16s.parquet", RoundDir(crawl, round), FileListDir, n, digest)
+}
 
 // PlanDir returns the folder of a plan, with a final slash.
 func PlanDir(crawl string, round int, plan string) string {

@@ -300,11 +300,26 @@ type Sealed struct {
 	Counts []Count `json:"counts"` // numbers of rows, such as outcome.ok, pages and links
 	// Buckets is the number of reduce buckets. Seals of formats before 4 have no such field: use the
 	// method ReduceBuckets.
-	Buckets int    `json:"buckets,omitempty"`
-	Files   []File `json:"files"` // the parts of all datasets, and the working files that later rounds read
+	Buckets int `json:"buckets,omitempty"`
+	// Files lists the parts of all datasets, and the working files that later rounds read. The seal
+	// of a plan of format 4 lists the files in manifests instead. The reader of the manifests then
+	// sets Files to the files that its caller asked for.
+	Files     []File     `json:"files,omitempty"`
+	Manifests []FileList `json:"manifests,omitempty"`
 }
 
 func (*Sealed) kind() string { return "sealed" }
+
+// FileList describes a manifest: a Parquet object that lists files of a sealed round.
+type FileList struct {
+	File                 // the manifest itself; Rows is the number of listed files
+	FirstBucket int      `json:"first_bucket"` // lowest bucket of the listed files; NoBucket if a file has no bucket
+	LastBucket  int      `json:"last_bucket"`
+	Datasets    []string `json:"datasets"` // datasets of the listed files, sorted
+}
+
+// NoBucket stands for the bucket of a file that belongs to no reduce bucket.
+const NoBucket = -1
 
 // ReduceBuckets returns the number of reduce buckets of the round.
 func (s *Sealed) ReduceBuckets() int {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 
+	"golang.org/x/sync/errgroup"
+
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -95,6 +97,12 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	return lost
 }
 
+// LostManifest returns the Lost error for a manifest that a seal names. The manifest is gone, or was
+// changed.
+func LostManifest(s *manifest.Sealed, key string, changed bool) *Lost {
+	return &Lost{Object: key, Round: &s.Round, Was: fmt.Sprintf("a manifest of the seal of round %d", s.Round), Changed: changed, Remedy: remake(s.Crawl)}
+}
+
 // planAnew returns the remedy for documents of a round that has not started.
 func (l *Ledger) planAnew() string {
 	return fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace --source FILE` also goes on", l.Crawl)
@@ -168,25 +176,62 @@ func (l *Ledger) requiredEntries() []*manifest.Entry {
 // unreadable document, Losses yields the error. Losses stops after any other error.
 func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
-		for _, e := range l.requiredEntries() {
-			err := l.look(ctx, b, e)
+		tell := func(err error) (more bool) {
 			var lost *Lost
 			if errors.As(err, &lost) {
 				err = nil
 			}
-			if (lost != nil || err != nil) && !yield(lost, err) {
+			damaged := errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrNewer)
+			return lost == nil && err == nil || yield(lost, err) && (err == nil || damaged)
+		}
+		for _, e := range l.requiredEntries() {
+			var s manifest.Sealed
+			err := l.look(ctx, b, e, &s)
+			if !tell(err) {
 				return
 			}
-			damaged := errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, manifest.ErrNewer)
-			if err != nil && !damaged {
-				return
+			if err != nil {
+				continue
+			}
+			for _, err := range lookForManifests(ctx, b, &s) {
+				if !tell(err) {
+					return
+				}
 			}
 		}
 	}
 }
 
-// look checks the object that an entry names.
-func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry) error {
+// lookers is the number of manifests that are opened at the same time.
+const lookers = 32
+
+// lookForManifests looks for the manifests that a seal names, and returns an error for each manifest
+// that cannot be opened or has another size. Readers of a manifest compare its digest.
+func lookForManifests(ctx context.Context, b store.Bucket, s *manifest.Sealed) []error {
+	errs := make([]error, len(s.Manifests))
+	var group errgroup.Group
+	group.SetLimit(lookers)
+	for i, m := range s.Manifests {
+		group.Go(func() error {
+			o, err := b.Open(ctx, m.Key)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				err = LostManifest(s, m.Key, false)
+			case err == nil && o.Size() != m.Bytes:
+				err = errors.Join(LostManifest(s, m.Key, true), o.Close())
+			case err == nil:
+				err = o.Close()
+			}
+			errs[i] = err
+			return nil
+		})
+	}
+	_ = group.Wait() // errs has all errors
+	return errs
+}
+
+// look checks the object that an entry names. If the object is a seal, look reads it into s.
+func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry, s *manifest.Sealed) error {
 	switch e.What {
 	case manifest.EntryCrawl:
 		return l.Check(ctx, b, e, &manifest.Crawl{})
@@ -195,7 +240,7 @@ func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry) er
 	case manifest.EntryFrozen:
 		return l.Check(ctx, b, e, &manifest.Inputs{})
 	case manifest.EntrySealed:
-		return l.Check(ctx, b, e, &manifest.Sealed{})
+		return l.Check(ctx, b, e, s)
 	case manifest.EntryPoliteness:
 		var p manifest.Politeness
 		err := l.Check(ctx, b, e, &p)

@@ -83,14 +83,15 @@ func nextDue(r *schema.URLRecord) string {
 // goroutine may use a Crawl.
 type Crawl struct {
 	bucket  store.Bucket
-	rounds  []*manifest.Sealed // sealed rounds, oldest first
-	plan    *manifest.Plan     // the newest plan; nil if the crawl has no unsealed plan
+	rounds  []*manifest.Sealed          // sealed rounds without files, oldest first
+	files   map[string]*manifest.Sealed // sealed rounds with the files of one bucket, by round and bucket
+	plan    *manifest.Plan              // the newest plan; nil if the crawl has no unsealed plan
 	filters map[string]*urlfilter.Filter
 }
 
 // Open reads the documents of a crawl and of the earlier crawls that this crawl continues.
 func Open(ctx context.Context, b store.Bucket, crawl string) (*Crawl, error) {
-	c := &Crawl{bucket: b, filters: map[string]*urlfilter.Filter{}}
+	c := &Crawl{bucket: b, files: map[string]*manifest.Sealed{}, filters: map[string]*urlfilter.Filter{}}
 	var err error
 	if c.rounds, err = roundstate.History(ctx, b, crawl); err != nil {
 		return nil, fmt.Errorf("look up in %s: %w", crawl, err)
@@ -131,13 +132,48 @@ func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 	return found, nil
 }
 
+// cachedBuckets is the number of buckets of rounds whose files a Crawl keeps in memory.
+const cachedBuckets = 4096
+
+// withFiles returns a sealed round with the files of a bucket.
+func (c *Crawl) withFiles(ctx context.Context, s *manifest.Sealed, bucket int) (*manifest.Sealed, error) {
+	if len(s.Manifests) == 0 {
+		return s, nil
+	}
+	name := fmt.Sprintf("%s:%d", roundName(s.Crawl, s.Round), bucket)
+	if filled := c.files[name]; filled != nil {
+		return filled, nil
+	}
+	filled, err := roundstate.WithFiles(ctx, c.bucket, []*manifest.Sealed{s}, roundstate.Selection{Dataset: lookedUp, Bucket: bucket, Buckets: s.ReduceBuckets()})
+	if err != nil {
+		return nil, err
+	}
+	if len(c.files) == cachedBuckets {
+		clear(c.files)
+	}
+	c.files[name] = filled[0]
+	return filled[0], nil
+}
+
+// lookedUp reports whether a Crawl reads files of a dataset.
+func lookedUp(dataset string) bool {
+	return dataset == stages.FileSkips || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
+}
+
 // inRound looks up a URL in the parts of its bucket.
 func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, found *Found) error {
+	if s.ReduceBuckets() == 0 {
+		return nil
+	}
+	bucket := urlkey.Bucket(k.Domain, s.ReduceBuckets())
+	s, err := c.withFiles(ctx, s, bucket)
+	if err != nil {
+		return err
+	}
 	urls := s.FilesOf(stages.FileURLs)
 	if len(urls) == 0 {
 		return nil
 	}
-	bucket := urlkey.Bucket(k.Domain, s.ReduceBuckets())
 	if may, err := c.mayHold(ctx, s, bucket, k.URL); err != nil || !may {
 		return err
 	}

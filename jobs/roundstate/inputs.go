@@ -164,7 +164,8 @@ func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []st
 }
 
 // Gather loads the results that a reduce task reads, and compares the results with the frozen
-// inputs. Results that the task does not read stay nil.
+// inputs. Results that the task does not read stay nil. Earlier rounds have only the files that the
+// task reads.
 func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
 	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
 	var sources []stages.Task
@@ -192,7 +193,10 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 		}
 		in.Results[source.Stage][source.Partition] = results[i]
 	}
-	in.Earlier, err = Earlier(ctx, b, t.Crawl, t.Round)
+	earlier, err := Earlier(ctx, b, t.Crawl, t.Round)
+	if err == nil {
+		in.Earlier, err = WithFiles(ctx, b, earlier, laterFiles(t, p))
+	}
 	return in, err
 }
 

@@ -1,9 +1,12 @@
 package roundstate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -44,22 +47,48 @@ func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages
 	return digestsOfSource(ctx, b, of, p)
 }
 
-// RebuildSeal recreates a lost or changed seal and returns its key, or "" if nothing is lost. All
-// results of the round must exist.
-func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledger.Ledger, w ledger.Writer) (string, error) {
+// RebuildSeal recreates a lost or changed seal, and the seal's lost or changed manifests. RebuildSeal
+// returns the keys of the recreated objects. All results of the round must exist. The recreated
+// seal must have the digest in the ledger; this also proves the manifests, because the seal has
+// their digests.
+func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledger.Ledger, w ledger.Writer) (rebuilt []string, err error) {
 	e := l.Newest(manifest.EntrySealed, p.Round)
 	if e == nil {
-		return "", nil
+		return nil, nil
 	}
-	err := l.Check(ctx, b, e, &manifest.Sealed{})
-	if !broken(err) {
-		return "", err
+	var stored manifest.Sealed
+	checked := l.Check(ctx, b, e, &stored)
+	if checked == nil {
+		_, checked = WithFiles(ctx, b, []*manifest.Sealed{&stored}, Selection{})
 	}
-	s, err := sealOf(ctx, b, p, w)
+	if !broken(checked) {
+		return nil, checked
+	}
+	lost := map[string][]byte{} // manifests by key
+	s, err := sealOf(ctx, b, p, w, func(f manifest.File, body []byte) error {
+		there, _, err := b.Get(ctx, f.Key, manifest.MaxBytes)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrTooLarge) || err == nil && !bytes.Equal(there, body) {
+			lost[f.Key], err = body, nil
+		}
+		return err
+	})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return e.Object, storeRecreated(ctx, b, e, s)
+	body, err := recreated(e, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range slices.Sorted(maps.Keys(lost)) {
+		if err := replace(ctx, b, key, lost[key]); err != nil {
+			return rebuilt, err
+		}
+		rebuilt = append(rebuilt, key)
+	}
+	if err := l.Check(ctx, b, e, &manifest.Sealed{}); !broken(err) {
+		return rebuilt, err
+	}
+	return append(rebuilt, e.Object), replace(ctx, b, e.Object, body)
 }
 
 // broken reports whether an error says that a document is gone, changed or damaged.
@@ -70,23 +99,36 @@ func broken(err error) bool {
 // storeRecreated stores a recreated document if the document has the digest that the entry
 // recorded.
 func storeRecreated(ctx context.Context, b store.Bucket, e *manifest.Entry, d manifest.Document) error {
-	format := e.Format
-	if format == 0 {
-		return fmt.Errorf("%q cannot be made anew: it was damaged when the ledger was made: restore it from a copy: %w", e.Object, stages.ErrPermanent)
-	}
-	body, err := manifest.EncodeAs(d, format)
+	body, err := recreated(e, d)
 	if err != nil {
 		return err
 	}
+	return replace(ctx, b, e.Object, body)
+}
+
+// recreated encodes a recreated document, and compares its digest with the entry.
+func recreated(e *manifest.Entry, d manifest.Document) ([]byte, error) {
+	if e.Format == 0 {
+		return nil, fmt.Errorf("%q cannot be made anew: it was damaged when the ledger was made: restore it from a copy: %w", e.Object, stages.ErrPermanent)
+	}
+	body, err := manifest.EncodeAs(d, e.Format)
+	if err != nil {
+		return nil, err
+	}
 	if got := manifest.ContentDigest(body); e.SHA256 != "" && got != e.SHA256 {
-		return fmt.Errorf("%q would have contents with SHA-256 %s, the ledger says %s; nothing was written: use the crawlbatch that made it, or restore it from a copy: %w",
+		return nil, fmt.Errorf("%q would have contents with SHA-256 %s, the ledger says %s; nothing was written: use the crawlbatch that made it, or restore it from a copy: %w",
 			e.Object, got, e.SHA256, stages.ErrPermanent)
 	}
-	_, version, err := b.Get(ctx, e.Object, manifest.MaxBytes)
+	return body, nil
+}
+
+// replace stores an object, in place of the damaged object that may have its key.
+func replace(ctx context.Context, b store.Bucket, key string, body []byte) error {
+	_, version, err := b.Get(ctx, key, manifest.MaxBytes)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	_, err = b.Swap(ctx, e.Object, body, version)
+	_, err = b.Swap(ctx, key, body, version)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -17,10 +18,10 @@ import (
 	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
-// Seal creates sealed.json of a round and appends its entry to the ledger. All tasks of the round
-// must have results.
+// Seal creates the manifests and sealed.json of a round, and appends the seal's entry to the ledger.
+// All tasks of the round must have results.
 func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) error {
-	s, err := sealOf(ctx, b, p, w)
+	s, err := sealOf(ctx, b, p, w, func(f manifest.File, body []byte) error { return createManifest(ctx, b, f, body) })
 	if err != nil {
 		return err
 	}
@@ -30,19 +31,31 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
 }
 
-// sealOf makes the seal of a round from the round's results.
-func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer) (*manifest.Sealed, error) {
-	results, digests := map[stages.Stage][]*manifest.Result{}, map[stages.Stage][]string{}
+// sealOf makes the seal of a round from the round's results, and passes the manifests that the seal
+// names to the function put. sealOf reads the results one by one and keeps only the files that the
+// seal lists.
+func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
+	sealing, digests := publish.NewSealing(p), map[stages.Stage][]string{}
+	var mu sync.Mutex
 	for _, stage := range stages.Order {
-		var err error
-		if results[stage], digests[stage], err = loadResults(ctx, b, p, Tasks(p, stage)); err != nil {
+		tasks := Tasks(p, stage)
+		of := make([]string, len(tasks))
+		err := EachResult(ctx, b, p, tasks, func(i int, r *manifest.Result, digest string) {
+			if of[i] = digest; r != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				sealing.Add(stage, i, r)
+			}
+		})
+		if err != nil {
 			return nil, err
 		}
+		digests[stage] = of
 	}
 	if err := checkFrozen(ctx, b, p, digests); err != nil {
 		return nil, err
 	}
-	s, err := publish.Seal(p, results)
+	s, err := sealing.Seal(put)
 	if err == nil {
 		s.Version = w.Version
 	}
@@ -107,13 +120,13 @@ func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w 
 }
 
 // Earlier returns the sealed rounds before a round, oldest first. Earlier includes the rounds of
-// the crawls that this crawl continues.
+// the crawls that this crawl continues. For the files of the rounds, call WithFiles.
 func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*manifest.Sealed, error) {
 	return sealedHistory(ctx, b, crawl, round)
 }
 
 // History returns all sealed rounds of a crawl and of the crawls that this crawl continues, oldest
-// first.
+// first. For the files of the rounds, call WithFiles.
 func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
 	return sealedHistory(ctx, b, crawl, math.MaxInt)
 }
@@ -144,7 +157,7 @@ func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int
 }
 
 // Sealed returns the sealed rounds of a crawl, from round 0 on. If a seal is gone, the error is a
-// ledger.Lost error.
+// ledger.Lost error. For the files of the rounds, call WithFiles.
 func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {

@@ -92,6 +92,33 @@ func edit[T any, D interface {
 	d.replace(key, encode(d.t, doc))
 }
 
+// editSeal changes the seal of round 0. The changed seal lists its files itself, without a manifest.
+func editSeal(d *damagedCrawl, change func(*manifest.Sealed)) {
+	d.t.Helper()
+	edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) {
+		filled, err := roundstate.WithFiles(d.t.Context(), d.b, []*manifest.Sealed{s}, roundstate.Selection{})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		for _, m := range s.Manifests {
+			d.delete(m.Key)
+		}
+		*s = *filled[0]
+		s.Manifests = nil
+		change(s)
+	})
+}
+
+// manifestOf returns the key of the manifest of round 0.
+func manifestOf(d *damagedCrawl) string {
+	d.t.Helper()
+	var s manifest.Sealed
+	if _, _, err := manifest.Load(d.t.Context(), d.b, layout.Sealed(testCrawl, 0), &s); err != nil || len(s.Manifests) != 1 {
+		d.t.Fatalf("%v, the seal names %d manifests, want 1", err, len(s.Manifests))
+	}
+	return s.Manifests[0].Key
+}
+
 // noColumn reads no column of any part.
 type noColumn struct {
 	None string `parquet:"none,optional"`
@@ -138,7 +165,7 @@ func (d *damagedCrawl) settle(key string) {
 			}
 		}
 	}
-	d.editIf(layout.Sealed(testCrawl, 0), &manifest.Sealed{}, func(doc manifest.Document) bool { return update(doc.(*manifest.Sealed).Files) })
+	editSeal(d, func(s *manifest.Sealed) { update(s.Files) })
 	d.freezeInputs(p)
 }
 

@@ -121,12 +121,23 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 			return one(documents, result(stages.Frontier, 0))
 		},
 		"a seal that lacks a file": func(d *damagedCrawl) map[string]string {
-			edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) { s.Files = s.Files[1:] })
+			editSeal(d, func(s *manifest.Sealed) { s.Files = s.Files[1:] })
 			return one(documents, layout.Sealed(testCrawl, 0))
 		},
 		"a seal that counts wrong": func(d *damagedCrawl) map[string]string {
 			edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) { s.Counts[0].N++ })
 			return one(documents, layout.Sealed(testCrawl, 0))
+		},
+		"a manifest that is gone": func(d *damagedCrawl) map[string]string {
+			d.delete(manifestOf(d))
+			return one(documents, manifestOf(d))
+		},
+		"a manifest with a changed byte": func(d *damagedCrawl) map[string]string {
+			key := manifestOf(d)
+			body := bytes.Clone(d.body(key))
+			body[len(body)/2]++
+			d.replace(key, body)
+			return one(documents, key)
 		},
 		"a round before the last without a seal": func(d *damagedCrawl) map[string]string {
 			d.delete(layout.Sealed(testCrawl, 0))
@@ -149,7 +160,7 @@ func TestDamageToTheStoreIsFoundByItsCheck(t *testing.T) {
 			rewrite(d, part(stages.FileText), func(rows []schema.Text) []schema.Text { return rows[1:] })
 			d.settle(part(stages.FileText))
 			edit(d, result(stages.Merge, 0), func(r *manifest.Result) { r.Files[slices.IndexFunc(r.Files, isPart(stages.FileText))].Rows++ })
-			edit(d, layout.Sealed(testCrawl, 0), func(s *manifest.Sealed) {
+			editSeal(d, func(s *manifest.Sealed) {
 				s.Files[slices.IndexFunc(s.Files, func(f manifest.File) bool { return f.Key == part(stages.FileText) })].Rows++
 			})
 			d.freezeInputs(d.load(0).Plan)

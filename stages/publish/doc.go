@@ -3,11 +3,12 @@
 //
 // A task reads a partition's working file pages (from merge), and its bucket's duplicates (from
 // dedup), inlinks and hosts (from rank). The task writes the partition's part of the dataset pages,
-// sorted by (url_surtkey, url). After every stage has its results, Seal makes the
-// round's seal.
+// sorted by (url_surtkey, url). After every stage has its results, a Sealing makes the
+// round's seal. The seal names manifests, Parquet objects that list the files of the round by bucket.
 //
 // All inputs are sorted by SURT and URL, so they are joined as streams. Memory holds a batch of
-// rows of each input and the ranks of the bucket's hosts. Pages and seal depend only on committed
+// rows of each input and the ranks of the bucket's hosts. A Sealing holds about 300 bytes for each
+// file of the round, and one manifest of at most about 5 MiB. Pages and seal depend only on committed
 // results, so every attempt gets the same bytes. Package publish imports stages and formats
 // packages.
 package publish

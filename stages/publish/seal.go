@@ -2,52 +2,141 @@ package publish
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Seal lists all files that a round has published. The parameter results must hold the results of
-// all tasks of all stages. Only the files that tasks of later rounds read keep the digests of their
-// blocks, because every task loads the seals of all earlier rounds. The seal's counts are sums over
-// the tasks, with names of the form STAGE.NAME.
-func Seal(p *manifest.Plan, results map[stages.Stage][]*manifest.Result) (*manifest.Sealed, error) {
-	s := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID}
-	if p.Format >= 4 {
-		s.Buckets = p.Buckets
+// Sealing collects the results of a round for its seal. The seal lists all files that the round has
+// published. A Sealing keeps only the files that the seal lists, about 300 bytes each.
+type Sealing struct {
+	plan   *manifest.Plan
+	totals map[string]int64
+	added  map[stages.Stage]int
+	files  []sealedFile
+	names  map[string]string // one copy of each name of a dataset or subset
+}
+
+// sealedFile is a file of a sealed round, with its reduce bucket.
+type sealedFile struct {
+	manifest.File
+	bucket int
+	mapped bool // true: a task of a partition made the file; such files come last in manifests
+}
+
+// NewSealing returns a Sealing for the round of a plan.
+func NewSealing(p *manifest.Plan) *Sealing {
+	return &Sealing{plan: p, added: map[stages.Stage]int{}, names: map[string]string{}, totals: map[string]int64{
+		"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions)),
+	}}
+}
+
+// Add adds the result of the task n of a stage, in any order. Only the files that tasks of later
+// rounds read keep the digests of their blocks.
+func (s *Sealing) Add(from stages.Stage, n int, r *manifest.Result) {
+	s.added[from]++
+	for _, c := range r.Counts {
+		s.totals[string(from)+"."+c.Name] += c.N
 	}
-	totals := map[string]int64{"plan.urls": p.URLs, "plan.domains": p.Domains, "plan.hosts": p.Hosts, "plan.partitions": int64(len(p.Partitions))}
+	for _, f := range r.Files {
+		if !lasts(from, f) {
+			continue
+		}
+		if !stages.ReadLater(f) {
+			f.Blocks = ""
+		}
+		f.Dataset, f.Subset = s.name(f.Dataset), s.name(f.Subset)
+		bucket, mapped := bucketOf(s.plan, from, n, f)
+		s.files = append(s.files, sealedFile{f, bucket, mapped})
+	}
+}
+
+// The method name returns the first copy of a name, so that equal names take memory only once.
+func (s *Sealing) name(n string) string {
+	if _, ok := s.names[n]; !ok {
+		s.names[n] = n
+	}
+	return s.names[n]
+}
+
+// Listed returns the seal with all its files in the field Files, in key order, whatever its format.
+// The results of all tasks of all stages must have been added. The counts are sums over the tasks,
+// with names of the form STAGE.NAME.
+func (s *Sealing) Listed() (*manifest.Sealed, error) {
+	sealed, err := s.head()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(s.files, func(a, b sealedFile) int { return strings.Compare(a.Key, b.Key) })
+	for _, f := range s.files {
+		sealed.Files = append(sealed.Files, f.File)
+	}
+	return sealed, nil
+}
+
+// Seal returns the seal as it is stored. The seal of a plan of format 4 names manifests. Seal passes
+// each of these manifests to the function put, in order.
+func (s *Sealing) Seal(put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
+	if s.plan.Format < 4 {
+		return s.Listed()
+	}
+	sealed, err := s.head()
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(s.files, compareFiles)
+	for rest := s.files; len(rest) > 0; {
+		n := cutManifest(rest)
+		l, body, err := encodeManifest(s.plan, len(sealed.Manifests), rest[:n])
+		if err == nil {
+			err = put(l.File, body)
+		}
+		if err != nil {
+			return nil, err
+		}
+		sealed.Manifests = append(sealed.Manifests, l)
+		rest = rest[n:]
+	}
+	return sealed, nil
+}
+
+// head returns the seal without files.
+func (s *Sealing) head() (*manifest.Sealed, error) {
+	p := s.plan
 	for _, from := range stages.Order {
-		if len(results[from]) != from.Tasks(p) {
-			return nil, fmt.Errorf("seal %s.%d: %s has %d of %d results", p.Crawl, p.Round, from, len(results[from]), from.Tasks(p))
-		}
-		for n, r := range results[from] {
-			if r == nil {
-				return nil, fmt.Errorf("seal %s.%d: %s:%d has no result", p.Crawl, p.Round, from, n)
-			}
-			for _, c := range r.Counts {
-				totals[string(from)+"."+c.Name] += c.N
-			}
-			for _, f := range r.Files {
-				if !lasts(from, f) {
-					continue
-				}
-				if !stages.ReadLater(f) {
-					f.Blocks = ""
-				}
-				s.Files = append(s.Files, f)
-			}
+		if s.added[from] != from.Tasks(p) {
+			return nil, fmt.Errorf("seal %s.%d: %s has %d of %d results", p.Crawl, p.Round, from, s.added[from], from.Tasks(p))
 		}
 	}
-	s.Counts = manifest.SortedCounts(totals)
-	slices.SortFunc(s.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
-	return s, nil
+	sealed := &manifest.Sealed{Crawl: p.Crawl, Round: p.Round, Plan: p.ID, Counts: manifest.SortedCounts(s.totals)}
+	if p.Format >= 4 {
+		sealed.Buckets = p.Buckets
+	}
+	return sealed, nil
 }
 
 // lasts reports whether later rounds or readers need a file. Later rounds and readers need parts of
 // datasets, WARC files, web graphs, and the working files of dedup and frontier.
 func lasts(stage stages.Stage, f manifest.File) bool {
 	return strings.HasPrefix(f.Key, "tables/") || strings.HasPrefix(f.Key, "warc/") || f.Dataset == stages.FileWebGraph || stage == stages.Dedup || stage == stages.Frontier
+}
+
+// bucketOf returns the reduce bucket of a file that the task n of a stage lists, and whether the
+// tasks of the stage work on partitions. The files of a partition have the partition's bucket. A
+// part that dedup, rank or frontier wrote has the number of its bucket in its name; the other files
+// of these stages have no bucket.
+func bucketOf(p *manifest.Plan, from stages.Stage, n int, f manifest.File) (bucket int, mapped bool) {
+	switch from {
+	case stages.Fetch, stages.Merge, stages.Publish:
+		return p.Partitions[n].Bucket, true
+	}
+	bucket, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), path.Ext(f.Key)))
+	if err != nil {
+		return manifest.NoBucket, false
+	}
+	return bucket, false
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
@@ -96,7 +98,8 @@ func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*mani
 	return &in, nil
 }
 
-// loadSealed reads the seal of the round, if the round is sealed.
+// loadSealed reads the seal of the round and its manifests, if the round is sealed. A seal without
+// one of its manifests counts as unreadable.
 func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 	key := layout.Sealed(r.Crawl, r.Number)
 	var s manifest.Sealed
@@ -109,7 +112,17 @@ func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 		a.misplaced(r.Number, key, "it seals round %d of crawl %q with plan %q: restore the one that belongs here", s.Round, s.Crawl, s.Plan)
 		return nil
 	}
-	r.Sealed = &s
+	filled, err := roundstate.WithFiles(ctx, a.Bucket, []*manifest.Sealed{&s}, roundstate.Selection{})
+	a.Count(documents, int64(len(s.Manifests)))
+	if lost, ok := errors.AsType[*ledger.Lost](err); ok {
+		a.reportLoss(lost)
+		a.setBroken(key)
+		return nil
+	}
+	if err != nil {
+		return a.Fault(err, documents, r.Number, key)
+	}
+	r.Sealed = filled[0]
 	return nil
 }
 
@@ -134,7 +147,13 @@ func (a *Audit) checkSealed(r *Round) error {
 	if !whole {
 		return nil
 	}
-	want, err := publish.Seal(r.Plan, r.Results)
+	sealing := publish.NewSealing(r.Plan)
+	for stage, results := range r.Results {
+		for n, result := range results {
+			sealing.Add(stage, n, result)
+		}
+	}
+	want, err := sealing.Listed()
 	if err != nil {
 		return err
 	}

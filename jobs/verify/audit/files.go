@@ -71,6 +71,9 @@ func (r *Round) listedFiles() []listedFile {
 	}
 	if r.Sealed != nil {
 		add("the seal lists it: restore it from a copy", r.Sealed.Files...)
+		for _, m := range r.Sealed.Manifests {
+			add("the seal names it: "+stages.RemedyFor(stages.Publish, r.Crawl, m.File), m.File)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b listedFile) int { return strings.Compare(a.Key, b.Key) })
 	return slices.CompactFunc(all, func(a, b listedFile) bool { return a.Key == b.Key })

@@ -23,9 +23,9 @@ type Round struct {
 	Number  int
 	Plan    *manifest.Plan
 	Reading robots.Reading                      // reading of robots.txt with which the round began
-	Sealed  *manifest.Sealed                    // nil if the round is not sealed
+	Sealed  *manifest.Sealed                    // with all its files; nil if the round is not sealed
 	Results map[stages.Stage][]*manifest.Result // results by partition; a missing or unreadable result is nil
-	Earlier []*manifest.Sealed                  // sealed rounds before this round, oldest first
+	Earlier []*manifest.Sealed                  // sealed rounds before this round, oldest first, with the files that later rounds read
 	Before  *Round                              // the previous round; nil if the previous round is missing or unreadable
 	// Unfinished holds the checkpoints of fetch tasks without a result, by partition. An entry is
 	// nil if the partition has no readable checkpoint.
@@ -205,6 +205,10 @@ func (a *Audit) continuedRounds(ctx context.Context, crawl string) ([]*manifest.
 		return nil, nil
 	}
 	all, err := roundstate.History(ctx, a.Bucket, crawl)
+	if err == nil {
+		later := func(dataset string) bool { return stages.ReadLater(manifest.File{Dataset: dataset}) }
+		all, err = roundstate.WithFiles(ctx, a.Bucket, all, roundstate.Selection{Dataset: later})
+	}
 	if err != nil && IsFault(err) {
 		a.misplaced(-1, layout.CrawlDir(crawl), "the crawl that this one continues cannot be read: %v", err)
 		err = nil

@@ -282,6 +282,12 @@ func (l *lister) ofRound(r *Round, rest string) string {
 		}
 		return ""
 	}
+	if folder == layout.FileListDir {
+		if r.Sealed == nil {
+			return "" // a process may be sealing the round
+		}
+		return "the seal does not name it"
+	}
 	stage := stages.Stage(folder)
 	if id, ok := stage.Audit(); ok && !l.ended(id) {
 		return "" // the audit may still run

@@ -1,0 +1,109 @@
+package roundstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/publish"
+)
+
+// Selection says which files of sealed rounds a reader needs. The zero value selects all files.
+type Selection struct {
+	Dataset func(name string) bool // nil: every dataset
+	// Bucket is the reader's bucket, of so many Buckets. A file is selected if its bucket overlaps
+	// the reader's bucket, or if it has no bucket. If Buckets is 0, every bucket is selected.
+	Bucket, Buckets int
+}
+
+// has reports whether the selection includes files of a dataset in the buckets first to last, of
+// so many buckets. All buckets are equal ranges of the same hashes.
+func (s *Selection) has(dataset string, first, last, of int) bool {
+	overlaps := s.Buckets == 0 || first == manifest.NoBucket || s.Bucket*of < (last+1)*s.Buckets && first*s.Buckets < (s.Bucket+1)*of
+	return overlaps && (s.Dataset == nil || s.Dataset(dataset))
+}
+
+// readingTogether is the number of manifests that WithFiles reads at the same time. A manifest takes
+// up to 20 MiB of memory while it is read.
+const readingTogether = 8
+
+// WithFiles returns copies of sealed rounds whose field Files holds the selected files, in key order.
+// WithFiles reads only the manifests that may list a selected file. A round of an older format has
+// no manifests, and keeps all its files. If a manifest is gone or was changed, the error is a
+// ledger.Lost error.
+func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, want Selection) ([]*manifest.Sealed, error) {
+	out := make([]*manifest.Sealed, len(sealed))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readingTogether)
+	found := make([][][]manifest.File, len(sealed))
+	for i, s := range sealed {
+		found[i] = make([][]manifest.File, len(s.Manifests))
+		for n := range s.Manifests {
+			l := &s.Manifests[n]
+			if slices.ContainsFunc(l.Datasets, func(d string) bool { return want.has(d, l.FirstBucket, l.LastBucket, s.Buckets) }) {
+				group.Go(func() (err error) {
+					found[i][n], err = readManifest(ctx, b, s, l, want)
+					return err
+				})
+			}
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	for i, s := range sealed {
+		if out[i] = s; len(s.Manifests) > 0 {
+			filled := *s
+			filled.Files = slices.Concat(found[i]...)
+			slices.SortFunc(filled.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) })
+			out[i] = &filled
+		}
+		found[i] = nil
+	}
+	return out, nil
+}
+
+// readManifest returns the selected files in a manifest of a sealed round.
+func readManifest(ctx context.Context, b store.Bucket, s *manifest.Sealed, l *manifest.FileList, want Selection) ([]manifest.File, error) {
+	checked := manifest.NewChecked(b)
+	checked.Add("", l.File)
+	files, err := publish.ReadManifest(ctx, checked, l, func(dataset string, bucket int) bool { return want.has(dataset, bucket, bucket, s.Buckets) })
+	if missing := errors.Is(err, store.ErrNotFound); missing || errors.Is(err, manifest.ErrChanged) {
+		return nil, ledger.LostManifest(s, l.Key, !missing)
+	}
+	return files, err
+}
+
+// HasStates reports whether a dataset holds the states of URLs, which later rounds read.
+func HasStates(dataset string) bool {
+	return dataset != stages.FileRepresentatives && stages.ReadLater(manifest.File{Dataset: dataset})
+}
+
+// laterFiles returns the files of earlier rounds that a task reads.
+func laterFiles(t stages.Task, p *manifest.Plan) Selection {
+	switch t.Stage {
+	case stages.Dedup:
+		return Selection{Dataset: func(d string) bool { return d == stages.FileRepresentatives }}
+	case stages.Frontier:
+		return Selection{Dataset: HasStates, Bucket: t.Partition, Buckets: p.Buckets}
+	}
+	return Selection{Dataset: func(string) bool { return false }}
+}
+
+// createManifest creates a manifest. The key of a manifest contains its digest, so another object of
+// this key is damaged. No seal names the object yet.
+func createManifest(ctx context.Context, b store.Bucket, f manifest.File, body []byte) error {
+	_, err := store.CreateBytes(ctx, b, f.Key, body)
+	if errors.Is(err, store.ErrExists) {
+		return fmt.Errorf("%q does not have the digest in its name, and no seal names it: remove it: %w", f.Key, manifest.ErrCorrupt)
+	}
+	return err
+}
