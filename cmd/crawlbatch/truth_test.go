@@ -115,7 +115,7 @@ const truthConfig = `
 politeness: {delay: %s}
 fetch:
   pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
-plan: {partition_urls: %d}
+plan: {partition_urls: %d, bucket_urls: %[2]d}
 `
 
 // mustRun runs a command line in this process and returns its stdout.
