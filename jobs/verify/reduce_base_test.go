@@ -73,6 +73,9 @@ func TestABaseOfURLsIsReadAuditedAndRebuilt(t *testing.T) {
 	}
 	b, dir, cfg := crawlDeep(t, 5)
 	sealed, err := roundstate.Sealed(t.Context(), b, testCrawl)
+	if err == nil {
+		sealed, err = roundstate.WithFiles(t.Context(), b, sealed, roundstate.Selection{})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
