@@ -23,6 +23,7 @@ func TestPaceIsComparedWithinAnEpochAndOnOneClockBetweenEpochs(t *testing.T) {
 	at := func(host string, epoch int32, start, total int64) paced {
 		return paced{Host: host, URL: "http://" + host + "/", Epoch: epoch, Start: start, DelayMS: 100, TotalMS: total}
 	}
+	undelayed := func(start, total int64) paced { return paced{Host: "a", URL: "http://a/", Epoch: 1, Start: start, TotalMS: total} }
 	cases := []struct {
 		name     string
 		rows     []paced
@@ -45,6 +46,8 @@ func TestPaceIsComparedWithinAnEpochAndOnOneClockBetweenEpochs(t *testing.T) {
 		{name: "one in flight as the next begins", rows: []paced{at("a", 1, 0, 101), at("a", 1, 100, 5)}, inFlight: true},
 		{name: "two in flight of two allowed", rows: []paced{at("a", 1, 0, 150), at("a", 1, 100, 5)}, limit: 2},
 		{name: "a third in flight", rows: []paced{at("a", 1, 0, 500), at("a", 1, 100, 500), at("a", 1, 200, 5)}, limit: 2, inFlight: true},
+		{name: "three in one millisecond", rows: []paced{undelayed(10, 1), undelayed(10, 0), undelayed(10, 0), undelayed(11, 0)}},
+		{name: "two that began in one millisecond and took one", rows: []paced{undelayed(10, 1), undelayed(10, 1)}, inFlight: true},
 		{name: "in flight in an epoch that was replaced", rows: []paced{at("a", 1, 0, 500), at("a", 2, 100, 5)}},
 	}
 	for _, c := range cases {
