@@ -23,7 +23,9 @@ func TestPaceIsComparedWithinAnEpochAndOnOneClockBetweenEpochs(t *testing.T) {
 	at := func(host string, epoch int32, start, total int64) paced {
 		return paced{Host: host, URL: "http://" + host + "/", Epoch: epoch, Start: start, DelayMS: 100, TotalMS: total}
 	}
-	undelayed := func(start, total int64) paced { return paced{Host: "a", URL: "http://a/", Epoch: 1, Start: start, TotalMS: total} }
+	undelayed := func(start, total int64) paced {
+		return paced{Host: "a", URL: "http://a/", Epoch: 1, Start: start, TotalMS: total}
+	}
 	cases := []struct {
 		name     string
 		rows     []paced
