@@ -31,6 +31,10 @@ const (
 	scaleRows   = "CRAWLBATCH_SCALE_ROWS"  // sizes of the plans whose pages are generated, in URLs
 )
 
+// pagesPerPartition is the number of URLs in a partition of a crawl. It is the same at all sizes, so that
+// larger crawls have more tasks, not larger ones.
+const pagesPerPartition = 10_000
+
 // scaleKills is the number of kills of a crawl.
 const scaleKills = 10
 
@@ -164,7 +168,7 @@ func (s *scaled) crawlPages() {
 		s.t.Fatal(err)
 	}
 	// The port may differ from that of the last call. Tasks therefore get their config as a flag.
-	write(s.t, s.config, fmt.Sprintf(scaleConfig, "::"+s.serve("127.0.0.1:0"), max(1000, s.size/10)))
+	write(s.t, s.config, fmt.Sprintf(scaleConfig, "::"+s.serve("127.0.0.1:0"), pagesPerPartition))
 	for round := range 2 {
 		p := s.plan(round, seeds)
 		s.stages(p, stages.Order)
