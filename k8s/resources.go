@@ -30,7 +30,9 @@ const (
 	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins, up to joinMemory; merge takes 3.5 kB
 	joinMemory     = 512 << 20 // bytes for the buffers of merge or publish
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
-	graphMemory    = 64        // bytes for each URL of the round in rank, for the names and the graph of all hosts
+	graphMemory    = 64        // bytes for each URL of the round in rank before format 4, for the names and the graph of all hosts
+	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
+	graphDomain    = 768       // bytes for each planned domain in rank: 546 in the graph of domains, the rest for domains that are only linked to
 	hashMemory     = 256       // bytes for each document that an audit compares, or that dedup sorts in memory; includes representatives from earlier rounds
 	dedupMemory    = 384 << 20 // largest memory of dedup's sorting in addition to the buffers, in bytes
 	likeMemory     = 4         // bytes for each URL of the round in dedup, for marks and for documents that are near others
@@ -116,8 +118,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	case stages.Rank, stages.Frontier:
 		n.memory = 2*baseMemory + p.URLs/buckets*edgeRowMemory
 		n.scratch = leastScratch + p.EstimatedBytes/buckets
-		if b.Stage == stages.Rank {
-			n.memory += p.URLs * graphMemory
+		if b.Stage == stages.Rank { // the task of bucket 0 computes the graphs, and all pods of a Job are alike
+			n.memory += graphsMemory(p)
 			n.scratch += p.URLs * graphScratch
 		} else {
 			n.scratch += p.Known / buckets * knownScratch
@@ -128,6 +130,14 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	}
 	n.cpu = *resource.NewMilliQuantity(min(max((milli+49)/50*50, leastCPU), mostCPU), resource.DecimalSI)
 	return n
+}
+
+// graphsMemory estimates the memory of the graphs of hosts and domains, in bytes.
+func graphsMemory(p *manifest.Plan) int64 {
+	if p.Format < 4 {
+		return p.URLs * graphMemory
+	}
+	return p.Hosts*graphHost + p.Domains*graphDomain
 }
 
 // configured replaces estimates by the values of kubernetes.resources for the stage.
