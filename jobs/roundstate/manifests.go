@@ -24,15 +24,19 @@ type Selection struct {
 	Bucket, Buckets int
 }
 
-// has reports whether the selection includes files of a dataset in the buckets first to last, of
-// so many buckets. All buckets are equal ranges of the same hashes.
-func (s *Selection) has(dataset string, first, last, of int) bool {
-	overlaps := s.Buckets == 0 || first == manifest.NoBucket || s.Bucket*of < (last+1)*s.Buckets && first*s.Buckets < (s.Bucket+1)*of
-	return overlaps && (s.Dataset == nil || s.Dataset(dataset))
+// overlaps reports whether the selection includes files in the buckets first to last, of so many
+// buckets. All buckets are equal ranges of the same hashes.
+func (s *Selection) overlaps(first, last, of int) bool {
+	return s.Buckets == 0 || first == manifest.NoBucket || s.Bucket*of < (last+1)*s.Buckets && first*s.Buckets < (s.Bucket+1)*of
+}
+
+// datasets returns the selected ones of the datasets in a manifest.
+func (s *Selection) datasets(l *manifest.FileList) []string {
+	return slices.DeleteFunc(slices.Clone(l.Datasets), func(name string) bool { return s.Dataset != nil && !s.Dataset(name) })
 }
 
 // readingTogether is the number of manifests that WithFiles reads at the same time. A manifest takes
-// up to 20 MiB of memory while it is read.
+// up to 8 MiB of memory while it is read.
 const readingTogether = 8
 
 // WithFiles returns copies of sealed rounds whose field Files holds the selected files, in key order.
@@ -48,7 +52,7 @@ func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, w
 		found[i] = make([][]manifest.File, len(s.Manifests))
 		for n := range s.Manifests {
 			l := &s.Manifests[n]
-			if slices.ContainsFunc(l.Datasets, func(d string) bool { return want.has(d, l.FirstBucket, l.LastBucket, s.Buckets) }) {
+			if want.overlaps(l.FirstBucket, l.LastBucket, s.Buckets) && len(want.datasets(l)) > 0 {
 				group.Go(func() (err error) {
 					found[i][n], err = readManifest(ctx, b, s, l, want)
 					return err
@@ -75,7 +79,10 @@ func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, w
 func readManifest(ctx context.Context, b store.Bucket, s *manifest.Sealed, l *manifest.FileList, want Selection) ([]manifest.File, error) {
 	checked := manifest.NewChecked(b)
 	checked.Add("", l.File)
-	files, err := publish.ReadManifest(ctx, checked, l, func(dataset string, bucket int) bool { return want.has(dataset, bucket, bucket, s.Buckets) })
+	wanted := want.datasets(l)
+	files, err := publish.ReadManifest(ctx, checked, l, func(dataset string, bucket int) bool {
+		return want.overlaps(bucket, bucket, s.Buckets) && slices.Contains(wanted, dataset)
+	})
 	if missing := errors.Is(err, store.ErrNotFound); missing || errors.Is(err, manifest.ErrChanged) {
 		return nil, ledger.LostManifest(s, l.Key, !missing)
 	}

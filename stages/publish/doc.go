@@ -8,7 +8,7 @@
 //
 // All inputs are sorted by SURT and URL, so they are joined as streams. Memory holds a batch of
 // rows of each input and the ranks of the bucket's hosts. A Sealing holds about 300 bytes for each
-// file of the round, and one manifest of at most about 5 MiB. Pages and seal depend only on committed
+// file of the round, and one manifest of at most about 2 MiB. Pages and seal depend only on committed
 // results, so every attempt gets the same bytes. Package publish imports stages and formats
 // packages.
 package publish

@@ -16,10 +16,10 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// The bounds of a manifest. A manifest has at most about 5 MiB.
+// The bounds of a manifest. A manifest has at most about 2 MiB.
 const (
 	manifestFiles  = 8192
-	manifestBlocks = 4 << 20 // bytes of the digests of blocks, in base 64
+	manifestBlocks = 1 << 20 // bytes of the digests of blocks, in base 64
 )
 
 // listedFile is a row of a manifest. The columns are those of manifest.File, and the reduce bucket

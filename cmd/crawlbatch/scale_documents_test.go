@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/cmd/demo"
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// scaleDocuments names the environment variable with the sizes of the rounds of which only documents
+// exist, in planned URLs.
+const scaleDocuments = "CRAWLBATCH_SCALE_DOCUMENTS"
+
+// The sizes of generated documents. A bucket's part of urls has one row for each known URL.
+const (
+	documentPartition = 500_000   // URLs of a partition
+	documentBucket    = 2_000_000 // URLs of a bucket
+	documentSegments  = 20        // segments of a partition
+	documentWARCs     = 15        // WARC files of a partition
+)
+
+// TestScaleDocuments generates the documents of rounds of a billion URLs and more, without the files
+// that the documents list. Then it seals the round and reads the documents with the commands, each a
+// process of its own with 1 GiB of memory, and prints the time and the peak memory of each process.
+// A later call with the same directory does not generate documents again.
+func TestScaleDocuments(t *testing.T) {
+	state, sizes := os.Getenv(scaleSwitch), strings.Fields(os.Getenv(scaleDocuments))
+	if state == "" || len(sizes) == 0 {
+		t.Skipf("%s or %s is not set: `make scale` runs this", scaleSwitch, scaleDocuments)
+	}
+	binary := filepath.Join(t.TempDir(), "crawlbatch")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, size := range sizes {
+		n, err := strconv.ParseInt(size, 10, 64)
+		if err != nil || n < 1 {
+			t.Fatalf("the size %q: it must be a positive number", size)
+		}
+		t.Run(size, func(t *testing.T) {
+			d := &documentRound{t: t, dir: filepath.Join(state, "documents-"+size), binary: binary}
+			if err := os.MkdirAll(d.dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			d.b = openDir(t, filepath.Join(d.dir, "store"))
+			p := d.generate(n)
+			d.command(0, "run", "--rounds", "1")
+			d.command(0, "status")
+			d.command(0, "views", "--dialect", "duckdb")
+			d.load(p)
+			d.command(4, "verify", "--sample", "0.001") // none of the listed files exists
+		})
+	}
+}
+
+// documentRound is a store with the documents of one round.
+type documentRound struct {
+	t           *testing.T
+	dir, binary string
+	b           store.Bucket
+}
+
+// command runs a command with 1 GiB of memory, and prints what it cost.
+func (d *documentRound) command(want int, name string, args ...string) {
+	d.t.Helper()
+	cmd := exec.Command(d.binary, append([]string{name, "--month", demo.Crawl, "--store", filepath.Join(d.dir, "store")}, args...)...)
+	cmd.Env = append(os.Environ(), "GOMEMLIMIT=900MiB")
+	var body bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &body, &body
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	peak := int64(0)
+	for running := true; running; {
+		select {
+		case <-ended:
+			running = false
+		case <-time.After(10 * time.Millisecond):
+			peak = max(peak, highWater(cmd.Process.Pid))
+		}
+	}
+	if code := cmd.ProcessState.ExitCode(); code != want {
+		d.t.Errorf("%s: exit %d, want %d\n%.2000s", name, code, want, body.String())
+	}
+	d.t.Logf("%-7s %6.1f s, %6.1f s of CPU, %5d MiB at most, %8d bytes printed", name, time.Since(begin).Seconds(),
+		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), peak>>20, body.Len())
+}
+
+// load prints what a task of frontier, and one of dedup, reads of the sealed round.
+func (d *documentRound) load(p *manifest.Plan) {
+	d.t.Helper()
+	for _, task := range []struct {
+		stage stages.Stage
+		want  roundstate.Selection
+	}{
+		{stages.Frontier, roundstate.Selection{Dataset: func(s string) bool { return s == stages.FileURLs }, Bucket: p.Buckets / 2, Buckets: p.Buckets}},
+		{stages.Dedup, roundstate.Selection{Dataset: func(s string) bool { return s == stages.FileRepresentatives }}},
+		{"plan", roundstate.Selection{Dataset: func(s string) bool { return s == stages.FileURLs || s == stages.FileHosts }}},
+		{"all", roundstate.Selection{}},
+	} {
+		counted := store.Count(d.b)
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		begin := time.Now()
+		sealed, err := roundstate.Earlier(d.t.Context(), counted, demo.Crawl, 1)
+		if err == nil {
+			sealed, err = roundstate.WithFiles(d.t.Context(), counted, sealed, task.want)
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		took := time.Since(begin)
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		d.t.Logf("%s of the next round gets %d files of %d manifests: %.3f s, %d requests, %.1f MiB read, %.1f MiB kept", task.stage,
+			len(sealed[0].Files), len(sealed[0].Manifests), took.Seconds(), counted.Counts().Gets, float64(counted.Counts().BytesIn)/(1<<20), float64(after.HeapAlloc-before.HeapAlloc)/(1<<20))
+		runtime.KeepAlive(sealed)
+	}
+}
+
+// generate stores the documents of a round with so many URLs, up to the results of all stages.
+func (d *documentRound) generate(urls int64) *manifest.Plan {
+	d.t.Helper()
+	ctx := d.t.Context()
+	const id = "generated"
+	if p, started, err := roundstate.FindPlan(ctx, d.b, demo.Crawl, 0); err == nil && started && p.ID == id {
+		return d.results(p)
+	}
+	seeds := filepath.Join(d.dir, "urls.txt")
+	write(d.t, seeds, "http://a.test/\n")
+	config := filepath.Join(d.dir, "c.yaml")
+	write(d.t, config, fmt.Sprintf(scaleConfig, "::127.0.0.1:9", documentPartition))
+	d.command(0, "plan", "--source", seeds, "--config", config)
+	p := &manifest.Plan{ID: id, Crawl: demo.Crawl, Buckets: int((urls + documentBucket - 1) / documentBucket), URLs: urls, Domains: urls / 1000, Hosts: urls / 500}
+	partitions := int((urls + documentPartition - 1) / documentPartition)
+	for n := range partitions {
+		p.Partitions = append(p.Partitions, manifest.PlanPartition{
+			Partition: n, Bucket: n * p.Buckets / partitions, URLs: documentPartition, Domains: 500, Hosts: 1000, EstimatedSeconds: 70_000,
+			File: generatedFile("plan", layout.PlanPart(demo.Crawl, 0, id, n), documentPartition, 40<<20),
+		})
+	}
+	p.URLs = int64(partitions) * documentPartition
+	if _, err := manifest.Create(ctx, d.b, layout.PlanManifest(demo.Crawl, 0, id), p); err != nil {
+		d.t.Fatal(err)
+	}
+	any := func(*ledger.Ledger) ([]manifest.Entry, error) { return nil, nil }
+	if err := roundstate.Choose(ctx, d.b, p, "2026-11-01T00:00:00Z", ledgers(), any); err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := roundstate.Begin(ctx, d.b, demo.Crawl, 0, ledgers()); err != nil {
+		d.t.Fatal(err)
+	}
+	return d.results(p)
+}
+
+// results stores the frozen inputs and the results of all stages of a round.
+func (d *documentRound) results(p *manifest.Plan) *manifest.Plan {
+	d.t.Helper()
+	ctx := d.t.Context()
+	for _, stage := range stages.Order {
+		marker := filepath.Join(d.dir, string(stage)+" is generated")
+		if _, err := os.Stat(marker); err == nil {
+			continue
+		}
+		if stage != stages.Fetch {
+			if _, err := roundstate.Freeze(ctx, d.b, p, stage, ledgers()); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+		var group errgroup.Group
+		group.SetLimit(8)
+		for _, task := range roundstate.Tasks(p, stage) {
+			group.Go(func() error { return createGenerated(ctx, d.b, p, task) })
+		}
+		if err := group.Wait(); err != nil {
+			d.t.Fatal(err)
+		}
+		write(d.t, marker, "")
+	}
+	return p
+}
+
+// createGenerated stores the result of a task, with the files that such a task makes.
+func createGenerated(ctx context.Context, b store.Bucket, p *manifest.Plan, task stages.Task) error {
+	r := &manifest.Result{Task: task.String(), Stage: string(task.Stage), Partition: task.Partition, Plan: p.ID, Counts: []manifest.Count{{Name: "rows", N: documentPartition}}}
+	n, crawl := task.Partition, p.Crawl
+	add := func(dataset, key string, rows, bytes int64) {
+		r.Files = append(r.Files, generatedFile(dataset, key, rows, bytes))
+	}
+	working := func(dataset string, n int, rows int64) {
+		add(dataset, layout.Working(crawl, 0, string(task.Stage), dataset, n), rows, rows*20)
+	}
+	published := func(dataset string, n int, rows int64) {
+		add(dataset, layout.Table(dataset, crawl, 0, n), rows, rows*40)
+	}
+	switch task.Stage {
+	case stages.Fetch:
+		for i := range documentSegments {
+			for _, dataset := range []string{"fetches", "requests", "captures-warc", "pages", "text", "links", "robots"} {
+				add(strings.TrimSuffix(dataset, "-warc"), layout.Segment(crawl, 0, p.ID, n, 1, i, dataset), documentPartition/documentSegments, 8<<20)
+			}
+		}
+		for i := range documentWARCs {
+			key := layout.WARC(crawl, 0, p.ID, n, 1, i)
+			add(stages.FileWARC, key, 0, 1<<30)
+			add(stages.FileCDXJ, layout.CDXJ(key), 0, 10<<20)
+		}
+	case stages.Merge:
+		for _, subset := range schema.Subsets {
+			f := generatedFile(stages.FileCaptures, layout.Captures(crawl, string(subset), 0, n), documentPartition, 50<<20)
+			f.Subset = string(subset)
+			r.Files = append(r.Files, f)
+		}
+		for _, dataset := range []string{stages.FileFetches, stages.FileRequests, stages.FileText, stages.FileLinks} {
+			published(dataset, n, documentPartition)
+		}
+		for _, dataset := range []string{stages.FilePages, stages.FileTargets, stages.FileRedirects, stages.FileHostEdges, stages.FileHosts} {
+			working(dataset, n, documentPartition)
+		}
+	case stages.Dedup:
+		for bucket := range p.Buckets {
+			published(stages.FileDuplicates, bucket, documentBucket/10)
+			working(stages.FileRepresentatives, bucket, documentBucket)
+		}
+	case stages.Rank:
+		working(stages.FileInlinks, n, documentBucket)
+		for bucket := 0; n == 0 && bucket < p.Buckets; bucket++ {
+			published(stages.FileHosts, bucket, documentBucket/500)
+		}
+	case stages.Frontier:
+		published(stages.FileURLs, n, documentBucket)
+		published(stages.FileSkips, n, documentBucket/2)
+		add(stages.FileURLFilter, layout.URLFilter(crawl, 0, n), documentBucket, documentBucket*2)
+	case stages.Publish:
+		published(stages.FilePages, n, documentPartition)
+	}
+	_, err := manifest.Create(ctx, b, roundstate.ResultKey(task), r)
+	return err
+}
+
+// generatedFile describes a file that does not exist.
+func generatedFile(dataset, key string, rows, bytes int64) manifest.File {
+	f := manifest.File{Dataset: dataset, Key: key, Rows: rows, Bytes: bytes, SHA256: manifest.Digest([]byte(key))}
+	if dataset == stages.FileURLs || dataset == stages.FileRepresentatives {
+		digests := make([]byte, bytes/manifest.BlockBytes*16)
+		_, _ = rand.NewChaCha8([32]byte([]byte(f.SHA256)[:32])).Read(digests) // Read never fails
+		f.Blocks = base64.RawStdEncoding.EncodeToString(digests)
+	}
+	return f
+}
