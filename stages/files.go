@@ -11,9 +11,10 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	          a reparse lists the files of the fetch task that it reads, except captures of subset
 //	          warc, pages, text and links, of which it writes one file each, as epoch 0
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
-//	          pages targets redirects hostedges hosts      working (layout.Working), inputs of the reduces; rounds
-//	                                                       of format 3 and older have edges in place of targets,
-//	                                                       and no redirects;
+//	          pages hostedges hosts                        working (layout.Working), inputs of the reduces
+//	          targets redirects                            runs (layout.Run) with a section for each bucket; rounds
+//	                                                       of format 3 and older have the working file edges in
+//	                                                       place of targets, and no redirects;
 //	                                                       pages are rows of schema.WorkingPage, with the counts of
 //	                                                       their 50 most frequent terms, which publish drops
 //	dedup     duplicates                                   published, one part a bucket (of the member's domain)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -41,6 +42,36 @@ func keys(results []*manifest.Result, dataset string, match func(*manifest.File)
 		}
 	}
 	return keys
+}
+
+// Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. The result
+// ok is false if no task has a run of the dataset, because an older crawlbatch began the round. If
+// only some tasks have a run, the round was merged in two formats and cannot go on.
+func Sections(results []*manifest.Result, dataset string, bucket int) (sections []manifest.Section, ok bool, err error) {
+	runs := 0
+	for _, r := range results {
+		if r == nil {
+			continue
+		}
+		for _, f := range r.FilesOf(dataset) {
+			all, err := f.Sections()
+			if err != nil {
+				return nil, false, err
+			}
+			if len(all) == 0 {
+				return nil, false, fmt.Errorf("%q has no sections, because an unreleased crawlbatch made it: continue with that one: %w", f.Key, ErrPermanent)
+			}
+			runs++
+			if i := slices.IndexFunc(all, func(s manifest.Section) bool { return s.Bucket == bucket }); i >= 0 {
+				sections = append(sections, all[i])
+			}
+		}
+	}
+	if runs != 0 && runs != len(results) {
+		return nil, false, fmt.Errorf("%d of %d results list a run of %s, because two versions of crawlbatch made them: restore inputs.json of their stage from a copy: %w",
+			runs, len(results), dataset, ErrPermanent)
+	}
+	return sections, runs > 0, nil
 }
 
 // OfBucket selects the results of a stage's tasks on the partitions of a reduce bucket.

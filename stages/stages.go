@@ -141,23 +141,13 @@ type Env struct {
 	// the columns and encodings of this version. Zero means the newest version.
 	Format int
 	// Compare makes the task compare the rows of its tables with the stored parts instead of
-	// writing parts. The task fails with table.ErrDiffers at the first difference.
+	// writing parts. The task fails with table.ErrDiffers at the first difference. Runs are encoded
+	// again and not stored.
 	Compare bool
 }
 
 // Has reports whether the task's format is the given version or newer.
 func (e *Env) Has(version int) bool { return e.Format == 0 || e.Format >= version }
-
-// OfAll returns the keys of a dataset's files if each of the results has such a file, and no keys if
-// none has. A round in which only some have the file was merged in two formats, and cannot go on.
-func OfAll(results []*manifest.Result, dataset string) ([]string, error) {
-	keys := Keys(results, dataset)
-	if len(keys) != 0 && len(keys) != len(results) {
-		return nil, fmt.Errorf("%d of %d results list a file of %s, because two versions of crawlbatch made them: restore inputs.json of their stage from a copy: %w",
-			len(keys), len(results), dataset, ErrPermanent)
-	}
-	return keys, nil
-}
 
 // Input is the input of a reduce task: the round's plan, the committed results of this round's
 // earlier stages, and the sealed rounds before this round.

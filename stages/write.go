@@ -2,6 +2,9 @@ package stages
 
 import (
 	"context"
+	"fmt"
+	"iter"
+	"os"
 	"path/filepath"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -36,4 +39,18 @@ func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy [
 		return manifest.File{}, err
 	}
 	return table.Finish(ctx, w, env.Bucket, dataset, key)
+}
+
+// WriteRun stores a run under the given key. The rows come sorted by bucket, then by the columns of
+// sortedBy. If Env.Compare is set, WriteRun stores nothing and describes the run that it would
+// store. A run has one encoding, so its digest says whether the rows are the same.
+func WriteRun[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, rows iter.Seq2[T, error], bucketOf func(*T) int32) (manifest.File, error) {
+	l, err := table.WriteRun(filepath.Join(env.Scratch, dataset+".run"), rows, bucketOf, table.Format(env.Format), table.SortedBy(sortedBy...))
+	if err != nil {
+		return manifest.File{}, fmt.Errorf("write %q: %w", key, err)
+	}
+	if env.Compare {
+		return l.File(dataset, key), os.Remove(l.Path)
+	}
+	return table.Commit(ctx, env.Bucket, l, dataset, key)
 }

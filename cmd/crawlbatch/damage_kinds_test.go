@@ -38,7 +38,7 @@ var placePatterns = []struct {
 	{regexp.MustCompile(`-e(\d+)[-.]`), func(p *keyParts, s string) { p.epoch, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`-e\d+-(\d+)`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`/segments/.*-e\d+-\d+-([a-z-]+)\.parquet$`), func(p *keyParts, s string) { p.dataset = s }},
-	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|bloom)$`), func(p *keyParts, s string) { p.dataset = s }},
+	{regexp.MustCompile(`/([a-z]+)/part-\d+\.(?:parquet|run|bloom)$`), func(p *keyParts, s string) { p.dataset = s }},
 	{regexp.MustCompile(`(?:settings|tasks)-([0-9a-f]+)\.json$`), func(p *keyParts, s string) { p.digest = s }},
 	{regexp.MustCompile(`/manifests/(\d+)-`), func(p *keyParts, s string) { p.number, _ = strconv.Atoi(s) }},
 	{regexp.MustCompile(`/manifests/\d+-([0-9a-f]+)\.parquet$`), func(p *keyParts, s string) { p.digest = s }},
@@ -80,7 +80,7 @@ func kindOf(key string) string {
 			"result": layout.Result(p.crawl, p.round, s, p.part), "attempt": layout.Attempt(p.crawl, p.round, s, p.part, p.epoch),
 			"work/" + p.dataset: layout.Working(p.crawl, p.round, s, p.dataset, p.part),
 		} {
-			if is(k) {
+			if is(k) || name == "work/"+p.dataset && is(layout.Run(p.crawl, p.round, s, p.dataset, p.part)) {
 				return s + ": " + name
 			}
 		}

@@ -198,6 +198,12 @@ func Working(crawl string, round int, stage, name string, partition int) string 
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
+// Run returns the key of a task's run, a working file that is no Parquet file but a sequence of
+// Parquet files, one for each bucket (see manifest.Section).
+func Run(crawl string, round int, stage, name string, partition int) string {
+	return fmt.Sprintf("%swork/%s/%s.run", StageDir(crawl, round, stage), name, Part(partition))
+}
+
 // URLFilter returns the key of the Bloom filter over the URLs of a bucket. The filter covers the
 // bucket's parts of the datasets urls and skips. The filter is a working file that later rounds
 // read too.

@@ -42,7 +42,7 @@ func TestNoKeyIsTheFolderOfAnother(t *testing.T) {
 	}
 	for _, stage := range []string{"fetch", "merge", "dedup", "rank", "frontier", "publish"} {
 		keys = append(keys, TaskList("2026-11", 0, stage, "0a1b"), Inputs("2026-11", 0, stage), Result("2026-11", 0, stage, 3),
-			Attempt("2026-11", 0, stage, 3, 2), Working("2026-11", 0, stage, "edges", 3))
+			Attempt("2026-11", 0, stage, 3, 2), Working("2026-11", 0, stage, "edges", 3), Run("2026-11", 0, stage, "targets", 3))
 	}
 	for i, a := range keys {
 		for j, b := range keys {

@@ -78,6 +78,7 @@ func (f *input) changed(format string, args ...any) error {
 type checked struct {
 	store.Object
 	file   *input
+	start  int64  // offset of the object in its file, if the object is a section
 	blocks []byte // digests of the blocks; if empty, only the whole file has a digest
 
 	mu   sync.Mutex
@@ -205,7 +206,7 @@ func (o *checked) fetch(p []byte, off int64) error {
 		s.hash.Reset()
 		s.hash.Write(block)
 		if !bytes.Equal(s.hash.Sum(sum[:0])[:blockSum], o.blocks[i*blockSum:(i+1)*blockSum]) {
-			at := i * BlockBytes
+			at := o.start + i*BlockBytes
 			return o.file.changed("its bytes %d to %d have another SHA-256 than was recorded", at, at+int64(len(block)))
 		}
 		rest = rest[len(block):]

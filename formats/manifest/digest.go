@@ -21,7 +21,12 @@ const (
 type Sum struct {
 	whole, block hash.Hash
 	bytes        int64
-	blocks       []byte
+	filled       int64  // number of bytes in the current block
+	blocks       []byte // digests of the blocks of the file, or of the current section
+
+	section int64  // start of the current section
+	bucket  int    // bucket of the last section
+	index   []byte // the SectionIndex
 }
 
 // NewSum returns a Sum to which no bytes have been written.
@@ -31,9 +36,10 @@ func NewSum() *Sum { return &Sum{whole: sha256.New(), block: sha256.New()} }
 func (s *Sum) Write(p []byte) (int, error) {
 	s.whole.Write(p)
 	for rest := p; len(rest) > 0; {
-		n := min(int64(len(rest)), BlockBytes-s.bytes%BlockBytes)
+		n := min(int64(len(rest)), BlockBytes-s.filled)
 		s.block.Write(rest[:n])
-		if s.bytes += n; s.bytes%BlockBytes == 0 {
+		s.bytes += n
+		if s.filled += n; s.filled == BlockBytes {
 			s.endBlock()
 		}
 		rest = rest[n:]
@@ -44,13 +50,17 @@ func (s *Sum) Write(p []byte) (int, error) {
 func (s *Sum) endBlock() {
 	s.blocks = append(s.blocks, s.block.Sum(nil)[:blockSum]...)
 	s.block.Reset()
+	s.filled = 0
 }
 
 // File returns the size and digests of the written bytes. Do not call Write after File.
 func (s *Sum) File() File {
 	f := File{Bytes: s.bytes, SHA256: hex.EncodeToString(s.whole.Sum(nil))}
-	if s.bytes > wholeBytes {
-		if s.bytes%BlockBytes > 0 {
+	switch {
+	case s.index != nil:
+		f.SectionIndex = base64.RawStdEncoding.EncodeToString(s.index)
+	case s.bytes > wholeBytes:
+		if s.filled > 0 {
 			s.endBlock()
 		}
 		f.Blocks = base64.RawStdEncoding.EncodeToString(s.blocks)

@@ -123,6 +123,9 @@ type File struct {
 	// part of the file. Blocks is empty for WARC files, for files up to 1 MiB, and in documents
 	// before format 3. Seals also omit Blocks of files that no later round reads.
 	Blocks string `json:"blocks,omitempty"`
+	// SectionIndex lists, in base 64, the sections of a run: for each section the distance to the
+	// bucket before it, rows and bytes as varints, then a digest of each block, as in Blocks.
+	SectionIndex string `json:"sections,omitempty"`
 }
 
 // Count is a named number. Slices of Count are sorted by name.

@@ -11,6 +11,7 @@
 //
 //   - Writer writes a file, Commit creates the object.
 //   - Reader streams the rows of an object, or only the rows of the row groups in a range.
+//   - WriteRun writes a run, with a section for each bucket. OpenSection reads one section.
 //   - Sorter sorts more rows than fit in memory, Merge merges sorted streams, Cursor takes
 //     rows one at a time.
 //   - Codec, RowWriter and RowReader store rows in scratch files.

@@ -92,19 +92,25 @@ func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...Reader
 	if err != nil {
 		return nil, err // the error already names the key
 	}
-	r, err := newReader[T](obj, key, opts)
+	return readerOf[T](obj, key, wholeBytes, opts)
+}
+
+// readerOf returns a reader of an open object. One request reads an object of up to whole bytes.
+// readerOf closes the object if it fails.
+func readerOf[T any](obj store.Object, key string, whole int64, opts []ReaderOption) (*Reader[T], error) {
+	r, err := newReader[T](obj, key, whole, opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %q: %w", key, err), obj.Close())
 	}
 	return r, nil
 }
 
-func newReader[T any](obj store.Object, key string, opts []ReaderOption) (r *Reader[T], err error) {
+func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOption) (r *Reader[T], err error) {
 	if _, err := columnsOf(reflect.TypeFor[T]()); err != nil {
 		return nil, err
 	}
 	r = &Reader[T]{key: key, obj: obj}
-	if r.win, err = openWindow(obj); err != nil {
+	if r.win, err = openWindow(obj, whole); err != nil {
 		return nil, err
 	}
 	defer r.win.damage(&err)

@@ -38,7 +38,7 @@ func Scan(ctx context.Context, b store.Bucket, key string) (rows int64, err erro
 }
 
 func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
-	win, err := openWindow(obj)
+	win, err := openWindow(obj, wholeBytes)
 	if err != nil {
 		return 0, err
 	}

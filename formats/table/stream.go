@@ -87,8 +87,13 @@ const maxOpen = 64
 // go to runs in the directory scratch before the first row comes. If scratch is empty, all objects
 // are open at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
-	if len(keys) <= maxOpen || scratch == "" {
-		return mergeOpen(ctx, b, keys, compare, opts)
+	return mergeInPasses(ctx, scratch, keys, compare, func(key string) (*Reader[T], error) { return Open[T](ctx, b, key, opts...) })
+}
+
+// mergeInPasses merges inputs as MergeFiles does.
+func mergeInPasses[I, T any](ctx context.Context, scratch string, inputs []I, compare func(a, b *T) int, open func(I) (*Reader[T], error)) iter.Seq2[T, error] {
+	if len(inputs) <= maxOpen || scratch == "" {
+		return mergeOpen(ctx, inputs, compare, open)
 	}
 	return func(yield func(T, error) bool) {
 		fail := func(err error) {
@@ -101,8 +106,8 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys
 			return
 		}
 		defer s.Close() //nolint:errcheck // the runs hold only temporary data
-		for some := range slices.Chunk(keys, maxOpen) {
-			if err := s.addRun(mergeOpen(ctx, b, some, compare, opts)); err != nil {
+		for some := range slices.Chunk(inputs, maxOpen) {
+			if err := s.addRun(mergeOpen(ctx, some, compare, open)); err != nil {
 				fail(err)
 				return
 			}
@@ -111,14 +116,14 @@ func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys
 	}
 }
 
-// mergeOpen is like MergeFiles, with all objects open at the same time.
-func mergeOpen[T any](ctx context.Context, b store.Bucket, keys []string, compare func(a, b *T) int, opts []ReaderOption) iter.Seq2[T, error] {
+// mergeOpen is like mergeInPasses, with all inputs open at the same time.
+func mergeOpen[I, T any](ctx context.Context, inputs []I, compare func(a, b *T) int, open func(I) (*Reader[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		stopped := false
 		merge := func() (err error) {
 			var streams []Stream[T]
-			for _, key := range keys {
-				r, failed := Open[T](ctx, b, key, opts...)
+			for _, input := range inputs {
+				r, failed := open(input)
 				if failed != nil {
 					return failed
 				}

@@ -41,15 +41,16 @@ type span struct {
 	buf        []byte
 }
 
-// openWindow reads the end of the object. It also checks the magic number and the footer's length,
-// because parquet-go does not check the length.
-func openWindow(obj store.Object) (*window, error) {
+// openWindow reads the end of the object, or the whole of an object of up to whole bytes. openWindow
+// also checks the magic number and the footer's length, because parquet-go does not check the
+// length.
+func openWindow(obj store.Object, whole int64) (*window, error) {
 	w := &window{obj: obj, size: obj.Size()}
 	if w.size < 12 {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, w.size)
 	}
 	n := w.size
-	if n > wholeBytes {
+	if n > whole {
 		n = tailBytes
 	}
 	if err := w.readTail(n); err != nil {

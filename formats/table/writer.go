@@ -26,6 +26,7 @@ const (
 	defaultPageBytes     = 128 << 10 // size of a page's encoded values before compression, in bytes
 	writeRows            = 64        // number of rows passed to the encoder at a time
 	writeBytes           = 1 << 20   // largest total size of the texts in the rows passed to the encoder at a time, in bytes
+	writeBuffer          = 256 << 10 // size of a write to the file, in bytes
 )
 
 // The compression codecs. A codec's only state is its pool of encoders.
@@ -73,22 +74,23 @@ func SortedBy(columns ...string) WriterOption {
 
 // Local describes a finished file in local scratch space.
 type Local struct {
-	Path   string // path of the file, empty if the writer did not create the file
-	Rows   int64
-	Bytes  int64
-	SHA256 string // hex
-	Blocks string // digests of the file's blocks, as in manifest.File
+	Path         string // path of the file, empty if the writer did not create the file
+	Rows         int64
+	Bytes        int64
+	SHA256       string // hex
+	Blocks       string // digests of the file's blocks, as in manifest.File
+	SectionIndex string // as in manifest.File
 }
 
 // LocalOf describes the finished file at path, whose size and digests are in s.
 func LocalOf(path string, rows int64, s *manifest.Sum) Local {
 	f := s.File()
-	return Local{path, rows, f.Bytes, f.SHA256, f.Blocks}
+	return Local{path, rows, f.Bytes, f.SHA256, f.Blocks, f.SectionIndex}
 }
 
 // File returns the manifest's entry for the file, stored under the given key.
 func (l *Local) File(dataset, key string) manifest.File {
-	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256, Blocks: l.Blocks}
+	return manifest.File{Dataset: dataset, Key: key, Bytes: l.Bytes, Rows: l.Rows, SHA256: l.SHA256, Blocks: l.Blocks, SectionIndex: l.SectionIndex}
 }
 
 // Writer writes rows of T as one Parquet file. Only one goroutine may use a Writer. The caller ends
@@ -128,13 +130,16 @@ func NewWriter[T any](path string, opts ...WriterOption) (*Writer[T], error) {
 
 // NewWriterTo is like NewWriter but writes to dst. Close does not close dst.
 func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error) {
-	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
 	if err != nil {
 		return nil, err
 	}
 	out := &summingWriter{dst, manifest.NewSum()}
-	buf := bufio.NewWriterSize(out, 256<<10)
+	return newWriter[T](out, bufio.NewWriterSize(out, writeBuffer), layout, optionsOf(opts)), nil
+}
+
+// newWriter returns a writer to buf, which writes to out.
+func newWriter[T any](out *summingWriter, buf *bufio.Writer, layout *rowLayout, o writerOptions) *Writer[T] {
 	pqOptions := []parquet.WriterOption{
 		// CreatedBy is the same for every build, so that the same rows give the same bytes.
 		parquet.CreatedBy("crawlbatch", "1", "1"),
@@ -156,7 +161,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	} else {
 		w.zeroless = zerolessOf(reflect.TypeFor[T](), o.format)
 	}
-	return w, nil
+	return w
 }
 
 // bulky lists the columns that hold whole documents. The footer omits the lowest and highest values
@@ -263,21 +268,15 @@ func (w *Writer[T]) writeParts(rows []T) error {
 
 // Close completes the file. A file without rows is valid and has all columns.
 func (w *Writer[T]) Close() (Local, error) {
-	w.encode()
-	if w.stored != nil && w.err == nil {
-		l, err := w.stored.finish(w.rows)
-		w.err = errClosed
-		return l, err
-	}
-	if w.err == nil {
-		if err := w.pq.Close(); err != nil {
-			w.err = fmt.Errorf("write footer: %w", err)
-		} else if err := w.buf.Flush(); err != nil {
-			w.err = fmt.Errorf("write footer: %w", err)
+	if w.stored != nil {
+		w.encode()
+		if w.err == nil {
+			l, err := w.stored.finish(w.rows)
+			w.err = errClosed
+			return l, err
 		}
 	}
-	if w.err != nil {
-		err := w.err
+	if err := w.complete(); err != nil {
 		w.Abort()
 		return Local{}, err
 	}
@@ -291,6 +290,18 @@ func (w *Writer[T]) Close() (Local, error) {
 	}
 	w.err = errClosed
 	return l, nil
+}
+
+// complete writes all rows and the footer.
+func (w *Writer[T]) complete() error {
+	w.encode()
+	if w.err != nil {
+		return w.err
+	}
+	if err := errors.Join(w.pq.Close(), w.buf.Flush()); err != nil {
+		w.err = fmt.Errorf("write footer: %w", err)
+	}
+	return w.err
 }
 
 var errClosed = errors.New("table writer is closed")

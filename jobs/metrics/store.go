@@ -10,6 +10,7 @@ import (
 )
 
 // tableSuffix is how the key of every table part ends, in published datasets and in working files.
+// Runs end otherwise.
 const tableSuffix = ".parquet"
 
 // Bucket wraps b and times its writes.

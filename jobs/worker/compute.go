@@ -65,7 +65,8 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 
 // Reproduce recomputes a task without writing parts, so Reproduce is much faster than Recompute.
 // Reproduce compares the rows of the task's tables with the stored parts. The returned result
-// describes the stored parts. Reproduce fails if a part is missing or has other rows.
+// describes the stored parts. Reproduce fails if a part is missing or has other rows. Runs are
+// encoded again instead.
 func (r Runner) Reproduce(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	r.compare = true
 	result, _, release, err := r.Recompute(ctx, t)

@@ -146,8 +146,9 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 					redirects = append(redirects, schema.Redirect{Bucket: int32(urlkey.Bucket(k.Domain, w.buckets)), SURT: k.SURT, URL: k.URL, Source: f.URL, Depth: f.Depth})
 				}
 			}
-			merge.Files = append(merge.Files, put(t, b, stages.FileRedirects, layout.Working("2026-11", 1, "merge", "redirects", n), redirects,
-				func(a, b schema.Redirect) int { return schema.CompareRedirects(&a, &b) }))
+			slices.SortFunc(redirects, func(a, b schema.Redirect) int { return schema.CompareRedirects(&a, &b) })
+			merge.Files = append(merge.Files, tabletest.WriteRun(t, b, stages.FileRedirects, layout.Run("2026-11", 1, "merge", "redirects", n), redirects,
+				func(r *schema.Redirect) int32 { return r.Bucket }))
 		}
 		captures := put(t, b, stages.FileCaptures, layout.Captures("2026-11", schema.SubsetDiagnostics, 1, n),
 			filter(w.captures, func(c schema.Capture) bool { return owns(c.URL) }),

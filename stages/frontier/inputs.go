@@ -201,20 +201,17 @@ func moved(o *outcome) bool {
 
 // addRedirects adds the targets of redirects that were not followed. addRedirects reads all
 // partitions, because a redirect may lead into any bucket. Partitions that an older crawlbatch
-// merged have no file of redirects, so addRedirects reads all of their fetches.
+// merged have no run of redirects, so addRedirects reads all of their fetches.
 func (i *inputs) addRedirects(ctx context.Context) error {
 	merged := i.in.Results[stages.Merge]
-	keys, err := stages.OfAll(merged, stages.FileRedirects)
+	sections, known, err := stages.Sections(merged, stages.FileRedirects, i.bucket)
 	if err != nil {
 		return err
 	}
-	if len(keys) > 0 {
-		bucket := int64(i.bucket)
-		rows := table.Pull(table.MergeFiles(ctx, i.env.Bucket, i.env.Scratch, keys, schema.CompareRedirects, table.IntRange("target_bucket", bucket, bucket)))
+	if known {
+		rows := table.Pull(table.MergeSections(ctx, i.env.Bucket, i.env.Scratch, sections, schema.CompareRedirects))
 		i.closers = append(i.closers, rows)
-		i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) {
-			return item{r.SURT, r.URL, r}, int64(r.Bucket) == bucket
-		}))
+		i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) { return item{r.SURT, r.URL, r}, true }))
 		return nil
 	}
 	return addSorted(ctx, i, stages.Keys(merged, stages.FileFetches), func(t *target) (*schema.Redirect, error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 
@@ -133,4 +134,25 @@ func (e *edgeBuilder) writeEdges(ctx context.Context) error {
 	return keep(ctx, e.m, stages.FileEdges, order, func(w *table.Writer[schema.Edge]) error {
 		return appendBuckets(w, e.edges.Sorted(ctx), func(row *schema.Edge) int32 { return row.TargetBucket })
 	})
+}
+
+// appendBuckets appends rows that are sorted by bucket, and ends a row group after each bucket, so
+// that a reduce task need not read other buckets.
+func appendBuckets[T any](w *table.Writer[T], rows iter.Seq2[T, error], bucketOf func(*T) int32) error {
+	bucket := int32(-1)
+	for row, err := range rows {
+		if err != nil {
+			return err
+		}
+		if b := bucketOf(&row); b != bucket {
+			bucket = b
+			if err := w.EndRowGroup(); err != nil {
+				return err
+			}
+		}
+		if err := w.Append(&row); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -79,30 +79,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 		return nil
 	}
 	order := []string{"target_bucket", "url_surtkey", "url", "depth", "source"}
-	return keep(ctx, m, stages.FileRedirects, order, func(w *table.Writer[schema.Redirect]) error {
-		return appendBuckets(w, redirects.Sorted(ctx), func(r *schema.Redirect) int32 { return r.Bucket })
-	})
-}
-
-// appendBuckets appends rows that are sorted by bucket, and ends a row group after each bucket, so
-// that a reduce task need not read other buckets.
-func appendBuckets[T any](w *table.Writer[T], rows iter.Seq2[T, error], bucketOf func(*T) int32) error {
-	bucket := int32(-1)
-	for row, err := range rows {
-		if err != nil {
-			return err
-		}
-		if b := bucketOf(&row); b != bucket {
-			bucket = b
-			if err := w.EndRowGroup(); err != nil {
-				return err
-			}
-		}
-		if err := w.Append(&row); err != nil {
-			return err
-		}
-	}
-	return nil
+	return keepRun(ctx, m, stages.FileRedirects, order, redirects.Sorted(ctx), func(r *schema.Redirect) int32 { return r.Bucket })
 }
 
 // oneEach yields the rows of fetches. If a planned URL does not have exactly one row, the sequence

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -155,6 +156,13 @@ func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []s
 // keep writes the partition's working file of a dataset. fill appends the rows.
 func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.working(dataset), sortedBy, fill, table.Fast())
+	return m.note(f, err)
+}
+
+// keepRun writes the partition's run of a dataset. The rows come in the order of buckets.
+func keepRun[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, rows iter.Seq2[T, error], bucketOf func(*T) int32) error {
+	key := layout.Run(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
+	f, err := stages.WriteRun(ctx, m.env, dataset, key, sortedBy, rows, bucketOf)
 	return m.note(f, err)
 }
 

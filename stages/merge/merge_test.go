@@ -431,10 +431,7 @@ func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 		target.SURT, target.Followed, target.FollowKind, target.Anchors, target.Spellings = k.SURT, true, true, []string{}, []string{}
 		want = append(want, schema.TargetLinks{Bucket: int32(urlkey.Bucket(k.Domain, buckets)), Inlink: target, AnchorCounts: []int32{}})
 	}
-	var targets []schema.TargetLinks
-	for bucket := range int64(buckets) {
-		targets = append(targets, rows[schema.TargetLinks](w, sums, stages.FileTargets, "", table.IntRange("target_bucket", bucket, bucket))...)
-	}
+	targets := tabletest.ReadRun[schema.TargetLinks](t, w.bucket, sums.FilesOf(stages.FileTargets)[0])
 	slices.SortFunc(want, func(a, b schema.TargetLinks) int { return schema.CompareTargets(&a, &b) })
 	if d := cmp.Diff(want, targets); d != "" {
 		t.Errorf("targets (-want +got):\n%s", d)
@@ -444,7 +441,7 @@ func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 	}
 	to := keyOf(t, x)
 	redirects := []schema.Redirect{{Bucket: int32(urlkey.Bucket(to.Domain, buckets)), SURT: to.SURT, URL: x, Source: b, Depth: 7}}
-	if d := cmp.Diff(redirects, rows[schema.Redirect](w, sums, stages.FileRedirects, "")); d != "" {
+	if d := cmp.Diff(redirects, tabletest.ReadRun[schema.Redirect](t, w.bucket, sums.FilesOf(stages.FileRedirects)[0])); d != "" {
 		t.Errorf("redirects (-want +got):\n%s", d)
 	}
 
@@ -494,7 +491,7 @@ func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 				got[e.Target] = e.LastMod
 			}
 		} else {
-			for _, target := range rows[schema.TargetLinks](w, r, stages.FileTargets, "") {
+			for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {
 				got[target.URL] = target.LastMod
 			}
 		}

@@ -362,9 +362,7 @@ func (b *targetBuilder) inMemory() iter.Seq2[targetSum, error] {
 // writeTargets writes a row for each target.
 func (b *targetBuilder) writeTargets(ctx context.Context, sums iter.Seq2[targetSum, error]) error {
 	order := []string{"target_bucket", "url_surtkey", "url"}
-	return keep(ctx, b.m, stages.FileTargets, order, func(w *table.Writer[schema.TargetLinks]) error {
-		return appendBuckets(w, united(sums), func(row *schema.TargetLinks) int32 { return row.Bucket })
-	})
+	return keepRun(ctx, b.m, stages.FileTargets, order, united(sums), func(row *schema.TargetLinks) int32 { return row.Bucket })
 }
 
 // united adds up the sums of each target.

@@ -97,7 +97,8 @@ func sumOf(t *testing.T, links []schema.Link, memory int64) ([]schema.TargetLink
 	if err := b.finish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return tabletest.Read[schema.TargetLinks](t, bucket, m.working(stages.FileTargets)), tabletest.Read[schema.HostEdge](t, bucket, m.working(stages.FileHostEdges))
+	run := m.files[slices.IndexFunc(m.files, func(f manifest.File) bool { return f.Dataset == stages.FileTargets })]
+	return tabletest.ReadRun[schema.TargetLinks](t, bucket, run), tabletest.Read[schema.HostEdge](t, bucket, m.working(stages.FileHostEdges))
 }
 
 func originOfTest(source string) origin { return origin{depth: int32(len(source) % 4)} }

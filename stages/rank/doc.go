@@ -1,7 +1,7 @@
 // Package rank counts the links among the round's pages: the inlinks of every target,
 // and a PageRank of hosts.
 //
-// A task reads merge's working file targets (only the bucket's row groups), and writes the bucket's
+// A task reads merge's runs of targets (only the bucket's sections, at most 64 at a time), and writes the bucket's
 // working file inlinks, with a row for each target of the bucket. The stages frontier and publish join
 // their own rows with the inlinks. The task of bucket 0 also reads hostedges and hosts, computes the
 // host graph (package webgraph), publishes it and writes every bucket's part of the published hosts. In rounds of a

@@ -117,13 +117,13 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 // links, that writeInlinks read.
 func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *graph, cfg Config) (f manifest.File, links int64, err error) {
 	key := layout.Working(in.Task.Crawl, in.Task.Round, string(stages.Rank), stages.FileInlinks, in.Task.Partition)
-	targets, err := stages.OfAll(in.Results[stages.Merge], stages.FileTargets)
+	targets, summed, err := stages.Sections(in.Results[stages.Merge], stages.FileTargets, in.Task.Partition)
 	if err != nil {
 		return f, 0, err
 	}
 	f, err = stages.Write(ctx, env, stages.FileInlinks, key, stages.ByURL, func(w *table.Writer[schema.Inlink]) (err error) {
-		if len(targets) > 0 {
-			links, err = addTargets(ctx, env, targets, in.Task.Partition, w)
+		if summed {
+			links, err = addTargets(ctx, env, targets, w)
 		} else {
 			if g == nil { // a merge stage of format 3 wrote edges
 				if g, err = loadSources(ctx, env.Bucket, in.Results[stages.Merge]); err != nil {
@@ -138,7 +138,7 @@ func writeInlinks(ctx context.Context, env *stages.Env, in *stages.Input, g *gra
 }
 
 // addTargets adds up the partitions' sums of each target.
-func addTargets(ctx context.Context, env *stages.Env, keys []string, bucket int, w *table.Writer[schema.Inlink]) (sums int64, err error) {
+func addTargets(ctx context.Context, env *stages.Env, sections []manifest.Section, w *table.Writer[schema.Inlink]) (sums int64, err error) {
 	var sum schema.TargetLinks
 	flush := func() error {
 		if sum.URL == "" {
@@ -147,12 +147,9 @@ func addTargets(ctx context.Context, env *stages.Env, keys []string, bucket int,
 		row := inlinks.Finish(&sum)
 		return w.Append(&row)
 	}
-	for t, err := range table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, schema.CompareTargets, table.IntRange("target_bucket", int64(bucket), int64(bucket))) {
+	for t, err := range table.MergeSections(ctx, env.Bucket, env.Scratch, sections, schema.CompareTargets) {
 		if err != nil {
 			return sums, fmt.Errorf("read targets: %w", err)
-		}
-		if int(t.Bucket) != bucket {
-			continue
 		}
 		sums++
 		if t.URL == sum.URL {

@@ -129,7 +129,7 @@ func sumEdges(t *testing.T, b store.Bucket, merged []*manifest.Result) {
 		for i := range sums {
 			sums[i].Anchors, sums[i].AnchorCounts = anchors[i].Kept()
 		}
-		r.Files[0] = put(t, b, stages.FileTargets, p, sums)
+		r.Files[0] = tabletest.WriteRun(t, b, stages.FileTargets, layout.Run("2026-11", 0, "merge", stages.FileTargets, p), sums, func(s *schema.TargetLinks) int32 { return s.Bucket })
 	}
 }
 

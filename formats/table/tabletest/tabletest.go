@@ -2,6 +2,7 @@
 package tabletest
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"path/filepath"
@@ -28,6 +29,47 @@ func Write[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, o
 		t.Fatal(err)
 	}
 	return f
+}
+
+// WriteRun stores rows, which are in the order of buckets, as the run key.
+func WriteRun[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, bucketOf func(*T) int32, opts ...table.WriterOption) manifest.File {
+	t.Helper()
+	var f manifest.File
+	l, err := table.WriteRun(filepath.Join(t.TempDir(), "rows.run"), func(yield func(T, error) bool) {
+		for _, row := range rows {
+			if !yield(row, nil) {
+				return
+			}
+		}
+	}, bucketOf, opts...)
+	if err == nil {
+		f, err = table.Commit(t.Context(), b, l, dataset, key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// ReadRun returns the rows of all sections of a run.
+func ReadRun[T any](t testing.TB, b store.Bucket, run manifest.File) (rows []T) {
+	t.Helper()
+	sections, err := run.Sections()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sections {
+		r, err := table.OpenSection[T](t.Context(), b, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := Collect(r.All(t.Context()))
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, of...)
+	}
+	return rows
 }
 
 // Read returns the rows of the object with the given key.

@@ -106,10 +106,13 @@ func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole boo
 			return err
 		}
 	}
-	if !strings.HasSuffix(f.Key, ".parquet") {
-		return nil
+	switch {
+	case f.SectionIndex != "":
+		return a.readRun(ctx, r, f, whole)
+	case strings.HasSuffix(f.Key, ".parquet"):
+		return a.readTable(ctx, r, f, whole)
 	}
-	return a.readTable(ctx, r, f, whole)
+	return nil
 }
 
 // CheckPresent reports a file that is missing or does not have its recorded size. The report
@@ -196,6 +199,41 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole boo
 	}
 	if read != rows {
 		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "%d of its %d rows can be read; %s", read, rows, f.advice)
+	}
+	return nil
+}
+
+// readRun compares the number of rows of a run's sections with the document. If the parameter whole
+// is false, readRun opens only the last section, whose end is the end of the run.
+func (a *Audit) readRun(ctx context.Context, r *Round, f listedFile, whole bool) error {
+	sections, err := f.Sections()
+	if err != nil {
+		return a.Fault(err, tablesRead, r.Number, f.Key)
+	}
+	var recorded int64
+	for i, s := range sections {
+		recorded += s.Rows
+		if !whole && i < len(sections)-1 {
+			continue
+		}
+		t, err := table.OpenSection[footer](ctx, a.Bucket, s)
+		if whole && errors.Is(err, manifest.ErrChanged) {
+			return nil // the digest of the run differs too, which is reported
+		}
+		if err != nil {
+			return a.Fault(err, tablesRead, r.Number, f.Key)
+		}
+		rows := t.Rows()
+		if err := t.Close(); err != nil {
+			return err
+		}
+		if rows != s.Rows {
+			a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "bucket %d has %d rows, %d were recorded; %s", s.Bucket, rows, s.Rows, f.advice)
+		}
+	}
+	a.Count(tablesRead, recorded)
+	if recorded != f.Rows {
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "its sections have %d rows, %d were recorded; %s", recorded, f.Rows, f.advice)
 	}
 	return nil
 }
