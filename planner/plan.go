@@ -188,7 +188,7 @@ const quotedBroken = 3
 // firstBroken describes the first unreadable records of the sources.
 func firstBroken(ctx context.Context, refused *sorters[refusal]) (string, error) {
 	var quoted []string
-	for row, err := range refusedRows(ctx, refused) {
+	for row, err := range refused.sorted(ctx) {
 		if err != nil {
 			return "", err
 		}
@@ -282,7 +282,7 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused))
+	l, err := table.WriteFile(filepath.Join(req.Scratch, "refused.parquet"), refusedRows(ctx, refused, m.Buckets))
 	if err != nil {
 		return err
 	}

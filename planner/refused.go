@@ -92,10 +92,12 @@ func (r *refusals) add(row refusal) error {
 	return r.rows.Add(&row)
 }
 
-// refusedRows yields the rows of refused.parquet.
-func refusedRows(ctx context.Context, refused *sorters[refusal]) iter.Seq2[schema.Refused, error] {
+// refusedRows yields the rows of refused.parquet in the order of buckets, so that a task of a bucket
+// reads few row groups.
+func refusedRows(ctx context.Context, refused *sorters[refusal], buckets int) iter.Seq2[schema.Refused, error] {
 	return func(yield func(schema.Refused, error) bool) {
 		for r, err := range refused.sorted(ctx) {
+			r.Bucket = int32(urlkey.BucketOf(r.Hash, buckets))
 			if !yield(r.Refused, err) {
 				return
 			}

@@ -75,6 +75,7 @@ type Refused struct {
 	Depth  int32      `parquet:"depth" doc:"links from the nearest source URL"`
 
 	Spellings []string `parquet:"spellings,list" since:"2" doc:"spellings other than url that the sources and earlier rounds use, sorted, the first five"`
+	Bucket    int32    `parquet:"bucket" since:"4" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
 }
 
 // RobotsFile is a row of a fetch segment's working file robots: the robots.txt of one origin,

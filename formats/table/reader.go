@@ -18,7 +18,7 @@ import (
 const readRows = 64
 
 type readerOptions struct {
-	keep []func(parquet.RowGroup) (bool, error)
+	keep []func(parquet.RowGroup) bool
 }
 
 // ReaderOption limits the row groups that a Reader reads.
@@ -26,6 +26,8 @@ type ReaderOption func(*readerOptions)
 
 // IntRange limits a Reader to row groups in which an integer column may have values from lo to hi.
 // The Reader also returns rows outside the range, unless the writer ended row groups at lo and hi.
+// The Reader returns all rows of a row group without statistics, and of an older file that lacks the
+// column.
 func IntRange(column string, lo, hi int64) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return intOf(most) >= lo && intOf(least) <= hi
@@ -48,17 +50,17 @@ func intOf(v parquet.Value) int64 {
 
 func rangeOption(column string, meets func(least, most parquet.Value) bool) ReaderOption {
 	return func(o *readerOptions) {
-		o.keep = append(o.keep, func(g parquet.RowGroup) (bool, error) {
+		o.keep = append(o.keep, func(g parquet.RowGroup) bool {
 			leaf, ok := g.Schema().Lookup(column)
 			if !ok {
-				return false, fmt.Errorf("no column %q to select rows by", column)
+				return true
 			}
 			chunk, ok := g.ColumnChunks()[leaf.ColumnIndex].(*parquet.FileColumnChunk)
 			if !ok {
-				return true, nil
+				return true
 			}
 			least, most, ok := chunk.Bounds()
-			return !ok || meets(least, most), nil // the Reader also reads a row group without statistics
+			return !ok || meets(least, most)
 		})
 	}
 }
@@ -132,11 +134,7 @@ func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOp
 	for i, g := range r.file.RowGroups() {
 		read := true
 		for _, keep := range o.keep {
-			ok, kerr := keep(g)
-			if kerr != nil {
-				return nil, kerr
-			}
-			read = read && ok
+			read = read && keep(g)
 		}
 		if read {
 			r.groups = append(r.groups, i)

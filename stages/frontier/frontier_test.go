@@ -130,7 +130,14 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 		Task: stages.Task{Stage: stages.Frontier, Crawl: "2026-11", Round: 1}, Plan: &manifest.Plan{Buckets: w.buckets},
 		Results: map[stages.Stage][]*manifest.Result{}, Earlier: earlier,
 	}
-	refused := put(t, b, "refused", layout.PlanRefused("2026-11", 1, "p"), w.refused, bySURT(func(r schema.Refused) (string, string) { return r.Domain, r.URL }))
+	for i := range w.refused {
+		if r := &w.refused[i]; r.Domain != "" {
+			r.Bucket = int32(urlkey.Bucket(r.Domain, w.buckets))
+		}
+	}
+	refused := put(t, b, "refused", layout.PlanRefused("2026-11", 1, "p"), w.refused, func(a, b schema.Refused) int {
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL))
+	})
 	in.Plan.RefusedFile = &refused
 	for n := range w.buckets { // each bucket has one partition
 		owns := func(url string) bool { return urlkey.Bucket(key(t, url).Domain, w.buckets) == n }

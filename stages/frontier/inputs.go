@@ -95,7 +95,7 @@ func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*
 // addSorted calls the function take for every row of the objects. If take returns a row, addSorted
 // adds the returned row. The function tie orders rows of equal URLs.
 func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take func(*In) (*Out, error),
-	place func(*Out) (surt, url string), tie func(a, b *Out) int) error {
+	place func(*Out) (surt, url string), tie func(a, b *Out) int, opts ...table.ReaderOption) error {
 	s, err := table.NewSorter(i.env.Scratch, func(a, b *Out) int {
 		aSURT, aURL := place(a)
 		bSURT, bURL := place(b)
@@ -105,7 +105,7 @@ func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take 
 		return err
 	}
 	i.closers = append(i.closers, s)
-	for row, err := range table.Concat[In](ctx, i.env.Bucket, keys) {
+	for row, err := range table.Concat[In](ctx, i.env.Bucket, keys, opts...) {
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (i *inputs) addRedirects(ctx context.Context) error {
 }
 
 // addRefused adds the entries that the plan refused. Texts that are not URLs belong to
-// bucket 0.
+// bucket 0. Since format 4, the file is in the order of buckets and has a column for them.
 func (i *inputs) addRefused(ctx context.Context) error {
 	f := i.in.Plan.RefusedFile
 	if f == nil || f.Rows == 0 {
@@ -244,7 +244,7 @@ func (i *inputs) addRefused(ctx context.Context) error {
 	}, func(r *schema.Refused) (surt, url string) { return r.SURT, r.URL },
 		func(a, b *schema.Refused) int {
 			return cmp.Or(strings.Compare(a.Source, b.Source), cmp.Compare(a.Line, b.Line))
-		})
+		}, table.IntRange("bucket", int64(i.bucket), int64(i.bucket)))
 }
 
 // addSpellings adds the spellings of planned URLs. Only the plan has the spellings that sources
