@@ -206,8 +206,9 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int
 	if revision > 0 {
 		paced.Politeness = newest
 	}
+	known := urlstate.After(earlier)
 	return planner.Make(ctx, worker.PlanConfig(paced), planner.Request{
-		Crawl: r.Crawl, Round: round, Sources: sources, Hosts: hosts, Known: urlstate.Known(earlier), Buckets: urlstate.Buckets(earlier), Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
+		Crawl: r.Crawl, Round: round, Sources: sources, Hosts: hosts, Known: known.Known(), Buckets: known.Buckets(), Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
 	})
 }
 

@@ -30,7 +30,7 @@ type Request struct {
 	Round   int
 	Sources []source.Source               // sources of URLs; if sources repeat an entry, the entry of the first source counts
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
-	Known   int64                         // about the number of URLs that earlier rounds know
+	Known   int64                         // a number of URLs that earlier rounds certainly know
 	Buckets int                           // least number of reduce buckets, that of the round before; 0 without one
 	Scratch string                        // empty local directory with room for twice the sources' size, which the caller removes
 	Version string                        // version of crawlbatch, for plan.json

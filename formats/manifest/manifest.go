@@ -168,7 +168,7 @@ type Plan struct {
 	Crawl            string          `json:"crawl"`
 	Round            int             `json:"round"`
 	Buckets          int             `json:"buckets"`         // number of reduce buckets; each partition is in one bucket
-	Known            int64           `json:"known,omitempty"` // about the number of URLs that earlier rounds know
+	Known            int64           `json:"known,omitempty"` // a number of URLs that earlier rounds certainly know
 	URLs             int64           `json:"urls"`
 	Domains          int64           `json:"domains"`
 	Hosts            int64           `json:"hosts"`

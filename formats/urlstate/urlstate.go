@@ -14,8 +14,10 @@
 package urlstate
 
 import (
+	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
@@ -29,48 +31,93 @@ const (
 	Base  = "urls-base" // working files of some buckets, with all URLs that are known after the round
 )
 
-// maxFollowing is the largest number of rounds after the first round of a chain. It limits the
-// files that a reader has open.
+// maxFollowing is the largest number of rounds in a chain after the first. It limits the files that
+// a reader has open.
 const maxFollowing = 15
 
-// Overlapping lists the files of a round's dataset that may hold domains of a bucket. The parameter
-// buckets is the caller's number of buckets. The dataset has at most one file for each bucket of
-// the round.
-func Overlapping(s *manifest.Sealed, dataset string, bucket, buckets int) []manifest.File {
-	first, last := overlap(s, bucket, buckets)
-	return slices.DeleteFunc(s.FilesOf(dataset), func(f manifest.File) bool {
-		n, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet"))
-		return err == nil && (n < first || n > last)
-	})
+// BaseName returns the name of the folder of a round's bases. It contains the number of sealed rounds
+// before the round. A month may go on after a later month has continued it; then the bases of the
+// later month do not hold the states of its last rounds, and the number shows that.
+func BaseName(earlier int) string { return fmt.Sprintf("%s-%d", Base, earlier) }
+
+// History holds the files with the states of URLs after some sealed rounds.
+type History struct {
+	rounds []states // oldest first
 }
 
-// overlap returns the first and the last of a round's buckets that share hashes with a bucket of
-// the caller.
-func overlap(s *manifest.Sealed, bucket, buckets int) (first, last int) {
-	own := s.ReduceBuckets()
-	return bucket * own / buckets, ((bucket+1)*own - 1) / buckets
+// states holds the files of one round.
+type states struct {
+	buckets      int
+	delta, bases []part
+}
+
+// part is the file of one bucket.
+type part struct {
+	bucket int
+	file   manifest.File
+}
+
+// After returns the history after all sealed rounds before a round, oldest first.
+func After(rounds []*manifest.Sealed) History {
+	var h History
+	for n, s := range rounds {
+		of := states{buckets: s.ReduceBuckets(), delta: partsOf(s, Delta)}
+		of.bases = slices.DeleteFunc(partsOf(s, Base), func(p part) bool {
+			covers, err := strconv.Atoi(strings.TrimPrefix(path.Base(path.Dir(p.file.Key)), Base+"-"))
+			return err != nil || covers != n
+		})
+		h.rounds = append(h.rounds, of)
+	}
+	return h
+}
+
+func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
+	for _, f := range s.FilesOf(dataset) {
+		if n, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet")); err == nil {
+			parts = append(parts, part{n, f})
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int { return a.bucket - b.bucket })
+	return parts
+}
+
+// overlapping lists the parts that may hold domains of a bucket, of so many buckets. The result
+// complete tells whether no such part is missing.
+func (s *states) overlapping(parts []part, bucket, buckets int) (files []manifest.File, complete bool) {
+	first, last := bucket*s.buckets/buckets, ((bucket+1)*s.buckets-1)/buckets
+	i, _ := slices.BinarySearchFunc(parts, first, func(p part, first int) int { return p.bucket - first })
+	for ; i < len(parts) && parts[i].bucket <= last; i++ {
+		files = append(files, parts[i].file)
+	}
+	return files, len(files) > 0 && len(files) == last-first+1
+}
+
+// Overlapping lists those files of urls of a round that may hold domains of a bucket. The parameter
+// buckets is the number of buckets that the caller has.
+func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
+	of := After([]*manifest.Sealed{s}).rounds[0]
+	files, _ := of.overlapping(of.delta, bucket, buckets)
+	return files
 }
 
 // Chain holds the files with the states of a bucket's URLs.
 type Chain struct {
 	rounds [][]manifest.File // files of each round, oldest round first; the first round may have bases
-	mixed  bool              // true: a file may also hold URLs of other buckets
+	mixed  bool              // a file of a round with fewer buckets holds URLs of other buckets too
 }
 
-// Of returns the chain of a bucket after the given rounds, which begin with the oldest. The
-// parameter buckets is the caller's number of buckets.
-func Of(rounds []*manifest.Sealed, bucket, buckets int) Chain {
+// Chain returns the chain of a bucket. The parameter buckets is the number of buckets that the caller
+// has.
+func (h History) Chain(bucket, buckets int) Chain {
 	var c Chain
-	for _, s := range slices.Backward(rounds) {
-		first, last := overlap(s, bucket, buckets)
-		files := Overlapping(s, Base, bucket, buckets)
-		complete := len(files) > 0 && len(files) == last-first+1
+	for _, s := range slices.Backward(h.rounds) {
+		files, complete := s.overlapping(s.bases, bucket, buckets)
 		if !complete {
-			files = Overlapping(s, Delta, bucket, buckets)
+			files, _ = s.overlapping(s.delta, bucket, buckets)
 		}
 		if len(files) > 0 {
 			c.rounds = append(c.rounds, files)
-			c.mixed = c.mixed || s.ReduceBuckets() != buckets
+			c.mixed = c.mixed || s.buckets < buckets
 		}
 		if complete {
 			break
@@ -80,9 +127,8 @@ func Of(rounds []*manifest.Sealed, bucket, buckets int) Chain {
 	return c
 }
 
-// Keys lists the keys of the chain's files. Files of older rounds come first. If a URL has rows in
-// several files, the row of the last file counts. The files may also have rows of other buckets'
-// URLs.
+// Keys lists the keys of the files, those of the oldest round first. If a URL has rows in several
+// files, the row of the last file counts. Rows of other buckets' URLs may be among them.
 func (c Chain) Keys() (keys []string) {
 	for _, f := range slices.Concat(c.rounds...) {
 		keys = append(keys, f.Key)
@@ -90,44 +136,45 @@ func (c Chain) Keys() (keys []string) {
 	return keys
 }
 
-// Long reports whether the current round should write a base. The cost of a base is proportional to
-// the size of the chain. A base pays if the later files have more than half as many rows as the
-// first file, if there are many files, or if the number of buckets has changed.
+// Long reports whether the current round should write a base. A base costs as much as the chain
+// holds. It pays once the later files have more than half the rows of the first file, once there
+// are many files, and once the number of buckets has grown.
 func (c Chain) Long() bool {
 	if len(c.rounds) == 0 {
 		return false
 	}
-	rows := func(rounds ...[]manifest.File) (n int64) {
-		for _, f := range slices.Concat(rounds...) {
-			n += f.Rows
-		}
-		return n
+	following := int64(0)
+	for _, files := range c.rounds[1:] {
+		following += rows(files)
 	}
-	following := c.rounds[1:]
-	return c.mixed || len(following) >= maxFollowing || 2*rows(following...) > rows(c.rounds[0])
+	return c.mixed || len(c.rounds) > maxFollowing || 2*following > rows(c.rounds[0])
+}
+
+func rows(files []manifest.File) (n int64) {
+	for _, f := range files {
+		n += f.Rows
+	}
+	return n
 }
 
 // Buckets returns the number of buckets of the newest round, or 0 if there is no round. A new round
-// has at least this number of buckets.
-func Buckets(rounds []*manifest.Sealed) int {
-	if len(rounds) == 0 {
+// has at least as many.
+func (h History) Buckets() int {
+	if len(h.rounds) == 0 {
 		return 0
 	}
-	return rounds[len(rounds)-1].ReduceBuckets()
+	return h.rounds[len(h.rounds)-1].buckets
 }
 
-// Known returns the approximate number of URLs that are known after the given rounds. It counts a
-// URL again if a later file of a chain repeats the URL's row.
-func Known(rounds []*manifest.Sealed) (n int64) {
-	counted := map[string]bool{}
-	buckets := Buckets(rounds)
-	for bucket := range buckets {
-		for _, f := range slices.Concat(Of(rounds, bucket, buckets).rounds...) {
-			if !counted[f.Key] {
-				counted[f.Key] = true
-				n += f.Rows
-			}
+// Known returns a number of URLs that are certainly known. It is the number of all known URLs after
+// a round with bases, and too low by the new URLs of the rounds since.
+func (h History) Known() (n int64) {
+	for bucket := range h.Buckets() {
+		most := int64(0)
+		for _, files := range h.Chain(bucket, h.Buckets()).rounds {
+			most = max(most, rows(files))
 		}
+		n += most
 	}
 	return n
 }

@@ -84,7 +84,7 @@ func TestABaseOfURLsIsReadAuditedAndRebuilt(t *testing.T) {
 		t.Fatalf("no round before the last of %d has a base", len(sealed))
 	}
 	key := sealed[based].FilesOf(stages.FileURLsBase)[0].Key
-	if keys := urlstate.Of(sealed, 0, 1).Keys(); !slices.ContainsFunc(keys, func(k string) bool { return strings.Contains(k, stages.FileURLsBase) }) || slices.Contains(keys, layout.Table(stages.FileURLs, testCrawl, 0, 0)) {
+	if keys := urlstate.After(sealed).Chain(0, 1).Keys(); !slices.ContainsFunc(keys, func(k string) bool { return strings.Contains(k, stages.FileURLsBase) }) || slices.Contains(keys, layout.Table(stages.FileURLs, testCrawl, 0, 0)) {
 		t.Errorf("the next round would read %v", keys)
 	}
 	audit := func() *Report {

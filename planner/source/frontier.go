@@ -38,9 +38,10 @@ func (f *frontier) Name() string { return FrontierName }
 
 func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		buckets := urlstate.Buckets(f.rounds)
+		known := urlstate.After(f.rounds)
+		buckets := known.Buckets()
 		for bucket := range buckets {
-			ok, err := f.bucketEntries(ctx, bucket, buckets, yield)
+			ok, err := f.bucketEntries(ctx, known, bucket, buckets, yield)
 			if err != nil {
 				yield(Entry{}, fmt.Errorf("source %q: %w", FrontierName, err))
 			}
@@ -52,9 +53,9 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 }
 
 // bucketEntries yields the entries of one bucket. The result ok is false if yield returned false.
-func (f *frontier) bucketEntries(ctx context.Context, bucket, buckets int, yield func(Entry, error) bool) (ok bool, err error) {
+func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bucket, buckets int, yield func(Entry, error) bool) (ok bool, err error) {
 	var last schema.URLRecord
-	for row, err := range table.MergeFiles(ctx, f.bucket, "", urlstate.Of(f.rounds, bucket, buckets).Keys(), compareRecords) {
+	for row, err := range table.MergeFiles(ctx, f.bucket, "", known.Chain(bucket, buckets).Keys(), compareRecords) {
 		if err != nil {
 			return false, err
 		}

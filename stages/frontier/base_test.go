@@ -14,6 +14,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -109,7 +110,7 @@ func TestABaseStandsForAllPartsBeforeIt(t *testing.T) {
 		based := seal(t, short, "2026-10", 3, tc.now, urls...)
 		for n, f := range files {
 			rows := tabletest.Read[schema.URLRecord](t, b, f.Key)
-			based.Files = append(based.Files, put(t, short, stages.FileURLsBase, layout.Working("2026-10", 3, "frontier", stages.FileURLsBase, n), rows, compareStates))
+			based.Files = append(based.Files, put(t, short, stages.FileURLsBase, layout.Working("2026-10", 3, "frontier", urlstate.BaseName(0), n), rows, compareStates))
 		}
 		got, gotSkips, _ := run(t, short, Default(), next, based) // the parts before the bases do not exist in this store
 		if d := gocmp.Diff(want, got); d != "" {

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -48,7 +49,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 		return nil, err
 	}
 	defer d.skips.Abort()
-	baseKey := layout.Working(t.Crawl, t.Round, string(stages.Frontier), stages.FileURLsBase, t.Partition)
+	baseKey := layout.Working(t.Crawl, t.Round, string(stages.Frontier), urlstate.BaseName(len(in.Earlier)), t.Partition)
 	if env.Format >= 4 && inputs.prior.Long() {
 		if d.base, err = stages.NewWriter[schema.URLRecord](ctx, env, stages.FileURLsBase, baseKey, stages.ByURL); err != nil {
 			return nil, err

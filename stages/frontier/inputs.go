@@ -130,7 +130,7 @@ func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take 
 // newest. For equal URLs the merge keeps the order of the inputs.
 func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (_ *inputs, err error) {
 	bucket := in.Task.Partition
-	i := &inputs{env: env, in: in, cfg: cfg, bucket: bucket, prior: urlstate.Of(in.Earlier, bucket, in.Plan.Buckets)}
+	i := &inputs{env: env, in: in, cfg: cfg, bucket: bucket, prior: urlstate.After(in.Earlier).Chain(bucket, in.Plan.Buckets)}
 	for _, add := range []func(context.Context) error{
 		i.addPrior, i.addOutcomes, i.addHops, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
 	} {

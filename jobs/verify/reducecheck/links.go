@@ -225,7 +225,7 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
-		keys := audit.Keys(urlstate.Overlapping(sealed, urlstate.Delta, bucket, r.Plan.Buckets)) // not the bases, so that a wrong base shows
+		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // not the bases, so that a wrong base shows
 		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 		})...)
