@@ -145,9 +145,20 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return fail(ctx, "delete", key, err)
 }
 
+// datesAsked is the number of times that Skew asks for the date. The SDK does not repeat a request
+// whose response breaks off.
+const datesAsked = 3
+
 // Skew implements store.Dater with the Date of a response, which is cut to whole seconds.
 func (s *Store) Skew(ctx context.Context) (time.Duration, error) {
-	out, err := s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix), MaxKeys: aws.Int32(1)})
+	var out *s3.ListObjectsV2Output
+	var err error
+	for range datesAsked {
+		out, err = s.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: aws.String(s.prefix), MaxKeys: aws.Int32(1)})
+		if err == nil || !errors.Is(kind(err), store.ErrUnavailable) || ctx.Err() != nil {
+			break
+		}
+	}
 	if err != nil {
 		return 0, fail(ctx, "date of", s.String(), err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -224,4 +225,27 @@ func TestReachEndsWithItsContext(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestTheDateOfABrokenAnswerIsAskedForAgain(t *testing.T) {
+	for broken := range datesAsked + 1 {
+		asked := 0
+		s := newWireStore(t, func(r *http.Request) (*http.Response, error) {
+			asked++
+			body := "<ListBucketResult></ListBucketResult>"
+			answer, err := says(200, body)(r)
+			if answer.Header.Set("Date", time.Now().UTC().Format(http.TimeFormat)); asked <= broken {
+				answer.Body = io.NopCloser(io.MultiReader(strings.NewReader(body[:9]), iotest.ErrReader(io.ErrUnexpectedEOF)))
+			}
+			return answer, err
+		})
+		skew, err := s.Skew(t.Context())
+		if broken == datesAsked {
+			if !errors.Is(err, store.ErrUnavailable) || asked != datesAsked {
+				t.Errorf("%d broken answers: asked %d times, %v", broken, asked, err)
+			}
+		} else if err != nil || asked != broken+1 || skew.Abs() > time.Minute {
+			t.Errorf("%d broken answers: asked %d times, %v, %v", broken, asked, skew, err)
+		}
+	}
 }
