@@ -32,6 +32,7 @@ type hostState struct {
 	asked       bool
 	digest      robotsDigest // digest of the robots.txt that the host itself served
 	effective   robotsDigest // digest of the rules that applied to the host's pages, even if another host served them
+	known       robotsDigest // digest of the robots.txt that an earlier round or attempt had fetched
 	lastPurpose schema.Purpose
 	suspended   bool
 }
@@ -196,7 +197,7 @@ func firstByte(q *schema.Request) int64 {
 // finish computes the columns that depend on all outcomes and requests.
 func (s *hostState) finish() *schema.Host {
 	r := &s.row
-	r.RobotsDigest = cmp.Or(s.digest.digest, s.effective.digest)
+	r.RobotsDigest = cmp.Or(s.digest.digest, s.effective.digest, s.known.digest)
 	switch {
 	case s.rules:
 		r.RobotsState = "rules"
@@ -212,6 +213,30 @@ func (s *hostState) finish() *schema.Host {
 		r.BreakerEvents = 1 // the breaker opened, and the window closed before a probe was sent
 	}
 	return r
+}
+
+// robotsRow holds the columns that merge reads from fetch's working file of robots.txt files.
+type robotsRow struct {
+	Origin string `parquet:"origin"`
+	Host   string `parquet:"host"`
+	Digest string `parquet:"digest,optional"`
+}
+
+// readRobots notes the robots.txt files in force. A host has no request if a robots.txt of an earlier
+// round denies all its URLs.
+func (m *merger) readRobots(ctx context.Context) error {
+	if m.env.Format < 4 {
+		return nil // hosts of older formats have no digest in this case
+	}
+	for row, err := range table.Concat[robotsRow](ctx, m.env.Bucket, m.keys(stages.FileRobots, "")) {
+		if err != nil {
+			return err
+		}
+		if s := m.hosts.byName[row.Host]; s != nil && s.rules {
+			s.known.see(row.Digest, strings.HasPrefix(row.Origin, "https:"))
+		}
+	}
+	return nil
 }
 
 // writeHosts writes the working file hosts.

@@ -62,7 +62,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	// Only captures and requests change the rows of hosts. The other steps read what is complete.
 	if err := runBeside(ctx,
 		[]step{{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }}},
-		[]step{{"text", m.mergeText}, {"captures", m.mergeCaptures}, {"requests", m.mergeRequests}, {"hosts", m.writeHosts}},
+		[]step{{"text", m.mergeText}, {"captures", m.mergeCaptures}, {"requests", m.mergeRequests}, {"robots", m.readRobots}, {"hosts", m.writeHosts}},
 	); err != nil {
 		return nil, err
 	}

@@ -534,6 +534,30 @@ func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 	}
 }
 
+// A robots.txt of an earlier round denies all URLs of b, so the round sends no request to b.
+func TestHostsHaveTheDigestOfARobotsFileOfAnEarlierRound(t *testing.T) {
+	for format, want := range map[int]string{3: "", 4: "EARLIER"} {
+		denied := fetch(t, b, schema.RobotsDenied, 0)
+		denied.RobotsRule = "Disallow: /"
+		w := newWorld(t, []string{b, c}, segment{fetches: []schema.Fetch{denied, fetch(t, c, schema.Deferred, 0)}})
+		w.format = format
+		files := []schema.RobotsFile{
+			{Origin: "https://b.example.org", Host: "b.example.org", Rules: true, Digest: "EARLIER"},
+			{Origin: "https://c.example.org", Host: "c.example.org", Rules: true, Digest: "UNUSED"},
+			{Origin: "https://d.example.org", Host: "d.example.org", Rules: true, Digest: "OF NO PLANNED HOST"},
+		}
+		fetched := w.in.Results[stages.Fetch][0]
+		fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileRobots, "robots.parquet", files))
+		got := map[string]string{}
+		for _, h := range rows[schema.Host](w, w.mustMerge(), stages.FileHosts, "") {
+			got[h.Host] = h.RobotsDigest
+		}
+		if d := cmp.Diff(map[string]string{"b.example.org": want, "c.example.org": ""}, got); d != "" {
+			t.Errorf("format %d (-want +got):\n%s", format, d)
+		}
+	}
+}
+
 // An attempt without a connection sends no byte, but has a row of requests that says why. Dataset
 // hosts counts only requests that were sent. Rows of format 1 have no microseconds.
 func TestAttemptsWithoutAConnectionAreNoRequestsOfHosts(t *testing.T) {
