@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"unicode"
@@ -60,7 +59,7 @@ func checkSealed(sealed []*manifest.Sealed) error {
 
 // isPart reports whether key is the key of a part of a dataset in a sealed round.
 func isPart(key, dataset string, s *manifest.Sealed) bool {
-	n, err := layout.ParsePart(strings.TrimSuffix(path.Base(key), ".parquet"))
+	n, err := layout.PartOf(key)
 	if err != nil {
 		return false
 	}

@@ -6,6 +6,7 @@ package layout
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -52,6 +53,12 @@ func ParsePart(s string) (int, error) {
 		return 0, fmt.Errorf("%q names no partition: expected part-00000", s)
 	}
 	return n, nil
+}
+
+// PartOf returns the number of the part in the last element of a key, such as 17 for
+// tables/pages/crawl=2026-11/round=0/part-00017.parquet.
+func PartOf(key string) (int, error) {
+	return ParsePart(strings.TrimSuffix(path.Base(key), path.Ext(key)))
 }
 
 // CrawlDir returns the folder of a crawl, with a final slash.

@@ -112,6 +112,12 @@ func BucketOf(hash uint64, n int) int {
 	return int(hi)
 }
 
+// Overlapping returns the first and the last of n buckets that share hashes with a bucket, of so many
+// buckets.
+func Overlapping(bucket, buckets, n int) (first, last int) {
+	return bucket * n / buckets, ((bucket+1)*n - 1) / buckets
+}
+
 // Parts holds the url_* columns of Common Crawl's cc-index. An empty string means null.
 //
 // Suffixes follow the Public Suffix List with its default rule "*": an unlisted top-level domain

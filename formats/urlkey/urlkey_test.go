@@ -347,3 +347,20 @@ func TestWebPlatformTests(t *testing.T) {
 		}
 	}
 }
+
+func TestOverlappingBucketsShareHashes(t *testing.T) {
+	for buckets := 1; buckets <= 7; buckets++ {
+		for n := 1; n <= 7; n++ {
+			for b := range buckets {
+				first, last := Overlapping(b, buckets, n)
+				for other := range n {
+					// The bucket b is the range b/buckets to (b+1)/buckets of all hashes.
+					share := b*n < (other+1)*buckets && other*buckets < (b+1)*n
+					if share != (first <= other && other <= last) {
+						t.Errorf("buckets %d of %d and %d of %d: %v", b, buckets, other, n, !share)
+					}
+				}
+			}
+		}
+	}
+}

@@ -22,6 +22,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
 // The datasets with the states of URLs, as in manifest.File. Both have rows of schema.URLRecord,
@@ -73,7 +74,7 @@ func After(rounds []*manifest.Sealed) History {
 
 func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 	for _, f := range s.FilesOf(dataset) {
-		if n, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), ".parquet")); err == nil {
+		if n, err := layout.PartOf(f.Key); err == nil {
 			parts = append(parts, part{n, f})
 		}
 	}
@@ -84,7 +85,7 @@ func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 // overlapping lists the parts that may hold domains of a bucket, of so many buckets. The result
 // complete tells whether no such part is missing.
 func (s *states) overlapping(parts []part, bucket, buckets int) (files []manifest.File, complete bool) {
-	first, last := bucket*s.buckets/buckets, ((bucket+1)*s.buckets-1)/buckets
+	first, last := urlkey.Overlapping(bucket, buckets, s.buckets)
 	i, _ := slices.BinarySearchFunc(parts, first, func(p part, first int) int { return p.bucket - first })
 	for ; i < len(parts) && parts[i].bucket <= last; i++ {
 		files = append(files, parts[i].file)

@@ -1,6 +1,7 @@
 package roundstate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/publish"
@@ -27,7 +29,11 @@ type Selection struct {
 // overlaps reports whether the selection includes files in the buckets first to last, of so many
 // buckets. All buckets are equal ranges of the same hashes.
 func (s *Selection) overlaps(first, last, of int) bool {
-	return s.Buckets == 0 || first == manifest.NoBucket || s.Bucket*of < (last+1)*s.Buckets && first*s.Buckets < (s.Bucket+1)*of
+	if s.Buckets == 0 || first == manifest.NoBucket {
+		return true
+	}
+	from, to := urlkey.Overlapping(s.Bucket, s.Buckets, of)
+	return first <= to && from <= last
 }
 
 // datasets returns the selected ones of the datasets in a manifest.
@@ -41,29 +47,30 @@ const readingTogether = 8
 
 // WithFiles returns copies of sealed rounds whose field Files holds the selected files, in key order.
 // WithFiles reads only the manifests that may list a selected file. A round of an older format has
-// no manifests, and keeps all its files. If a manifest is gone or was changed, the error is a
-// ledger.Lost error.
+// no manifests, and keeps all its files. If manifests are gone or were changed, the error is the
+// ledger.Lost error of the first of them.
 func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, want Selection) ([]*manifest.Sealed, error) {
 	out := make([]*manifest.Sealed, len(sealed))
-	group, ctx := errgroup.WithContext(ctx)
+	found, errs := make([][][]manifest.File, len(sealed)), make([][]error, len(sealed))
+	var group errgroup.Group
 	group.SetLimit(readingTogether)
-	found := make([][][]manifest.File, len(sealed))
 	for i, s := range sealed {
-		found[i] = make([][]manifest.File, len(s.Manifests))
+		found[i], errs[i] = make([][]manifest.File, len(s.Manifests)), make([]error, len(s.Manifests))
 		for n := range s.Manifests {
 			l := &s.Manifests[n]
 			if want.overlaps(l.FirstBucket, l.LastBucket, s.Buckets) && len(want.datasets(l)) > 0 {
-				group.Go(func() (err error) {
-					found[i][n], err = readManifest(ctx, b, s, l, want)
-					return err
+				group.Go(func() error {
+					found[i][n], errs[i][n] = readManifest(ctx, b, s, l, want)
+					return nil
 				})
 			}
 		}
 	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
+	_ = group.Wait() // errs has the errors, in an order that does not depend on timing
 	for i, s := range sealed {
+		if err := cmp.Or(errs[i]...); err != nil {
+			return nil, err
+		}
 		if out[i] = s; len(s.Manifests) > 0 {
 			filled := *s
 			filled.Files = slices.Concat(found[i]...)

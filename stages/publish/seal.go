@@ -2,7 +2,6 @@ package publish
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -134,7 +133,7 @@ func bucketOf(p *manifest.Plan, from stages.Stage, n int, f manifest.File) (buck
 	case stages.Fetch, stages.Merge, stages.Publish:
 		return p.Partitions[n].Bucket, true
 	}
-	bucket, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), path.Ext(f.Key)))
+	bucket, err := layout.PartOf(f.Key)
 	if err != nil {
 		return manifest.NoBucket, false
 	}

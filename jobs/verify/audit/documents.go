@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -184,7 +183,7 @@ func (r *Round) resultOf(f manifest.File) string {
 		folder, _, _ := strings.Cut(rest, "/")
 		stage = stages.Stage(folder)
 	}
-	n, err := layout.ParsePart(strings.TrimSuffix(path.Base(f.Key), path.Ext(f.Key)))
+	n, err := layout.PartOf(f.Key)
 	if err != nil || stage == "" {
 		return ""
 	}

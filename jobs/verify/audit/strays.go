@@ -214,7 +214,7 @@ func (l *lister) ofTable(r *Round, key string) string {
 	parts := strings.Split(key, "/")
 	dataset, name := parts[1], parts[len(parts)-1]
 	stage := makerOf[dataset]
-	n, err := layout.ParsePart(strings.TrimSuffix(name, ".parquet"))
+	n, err := layout.PartOf(name)
 	own := err == nil && key == layout.Table(dataset, r.Crawl, r.Number, n)
 	if dataset == stages.FileCaptures && err == nil && len(parts) == 6 {
 		own = key == layout.Captures(r.Crawl, strings.TrimPrefix(parts[3], "subset="), r.Number, n)
