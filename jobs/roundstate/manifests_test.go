@@ -270,3 +270,17 @@ func TestAManifestIsNotRebuiltFromChangedResults(t *testing.T) {
 		t.Errorf("made %q, %v", made, err)
 	}
 }
+
+func TestOfSeveralLostManifestsTheFirstIsNamed(t *testing.T) {
+	b, _ := sealable(t)
+	s := &manifest.Sealed{Crawl: "2026-11", Buckets: 1}
+	for n := range 20 {
+		s.Manifests = append(s.Manifests, manifest.FileList{File: manifest.File{Key: layout.FileList("2026-11", 0, n, strings.Repeat("0", 64)), Bytes: 1}, Datasets: []string{"urls"}})
+	}
+	for range 50 {
+		_, err := WithFiles(t.Context(), b, []*manifest.Sealed{s}, Selection{})
+		if lost, ok := errors.AsType[*ledger.Lost](err); !ok || !strings.Contains(lost.Error(), s.Manifests[0].Key) {
+			t.Fatalf("%v", err)
+		}
+	}
+}
