@@ -26,7 +26,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	var files []manifest.File
 	var err error
 	switch {
-	case env.Format > 0 && env.Format < 4:
+	case !env.Has(4):
 		var hosts manifest.File
 		g, hosts, err = rankBucket(ctx, env, in)
 		files = append(files, hosts)
