@@ -35,26 +35,26 @@ type graph struct {
 	out   []int32 // number of hosts to which each host links
 }
 
+// number returns the number of a host. A new host gets the next number.
+func (g *graph) number(name string) int32 {
+	id, ok := g.ids[name]
+	if !ok {
+		id, name = int32(len(g.names)), strings.Clone(name)
+		g.ids[name] = id
+		g.names = append(g.names, name)
+	}
+	return id
+}
+
 // loadGraph reads the hosts and the host edges of all partitions.
 func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
 	var from, to []int32 // hosts at both ends of each edge, numbered by first appearance
-	seen := func(name string) int32 {
-		id, ok := g.ids[name]
-		if !ok {
-			id = int32(len(g.names))
-			g.ids[name] = id
-			g.names = append(g.names, name)
+	for h, err := range table.Concat[schema.Host](ctx, b, stages.Keys(merged, stages.FileHosts)) {
+		if err != nil {
+			return nil, fmt.Errorf("read hosts: %w", err)
 		}
-		return id
-	}
-	for _, key := range stages.Keys(merged, stages.FileHosts) {
-		for h, err := range table.Concat[schema.Host](ctx, b, []string{key}) {
-			if err != nil {
-				return nil, fmt.Errorf("read hosts: %w", err)
-			}
-			seen(h.Host)
-		}
+		g.number(h.Host)
 	}
 	lastSource, lastID := "", int32(-1)
 	for e, err := range table.Concat[schema.HostEdge](ctx, b, stages.Keys(merged, stages.FileHostEdges)) {
@@ -65,9 +65,9 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 			continue
 		}
 		if lastID < 0 || e.Source != lastSource {
-			lastSource, lastID = e.Source, seen(e.Source)
+			lastSource, lastID = e.Source, g.number(e.Source)
 		}
-		from, to = append(from, lastID), append(to, seen(e.Target))
+		from, to = append(from, lastID), append(to, g.number(e.Target))
 	}
 	g.sortNames(from, to)
 	g.index(from, to)
@@ -77,13 +77,6 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 // loadSources returns a graph without edges that holds the hosts that may link.
 func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
-	seen := func(name string) {
-		if _, ok := g.ids[name]; !ok {
-			name = strings.Clone(name)
-			g.ids[name] = int32(len(g.names))
-			g.names = append(g.names, name)
-		}
-	}
 	type host struct {
 		Host string `parquet:"host"`
 	}
@@ -91,7 +84,7 @@ func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result)
 		if err != nil {
 			return nil, fmt.Errorf("read hosts: %w", err)
 		}
-		seen(h.Host)
+		g.number(h.Host)
 	}
 	type source struct {
 		Source string `parquet:"source"`
@@ -100,7 +93,7 @@ func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result)
 		if err != nil {
 			return nil, fmt.Errorf("read host edges: %w", err)
 		}
-		seen(e.Source)
+		g.number(e.Source)
 	}
 	return g, nil
 }
