@@ -32,9 +32,10 @@ type edgeWriter struct {
 	file    *os.File
 	buf     *bufio.Writer
 	ipc     *ipc.Writer
-	targets []int32
-	offsets []int32 // end of each target's sources
-	sources []int32
+	batch   *array.RecordBuilder
+	targets *array.Int32Builder
+	lists   *array.ListBuilder
+	sources *array.Int32Builder // elements of the lists
 }
 
 func newEdgeWriter(path string) (*edgeWriter, error) {
@@ -42,16 +43,19 @@ func newEdgeWriter(path string) (*edgeWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create scratch file: %w", err)
 	}
-	buf := bufio.NewWriterSize(f, 256<<10)
-	return &edgeWriter{file: f, buf: buf, ipc: ipc.NewWriter(buf, ipc.WithSchema(edgeSchema)), offsets: []int32{0}}, nil
+	w := &edgeWriter{file: f, buf: bufio.NewWriterSize(f, 256<<10), batch: array.NewRecordBuilder(memory.DefaultAllocator, edgeSchema)}
+	w.ipc = ipc.NewWriter(w.buf, ipc.WithSchema(edgeSchema))
+	w.targets, w.lists = w.batch.Field(0).(*array.Int32Builder), w.batch.Field(1).(*array.ListBuilder)
+	w.sources = w.lists.ValueBuilder().(*array.Int32Builder)
+	return w, nil
 }
 
 // add appends a row. The writer copies the sources.
 func (w *edgeWriter) add(target int32, sources []int32) error {
-	w.targets = append(w.targets, target)
-	w.sources = append(w.sources, sources...)
-	w.offsets = append(w.offsets, int32(len(w.sources)))
-	if len(w.sources) < batchEdges {
+	w.targets.Append(target)
+	w.lists.Append(true)
+	w.sources.AppendValues(sources, nil)
+	if w.sources.Len() < batchEdges {
 		return nil
 	}
 	return w.flush()
@@ -59,25 +63,13 @@ func (w *edgeWriter) add(target int32, sources []int32) error {
 
 // flush writes the pending rows as a record batch.
 func (w *edgeWriter) flush() error {
-	if len(w.targets) == 0 {
+	if w.targets.Len() == 0 {
 		return nil
 	}
-	values := array.NewData(arrow.PrimitiveTypes.Int32, len(w.sources), buffers(w.sources), nil, 0, 0)
-	columns := []arrow.Array{
-		array.NewInt32Data(array.NewData(arrow.PrimitiveTypes.Int32, len(w.targets), buffers(w.targets), nil, 0, 0)),
-		array.NewListData(array.NewData(edgeSchema.Field(1).Type, len(w.targets), buffers(w.offsets), []arrow.ArrayData{values}, 0, 0)),
-	}
-	err := w.ipc.Write(array.NewRecordBatch(edgeSchema, columns, int64(len(w.targets))))
-	w.targets, w.offsets, w.sources = w.targets[:0], append(w.offsets[:0], 0), w.sources[:0]
-	if err != nil {
+	if err := w.ipc.Write(w.batch.NewRecordBatch()); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)
 	}
 	return nil
-}
-
-// buffers returns the buffers of an array without nulls.
-func buffers(values []int32) []*memory.Buffer {
-	return []*memory.Buffer{nil, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(values))}
 }
 
 // close ends the file.
