@@ -173,12 +173,6 @@ type vertexRow struct {
 	In, Added   int64
 }
 
-// numbering maps the sources of a Builder to their numbers in the order of names.
-type numbering struct {
-	number  []int32  // by number in the order of AddSource
-	domains []uint64 // hash of the domain, by number in the order of names
-}
-
 // Finish numbers the vertices by name and writes the graph. The name is the first part of the names
 // of the graph's files.
 func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
@@ -186,7 +180,7 @@ func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 		return nil, err
 	}
 	b.targets, b.from = nil, nil
-	num := &numbering{number: make([]int32, b.sources), domains: make([]uint64, 0, b.sources)}
+	w := &graphWriter{b: b, number: make([]int32, b.sources), domains: make([]uint64, 0, b.sources)}
 	last := ""
 	for v, err := range b.known.Sorted(ctx) {
 		if err != nil {
@@ -195,17 +189,17 @@ func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 		if v.Source < 0 {
 			continue
 		}
-		if len(num.domains) == 0 || v.Key != last {
-			last, num.domains = v.Key, append(num.domains, urlkey.Hash(v.Domain))
+		if len(w.domains) == 0 || v.Key != last {
+			last, w.domains = v.Key, append(w.domains, urlkey.Hash(v.Domain))
 		}
-		num.number[v.Source] = int32(len(num.domains) - 1)
+		w.number[v.Source] = int32(len(w.domains) - 1)
 	}
-	sources := len(num.domains)
+	sources := len(w.domains)
 	path := func(part string) string { return filepath.Join(b.dir, name+"-"+part) }
-	w := &graphWriter{b: b, num: num, Graph: &Graph{
-		outlinks: make([]int32, sources), out: make([]int32, sources),
+	w.Graph = &Graph{
 		vertices: path("vertices"), linked: path("linked.arrow"), dangling: path("dangling.arrow"),
-	}}
+		outlinks: make([]int32, sources), out: make([]int32, sources),
+	}
 	if err := w.write(ctx); err != nil {
 		return nil, err
 	}
@@ -215,10 +209,11 @@ func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 // graphWriter writes the files of a graph.
 type graphWriter struct {
 	*Graph
-	b    *Builder
-	num  *numbering
-	rows *table.RowWriter[vertexRow]
+	b       *Builder
+	number  []int32  // number of each source in the order of names, by its number in the order of AddSource
+	domains []uint64 // hash of each source's domain, by number in the order of names
 
+	rows                 *table.RowWriter[vertexRow]
 	toLinked, toDangling *edgeWriter
 
 	sources []int32        // sources of the current vertex
@@ -281,7 +276,7 @@ func (w *graphWriter) next(known *table.Cursor[knownVertex], inbound *table.Curs
 	}
 	for ; err == nil && k != nil && k.Key == v.Key; k, err = advance(known) {
 		if k.Source >= 0 {
-			v.Source = w.num.number[k.Source]
+			v.Source = w.number[k.Source]
 		} else {
 			v.Added++
 		}
@@ -289,7 +284,7 @@ func (w *graphWriter) next(known *table.Cursor[knownVertex], inbound *table.Curs
 	w.sources = w.sources[:0]
 	for ; err == nil && in != nil && in.Key == v.Key; in, err = advance(inbound) {
 		for _, s := range in.Sources {
-			w.sources = append(w.sources, w.num.number[s])
+			w.sources = append(w.sources, w.number[s])
 		}
 	}
 	slices.Sort(w.sources)
@@ -333,7 +328,7 @@ func (w *graphWriter) add(v *vertexRow) error {
 func (w *graphWriter) capSources(own uint64, limit int) {
 	clear(w.counted)
 	w.sources = slices.DeleteFunc(w.sources, func(s int32) bool {
-		d := w.num.domains[s]
+		d := w.domains[s]
 		w.counted[d]++
 		return d != own && w.counted[d] > limit
 	})
