@@ -150,18 +150,18 @@ func (r *roundHosts) rank(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.publish(ctx, "host-vertices", func(path string) (table.Local, error) { return g.WriteVertices(ctx, path, false) }); err != nil {
+	if err := r.publish(ctx, "host-vertices", func(ctx context.Context, path string) (table.Local, error) { return g.WriteVertices(ctx, path, false) }); err != nil {
 		return err
 	}
-	if err := r.publish(ctx, "host-edges", func(path string) (table.Local, error) { return g.WriteEdges(ctx, r.env.Scratch, path) }); err != nil {
+	if err := r.publish(ctx, "host-edges", g.WriteEdges); err != nil {
 		return err
 	}
 	return r.rankDomains(ctx, g)
 }
 
 // publish creates a text file of a graph.
-func (r *roundHosts) publish(ctx context.Context, name string, write func(path string) (table.Local, error)) error {
-	l, err := write(filepath.Join(r.env.Scratch, name))
+func (r *roundHosts) publish(ctx context.Context, name string, write func(ctx context.Context, path string) (table.Local, error)) error {
+	l, err := write(ctx, filepath.Join(r.env.Scratch, name))
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (r *roundHosts) publish(ctx context.Context, name string, write func(path s
 
 // rankDomains computes the graph of the domains of a graph of hosts.
 func (r *roundHosts) rankDomains(ctx context.Context, hosts *webgraph.Graph) (err error) {
-	b, err := hosts.Domains(ctx, r.env.Scratch)
+	b, err := hosts.Domains(ctx)
 	if err != nil {
 		return err
 	}
@@ -195,13 +195,13 @@ func (r *roundHosts) rankDomains(ctx context.Context, hosts *webgraph.Graph) (er
 			return err
 		}
 	}
-	if err := r.publish(ctx, "domain-vertices", func(path string) (table.Local, error) { return g.WriteVertices(ctx, path, true) }); err != nil {
+	if err := r.publish(ctx, "domain-vertices", func(ctx context.Context, path string) (table.Local, error) { return g.WriteVertices(ctx, path, true) }); err != nil {
 		return err
 	}
-	if err := r.publish(ctx, "domain-edges", func(path string) (table.Local, error) { return g.WriteEdges(ctx, r.env.Scratch, path) }); err != nil {
+	if err := r.publish(ctx, "domain-edges", g.WriteEdges); err != nil {
 		return err
 	}
-	return r.publish(ctx, "domain-ranks", func(path string) (table.Local, error) { return g.WriteRanks(ctx, r.env.Scratch, path) })
+	return r.publish(ctx, "domain-ranks", g.WriteRanks)
 }
 
 // write writes the parts of all buckets: the hosts of the partitions and the hosts that are only

@@ -159,6 +159,7 @@ type Graph struct {
 	outlinks []int32 // distinct targets of each source
 	out      []int32 // targets of each source at which the source counts
 
+	dir                        string // scratch directory
 	vertices, linked, dangling string // paths of the files of vertices and of edges
 	danglingRows               int    // number of vertices that have inlinks and no outlinks
 
@@ -197,7 +198,7 @@ func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 	sources := len(w.domains)
 	path := func(part string) string { return filepath.Join(b.dir, name+"-"+part) }
 	w.Graph = &Graph{
-		vertices: path("vertices"), linked: path("linked.arrow"), dangling: path("dangling.arrow"),
+		dir: b.dir, vertices: path("vertices"), linked: path("linked.arrow"), dangling: path("dangling.arrow"),
 		outlinks: make([]int32, sources), out: make([]int32, sources),
 	}
 	if err := w.write(ctx); err != nil {

@@ -55,8 +55,8 @@ func (g *Graph) All(ctx context.Context) iter.Seq2[Vertex, error] {
 // Domains makes the graph of the domains. A domain links to another one if a vertex of it links to a
 // vertex of the other one and counts. The hosts of a domain are the calls of AddVertex for it. While Domains runs, it takes
 // about 100 bytes for each domain with outlinks. The caller must close the Builder.
-func (g *Graph) Domains(ctx context.Context, dir string) (*Builder, error) {
-	b, err := NewBuilder(dir)
+func (g *Graph) Domains(ctx context.Context) (*Builder, error) {
+	b, err := NewBuilder(g.dir)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func TestCountersEstimateTheSizeOfUnions(t *testing.T) {
 
 func TestDomainsFoldTheHostsOfADomain(t *testing.T) {
 	g := build(t, edgesOf("www.a.test>x.b.test a.test>y.b.test x.b.test>y.b.test x.b.test>c.test c.test>www.a.test"), []string{"www.a.test", "lone.test", "x.b.test", "y.b.test"}, nil)
-	b, err := g.Domains(t.Context(), t.TempDir())
+	b, err := g.Domains(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,9 +94,9 @@ type numbered struct{ From, To int64 }
 
 // WriteEdges writes the numbers of both vertices of each edge, sorted. It takes 8 bytes of memory for
 // each vertex with outlinks.
-func (g *Graph) WriteEdges(ctx context.Context, dir, path string) (_ table.Local, err error) {
+func (g *Graph) WriteEdges(ctx context.Context, path string) (_ table.Local, err error) {
 	// The edges come in the order of To, and the sorter keeps this order.
-	edges, err := table.NewSorter(dir, func(a, b *numbered) int { return cmp.Compare(a.From, b.From) }, 0)
+	edges, err := table.NewSorter(g.dir, func(a, b *numbered) int { return cmp.Compare(a.From, b.From) }, 0)
 	if err != nil {
 		return table.Local{}, err
 	}
@@ -147,13 +147,13 @@ type ranked struct {
 // WriteRanks writes the place and value of each vertex by harmonic centrality and by PageRank, its
 // reversed name and its calls of AddVertex, sorted by the place by harmonic centrality. Vertices with equal values
 // have places in the order of names. The first row names the columns.
-func (g *Graph) WriteRanks(ctx context.Context, dir, path string) (_ table.Local, err error) {
-	byRank, err := table.NewSorter(dir, func(a, b *ranked) int { return cmp.Compare(b.Rank, a.Rank) }, 0)
+func (g *Graph) WriteRanks(ctx context.Context, path string) (_ table.Local, err error) {
+	byRank, err := table.NewSorter(g.dir, func(a, b *ranked) int { return cmp.Compare(b.Rank, a.Rank) }, 0)
 	if err != nil {
 		return table.Local{}, err
 	}
 	defer func() { err = errors.Join(err, byRank.Close()) }()
-	byHarmonic, err := table.NewSorter(dir, func(a, b *ranked) int {
+	byHarmonic, err := table.NewSorter(g.dir, func(a, b *ranked) int {
 		return cmp.Or(cmp.Compare(b.Harmonic, a.Harmonic), strings.Compare(a.Key, b.Key))
 	}, 0)
 	if err != nil {

@@ -53,11 +53,11 @@ func TestTextFilesHaveCommonCrawlsLayout(t *testing.T) {
 	if d := cmp.Diff([]string{"0\ttest.a-z\t0", "1\ttest.a.lone\t1", "2\ttest.a.www\t1", "3\ttest.b.x\t0", "4\ttest.c\t1"}, lines(t, l, err)); d != "" {
 		t.Error(d)
 	}
-	l, err = g.WriteEdges(t.Context(), dir, path("edges"))
+	l, err = g.WriteEdges(t.Context(), path("edges"))
 	if d := cmp.Diff([]string{"0\t3", "2\t3", "3\t4", "4\t1", "4\t2"}, lines(t, l, err)); d != "" || l.Rows != 5 {
 		t.Errorf("%d rows: %s", l.Rows, d)
 	}
-	l, err = g.WriteRanks(t.Context(), dir, path("ranks"))
+	l, err = g.WriteRanks(t.Context(), path("ranks"))
 	ranks := lines(t, l, err)
 	if ranks[0] != "#harmonicc_pos\t#harmonicc_val\t#pr_pos\t#pr_val\t#host_rev\t#n_hosts" || l.Rows != 5 || len(ranks) != 6 {
 		t.Fatalf("%d rows: %q", l.Rows, ranks)
