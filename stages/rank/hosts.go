@@ -239,9 +239,7 @@ func harmonicOf(bucket int32, domains *table.Cursor[domainRank]) (map[string]flo
 			return harmonic, err
 		}
 		harmonic[d.Domain] = d.Harmonic
-		if _, err := domains.Next(); err != nil {
-			return nil, err
-		}
+		_, _ = domains.Next() // skips the row that Peek returned
 	}
 }
 
@@ -259,9 +257,7 @@ func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor
 		h := schema.Host{Host: rank.Host, Domain: rank.Domain}
 		if row != nil && row.Bucket == bucket && row.Host.Host == rank.Host {
 			h = row.Host
-			if _, err := rows.Next(); err != nil {
-				return err
-			}
+			_, _ = rows.Next() // skips the row that Peek returned
 		}
 		if row, err = rows.Peek(); err == nil && row != nil && row.Host.Host == rank.Host {
 			err = fmt.Errorf("host %q has rows in two partitions, but a plan puts a host in one: %w", rank.Host, stages.ErrPermanent)
@@ -273,9 +269,7 @@ func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor
 		if err := w.Append(&h); err != nil {
 			return err
 		}
-		if _, err := ranks.Next(); err != nil {
-			return err
-		}
+		_, _ = ranks.Next()
 	}
 }
 

@@ -293,11 +293,9 @@ func (w *graphWriter) next(known *table.Cursor[knownVertex], inbound *table.Curs
 	return v, err
 }
 
-// advance moves a cursor forward and returns its next row.
+// advance skips the row that Peek returned, and returns the row after it.
 func advance[T any](c *table.Cursor[T]) (*T, error) {
-	if _, err := c.Next(); err != nil {
-		return nil, err
-	}
+	_, _ = c.Next()
 	return c.Peek()
 }
 
