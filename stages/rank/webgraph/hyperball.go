@@ -91,7 +91,7 @@ type balls struct {
 // Harmonic estimates the harmonic centrality of all vertices: the sum, over all other vertices from which a
 // path leads to the vertex, of 1 / length of the shortest path. The method is HyperBall (Boldi and Vigna:
 // In-Core Computation of Geometric Centralities with HyperBall, 2013). While Harmonic runs, it takes 530
-// bytes for each vertex with outlinks. It also takes 16 bytes for each vertex that has inlinks.
+// bytes for each vertex with outlinks and 16 bytes for each dangling vertex.
 func (g *Graph) Harmonic(ctx context.Context) error {
 	n := len(g.out)
 	s := &balls{linked: make([]ball, n), dangling: make([]ball, g.danglingRows), now: make([]counter, n), next: make([]counter, n), grew: make([]bool, n), grows: make([]bool, n)}
