@@ -38,7 +38,6 @@ type counts struct{ clusters, exact, near, representatives int64 }
 // verdict says what dedup writes about a clustered page of this round.
 type verdict struct {
 	Bucket     int32
-	Page       uint64
 	Represents bool // the page is the representative, and will be sealed
 	Row        bool // the page has a row of duplicates
 	schema.Duplicate
@@ -46,7 +45,7 @@ type verdict struct {
 
 // compareVerdicts compares verdicts in the order in which the pages are written.
 func compareVerdicts(a, b *verdict) int {
-	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(a.Page, b.Page))
+	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
 }
 
 func newChoice(scratch string, sources []source, cfg Config) (ch *choice, err error) {
@@ -278,7 +277,7 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 		if s.sealed {
 			continue
 		}
-		v := verdict{Bucket: int32(s.bucket), Page: p.Page, Represents: p.Page == c.representative.Page, Duplicate: c.row(p)}
+		v := verdict{Bucket: int32(s.bucket), Represents: p.Page == c.representative.Page, Duplicate: c.row(p)}
 		// A page needs no row if the cluster has only the page and its own earlier version.
 		v.Row = v.Kind != schema.DupRepresentative || c.size > 1 || !c.sources[c.representative.Source].sealed
 		if v.Row {

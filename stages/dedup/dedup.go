@@ -9,7 +9,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
-	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -112,12 +111,6 @@ func sourcesOf(in *stages.Input, months int) []source {
 	return sources
 }
 
-// numbered is the row of a page with the page's number.
-type numbered struct {
-	page uint64
-	row
-}
-
 // writeBucket writes the bucket's parts of duplicates and representatives. The first part has a row
 // for each clustered page of the bucket. The second part has the bucket's new representatives: pages
 // that are in no cluster, and the representatives of clusters without a sealed one.
@@ -134,7 +127,7 @@ func (ch *choice) writeBucket(ctx context.Context, env *stages.Env, t stages.Tas
 		return nil, err
 	}
 	defer representatives.Abort()
-	for page, err := range bucketPages(ctx, env.Bucket, bucket, ch.sources) {
+	for page, err := range bucketPages(ctx, env, bucket, ch.sources) {
 		if err != nil {
 			return nil, err
 		}
@@ -142,10 +135,10 @@ func (ch *choice) writeBucket(ctx context.Context, env *stages.Env, t stages.Tas
 		if err != nil {
 			return nil, err
 		}
-		clustered := v != nil && v.Page == page.page
+		clustered := v != nil && v.URL == page.URL // a URL has one page
 		if !clustered || v.Represents {
 			ch.representatives++
-			if err := representatives.Append(&page.row); err != nil {
+			if err := representatives.Append(&page); err != nil {
 				return nil, err
 			}
 		}
@@ -173,28 +166,13 @@ func (ch *choice) writeBucket(ctx context.Context, env *stages.Env, t stages.Tas
 }
 
 // bucketPages yields the bucket's pages by SURT and URL.
-func bucketPages(ctx context.Context, b store.Bucket, bucket int, sources []source) iter.Seq2[numbered, error] {
-	return func(yield func(numbered, error) bool) {
-		var streams []table.Stream[numbered]
-		for i := range sources {
-			s := &sources[i]
-			if s.sealed || s.bucket != bucket {
-				continue
-			}
-			rows, page := table.Pull(s.rows(ctx, b)), s.first
-			defer rows.Close()
-			streams = append(streams, table.Convert(rows, func(r *row) (numbered, bool) {
-				page++
-				return numbered{page - 1, *r}, true
-			}))
-		}
-		compare := func(a, b *numbered) int {
-			return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
-		}
-		for m, err := range table.Merge(ctx, compare, streams...) {
-			if !yield(m, err) {
-				return
-			}
+func bucketPages(ctx context.Context, env *stages.Env, bucket int, sources []source) iter.Seq2[row, error] {
+	var keys []string
+	for i := range sources {
+		if s := &sources[i]; !s.sealed && s.bucket == bucket {
+			keys = append(keys, s.key)
 		}
 	}
+	compare := func(a, b *row) int { return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL) }
+	return withText(table.MergeFiles(ctx, env.Bucket, env.Scratch, keys, compare))
 }

@@ -29,16 +29,18 @@ type source struct {
 
 // rows yields the pages of the source that have text, in order.
 func (s *source) rows(ctx context.Context, b store.Bucket) iter.Seq2[row, error] {
+	return withText(table.Concat[row](ctx, b, []string{s.key}))
+}
+
+// withText omits pages without text, which have no duplicates.
+func withText(pages iter.Seq2[row, error]) iter.Seq2[row, error] {
 	return func(yield func(row, error) bool) {
-		for r, err := range table.Concat[row](ctx, b, []string{s.key}) {
+		for r, err := range pages {
 			if err != nil {
 				yield(row{}, fmt.Errorf("read pages: %w", err))
 				return
 			}
-			if r.TextDigest == "" { // pages without text have no duplicates
-				continue
-			}
-			if !yield(r, nil) {
+			if r.TextDigest != "" && !yield(r, nil) {
 				return
 			}
 		}
