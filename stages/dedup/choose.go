@@ -50,11 +50,6 @@ func compareVerdicts(a, b *verdict) int {
 
 func newChoice(scratch string, sources []source, cfg Config) (ch *choice, err error) {
 	ch = &choice{sources: sources, cfg: cfg}
-	defer func() {
-		if err != nil {
-			ch.close()
-		}
-	}()
 	if ch.candidates, err = table.NewSorter(scratch, ch.compare, sortMemory); err != nil {
 		return nil, err
 	}

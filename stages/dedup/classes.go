@@ -87,13 +87,9 @@ type classes struct {
 	sealed uint64 // pages below this number are sealed representatives
 }
 
+// newClasses opens no scratch file yet, so an error leaves nothing behind.
 func newClasses(scratch string, cfg Config) (c *classes, err error) {
 	c = &classes{}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
 	if c.texts, err = table.NewSorter(scratch, compareTexts, sortMemory); err != nil {
 		return nil, err
 	}
@@ -115,12 +111,8 @@ func (c *classes) close() {
 	closeSorter(&c.texts)
 	closeSorter(&c.long)
 	closeSorter(&c.members)
-	if c.search != nil {
-		_ = c.search.Close()
-	}
-	if c.forest != nil {
-		c.forest.close()
-	}
+	_ = c.search.Close()
+	c.forest.close()
 }
 
 // closeSorter closes a sorter, if there is one, and frees its memory. Errors do not matter: the
