@@ -60,8 +60,10 @@ type longText struct {
 	Page        uint64
 }
 
+// compareLong puts the last page of each fingerprint first. It is a page of this round, if the
+// fingerprint has one.
 func compareLong(a, b *longText) int {
-	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Page, b.Page))
+	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(b.Page, a.Page))
 }
 
 // member is a page whose class has several pages or is near another class.
@@ -213,27 +215,21 @@ func (c *classes) addShort(class uint64, first *text, page uint64) error {
 // addFingerprints gives the fingerprints of the long pages to the search, and returns their number.
 // The fingerprint of a class without a page of this round counts as old.
 func (c *classes) addFingerprints(ctx context.Context) (count uint64, err error) {
-	var last longText
-	add := func() error {
-		count++
-		return c.search.Add(last.Fingerprint, count-1, last.Page < c.sealed)
-	}
-	some := false
+	var last uint64
 	for t, err := range c.long.Sorted(ctx) {
 		if err != nil {
 			return 0, err
 		}
-		if some && t.Fingerprint != last.Fingerprint {
-			if err := add(); err != nil {
-				return 0, err
-			}
+		if count > 0 && t.Fingerprint == last {
+			continue
 		}
-		last, some = t, true
+		if err := c.search.Add(t.Fingerprint, count, t.Page < c.sealed); err != nil {
+			return 0, err
+		}
+		last = t.Fingerprint
+		count++
 	}
-	if some {
-		err = add()
-	}
-	return count, err
+	return count, nil
 }
 
 // addLongMembers adds the members of the classes of long pages. A class of one page that is near no
