@@ -25,14 +25,8 @@ func (s *Search) arrange(l list, masks []uint64, v visitor) (list, error) {
 		return l, nil
 	}
 	n := l.len()
-	d, err := s.newShards(masks[0], n)
+	d, err := s.divide(l.spool, masks[0])
 	if err != nil {
-		return l, err
-	}
-	if err := l.each(d.add); err != nil {
-		return l, err
-	}
-	if err := s.remove(l.spool); err != nil {
 		return l, err
 	}
 	for _, mask := range masks[1:] {
@@ -63,7 +57,11 @@ func (s *Search) drain(d *shards, mask uint64, v visitor, out func([]item) error
 		case p.n <= s.memory:
 			l, err = s.sortShard(p, d.rest, mask, v)
 		case d.rest != 0: // skewed keys: this range is divided further
-			if err := s.divide(p, d.rest, mask, v, out); err != nil {
+			finer, err := s.divide(p, d.rest)
+			if err != nil {
+				return err
+			}
+			if err := s.drain(finer, mask, v, out); err != nil {
 				return err
 			}
 			continue
@@ -99,17 +97,15 @@ func (s *Search) sortShard(p *spool, rest, mask uint64, v visitor) (list, error)
 	return list{items: items}, v.sorted(items, mask)
 }
 
-// divide divides a shard further, by the highest bits of rest.
-func (s *Search) divide(p *spool, rest, mask uint64, v visitor, out func([]item) error) error {
-	d, err := s.newShards(rest, p.n)
+// divide divides the items of a spool into shards, by the highest bits of the mask, and removes the
+// spool.
+func (s *Search) divide(p *spool, mask uint64) (*shards, error) {
+	d, err := s.newShards(mask, p.n)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := p.each(d.add); err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.remove(p); err != nil {
-		return err
-	}
-	return s.drain(d, mask, v, out)
+	return d, s.remove(p)
 }
