@@ -97,7 +97,8 @@ func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) err
 	s.spare = make([]item, min(n, s.memory))
 	l := s.added
 	s.added = list{}
-	_, err := s.split(l, ^uint64(0), chooseBlocks(n, 64, s.k), nil)
+	blocks, _ := cheapestBlocks(n, 64, s.k)
+	_, err := s.split(l, ^uint64(0), blocks, nil)
 	return err
 }
 
@@ -211,7 +212,7 @@ func (s *Search) search(run list, free uint64, levels []*level) (list, error) {
 		}
 		free &= differ
 		if width := bits.OnesCount64(free); width > s.k+1 {
-			n := chooseBlocks(run.len(), width, s.k)
+			n, _ := cheapestBlocks(run.len(), width, s.k)
 			pays := false
 			if run, pays, err = s.cutPays(run, free, n); err != nil {
 				return run, err
@@ -371,14 +372,6 @@ const (
 	sortedBits  = 10  // number of bits by which a pass of the sort sorts
 )
 
-// chooseBlocks returns the cheapest number of blocks into which to cut width bits. The estimated
-// cost is the time to find the pairs with a distance of at most k among n evenly spread
-// fingerprints.
-func chooseBlocks(n, width, k int) int {
-	best, _ := cheapestBlocks(n, width, k)
-	return best
-}
-
 // memoryCost is the measured cost of a search of a hundred million fingerprints, as a multiple of
 // the estimate. Most of the time goes into memory accesses and scratch files.
 const memoryCost = 4
@@ -390,7 +383,9 @@ func EstimatedCost(n int64, k int) time.Duration {
 	return time.Duration(cost * memoryCost)
 }
 
-// cheapestBlocks returns the cheapest number of blocks and its cost in nanoseconds.
+// cheapestBlocks returns the cheapest number of blocks into which to cut width bits, and its cost.
+// The cost is the estimated time, in nanoseconds, to find the pairs with a distance of at most k
+// among n evenly spread fingerprints.
 func cheapestBlocks(n, width, k int) (int, float64) {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // number of ways to choose (blocks - k) of the blocks
