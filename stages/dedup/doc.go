@@ -2,10 +2,11 @@
 // picks a representative of each group.
 //
 // The task reads merge's working pages of all partitions, and the representatives of the sealed
-// rounds of the last Config.Months months. The task writes the dataset duplicates, with a row for each page of a cluster. The task
-// also writes the working file representatives, with the pages to which later rounds compare their
-// own pages. The dataset and the working file have one part per reduce bucket. A page has no row if
-// its cluster has no other page, or only an earlier version of the page.
+// rounds of the last Config.Months months. The task writes the dataset duplicates, with a row for
+// each page of a cluster. The task also writes the working file representatives, with the pages to
+// which later rounds compare their own pages. The dataset and the working file have one part per
+// reduce bucket. A page has no row if its cluster has no other page, or only an earlier version of
+// the page.
 //
 // # What a cluster is
 //
@@ -48,7 +49,7 @@
 //
 // Memory is about 600 MiB at most for sorting, plus 9 bits for each distinct fingerprint, plus 8
 // bytes for each fingerprint that is near another. The cluster with the most fingerprints takes
-// about 200 bytes per fingerprint. The number of pages is not limited. Scratch space is about 150
-// bytes for each page and sealed representative. Dedup reads the pages of this round three times.
-// Package dedup imports only stages and formats packages.
+// about 100 bytes and a URL per fingerprint. The number of pages is not limited. Scratch space is
+// about 150 bytes for each page and sealed representative. Dedup reads the pages of this round three
+// times. Package dedup imports only stages and formats packages.
 package dedup
