@@ -29,11 +29,9 @@ type choice struct {
 	cfg        Config
 	candidates *table.Sorter[candidate]
 	verdicts   *table.Sorter[verdict]
-	counts
-}
 
-// counts holds the numbers of rows.
-type counts struct{ clusters, exact, near, representatives int64 }
+	clusters, exact, near, representatives int64 // for the result's counts
+}
 
 // verdict says what dedup writes about a clustered page of this round.
 type verdict struct {
@@ -214,13 +212,13 @@ func (c *cluster) findParents(edges []treeEdge) {
 	c.parent = fill[:len(c.classes)]
 	root := c.index(c.representative.Class)
 	c.parent[root] = root
-	for queue := []uint32{root}; len(queue) > 0; {
-		at := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
+	for stack := []uint32{root}; len(stack) > 0; {
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
 		for _, next := range near[start[at]:start[at+1]] {
 			if next != c.parent[at] {
 				c.parent[next] = at
-				queue = append(queue, next)
+				stack = append(stack, next)
 			}
 		}
 	}
@@ -276,7 +274,12 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 		// A page needs no row if the cluster has only the page and its own earlier version.
 		v.Row = v.Kind != schema.DupRepresentative || c.size > 1 || !c.sources[c.representative.Source].sealed
 		if v.Row {
-			c.count(v.Kind)
+			switch v.Kind {
+			case schema.DupExact:
+				c.exact++
+			case schema.DupNear:
+				c.near++
+			}
 			if !counted {
 				c.clusters++
 				counted = true
@@ -287,15 +290,6 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 		}
 	}
 	return nil
-}
-
-func (n *counts) count(kind schema.DuplicateKind) {
-	switch kind {
-	case schema.DupExact:
-		n.exact++
-	case schema.DupNear:
-		n.near++
-	}
 }
 
 // row returns the row of duplicates for a page.
