@@ -1,5 +1,7 @@
 package simhash
 
+import "context"
+
 // visitor gets the items of a list in the order of the bits of a mask.
 type visitor struct {
 	// The function sorted receives a part of the items, which is in memory. Items that agree in the
@@ -14,7 +16,7 @@ type visitor struct {
 // returns the list in its last order. The caller must not use the old list. A list in memory is
 // sorted in place. Other lists are divided into shards. The items of a sorted shard go directly to
 // the shards of the next mask.
-func (s *Search) arrange(l list, masks []uint64, v visitor) (list, error) {
+func (s *Search) arrange(ctx context.Context, l list, masks []uint64, v visitor) (list, error) {
 	if l.spool == nil {
 		for _, mask := range masks {
 			radixSort(l.items, s.spare[:len(l.items)], mask)
@@ -34,7 +36,7 @@ func (s *Search) arrange(l list, masks []uint64, v visitor) (list, error) {
 		if err != nil {
 			return l, err
 		}
-		if err := s.drain(d, masks[0], v, next.add); err != nil {
+		if err := s.drain(ctx, d, masks[0], v, next.add); err != nil {
 			return l, err
 		}
 		d, masks = next, masks[1:]
@@ -42,14 +44,14 @@ func (s *Search) arrange(l list, masks []uint64, v visitor) (list, error) {
 	if l.spool, err = s.newSpool(); err != nil {
 		return l, err
 	}
-	return l, s.drain(d, masks[0], v, func(items []item) error { return l.spool.append(items...) })
+	return l, s.drain(ctx, d, masks[0], v, func(items []item) error { return l.spool.append(items...) })
 }
 
 // drain sorts the items of each shard by the mask, shows them to the visitor, passes them to the
 // function out, and removes the shards.
-func (s *Search) drain(d *shards, mask uint64, v visitor, out func([]item) error) error {
+func (s *Search) drain(ctx context.Context, d *shards, mask uint64, v visitor, out func([]item) error) error {
 	for _, p := range d.spools {
-		if err := s.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return err
 		}
 		l, err := list{spool: p}, error(nil)
@@ -61,7 +63,7 @@ func (s *Search) drain(d *shards, mask uint64, v visitor, out func([]item) error
 			if err != nil {
 				return err
 			}
-			if err := s.drain(finer, mask, v, out); err != nil {
+			if err := s.drain(ctx, finer, mask, v, out); err != nil {
 				return err
 			}
 			continue

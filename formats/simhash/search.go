@@ -33,7 +33,6 @@ const memoryItems = 12 << 20
 //
 // Only one goroutine may use a Search. The caller must close the Search.
 type Search struct {
-	ctx    context.Context // of Forest
 	dir    string
 	k      int
 	memory int // number of items that are sorted in memory
@@ -93,12 +92,12 @@ func (s *Search) Forest(ctx context.Context, report func(a, b uint64) error) err
 	if s.k == 0 || n < 2 {
 		return nil
 	}
-	s.ctx, s.report = ctx, report
+	s.report = report
 	s.spare = make([]item, min(n, s.memory))
 	l := s.added
 	s.added = list{}
 	blocks, _ := cheapestBlocks(n, 64, s.k)
-	_, err := s.split(l, ^uint64(0), blocks, nil)
+	_, err := s.split(ctx, l, ^uint64(0), blocks, nil)
 	return err
 }
 
@@ -163,16 +162,16 @@ func (l *level) choices() []uint64 {
 
 // split finds the pairs of a group whose members differ only in the free bits. The function cuts
 // these bits into n blocks and reorders the group.
-func (s *Search) split(group list, free uint64, n int, above []*level) (list, error) {
+func (s *Search) split(ctx context.Context, group list, free uint64, n int, above []*level) (list, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	levels := append(slices.Clip(above), l)
-	return s.arrange(group, l.choices(), visitor{
+	return s.arrange(ctx, group, l.choices(), visitor{
 		sorted: func(part []item, mask uint64) error {
 			l.chosen = mask
 			for begin := 0; begin < len(part); {
 				end := endOfRun(part, begin, mask)
 				if end-begin > 1 {
-					if _, err := s.search(list{items: part[begin:end]}, free&^mask, levels); err != nil {
+					if _, err := s.search(ctx, list{items: part[begin:end]}, free&^mask, levels); err != nil {
 						return err
 					}
 				}
@@ -182,7 +181,7 @@ func (s *Search) split(group list, free uint64, n int, above []*level) (list, er
 		},
 		large: func(run list, mask uint64) (list, error) {
 			l.chosen = mask
-			return s.search(run, free&^mask, levels)
+			return s.search(ctx, run, free&^mask, levels)
 		},
 	})
 }
@@ -200,9 +199,9 @@ func endOfRun(sorted []item, begin int, mask uint64) int {
 // search finds the pairs of a run whose members agree in all bits that are not free. The function
 // may reorder the run. The new order does no harm, because the caller sorts again for the next
 // choice of blocks.
-func (s *Search) search(run list, free uint64, levels []*level) (list, error) {
+func (s *Search) search(ctx context.Context, run list, free uint64, levels []*level) (list, error) {
 	if run.len() > smallGroup {
-		if err := s.ctx.Err(); err != nil {
+		if err := ctx.Err(); err != nil {
 			return run, err
 		}
 		// Only bits in which members differ can split the run.
@@ -214,11 +213,11 @@ func (s *Search) search(run list, free uint64, levels []*level) (list, error) {
 		if width := bits.OnesCount64(free); width > s.k+1 {
 			n, _ := cheapestBlocks(run.len(), width, s.k)
 			pays := false
-			if run, pays, err = s.cutPays(run, free, n); err != nil {
+			if run, pays, err = s.cutPays(ctx, run, free, n); err != nil {
 				return run, err
 			}
 			if pays {
-				return s.split(run, free, n, levels)
+				return s.split(ctx, run, free, n, levels)
 			}
 		}
 	}
@@ -227,9 +226,9 @@ func (s *Search) search(run list, free uint64, levels []*level) (list, error) {
 		if err != nil {
 			return run, err
 		}
-		return run, s.compare(items, levels)
+		return run, s.compare(ctx, items, levels)
 	}
-	return run, s.compare(run.items, levels)
+	return run, s.compare(ctx, run.items, levels)
 }
 
 // differingBits returns the bits in which members of a run differ.
@@ -250,12 +249,12 @@ func differingBits(run list) (differ uint64, err error) {
 // cutPays reports whether cutting the bits of a run into n blocks saves at least half of the
 // comparisons. A cut saves nothing if all members are near each other and agree in every choice of
 // blocks. The function reorders the run.
-func (s *Search) cutPays(run list, free uint64, n int) (list, bool, error) {
+func (s *Search) cutPays(ctx context.Context, run list, free uint64, n int) (list, bool, error) {
 	l := &level{blocks: cut(free, n), keep: n - s.k}
 	left := run.len() * run.len() / 2
 	for _, mask := range l.choices() {
 		var err error
-		run, err = s.arrange(run, []uint64{mask}, visitor{
+		run, err = s.arrange(ctx, run, []uint64{mask}, visitor{
 			sorted: func(part []item, mask uint64) error {
 				for begin := 0; begin < len(part); {
 					end := endOfRun(part, begin, mask)
@@ -277,14 +276,14 @@ func (s *Search) cutPays(run list, free uint64, n int) (list, bool, error) {
 }
 
 // compare compares the members of a run with each other.
-func (s *Search) compare(run []item, levels []*level) error {
+func (s *Search) compare(ctx context.Context, run []item, levels []*level) error {
 	if !s.every && !slices.ContainsFunc(run, func(i item) bool { return !i.old() }) {
 		return nil
 	}
 	joined := 0 // number of reported pairs, which join the members
 	for i, a := range run {
-		if i%smallGroup == smallGroup-1 && s.ctx.Err() != nil {
-			return s.ctx.Err()
+		if i%smallGroup == smallGroup-1 && ctx.Err() != nil {
+			return ctx.Err()
 		}
 		for j, b := range run[i+1:] {
 			diff := a.fingerprint ^ b.fingerprint
