@@ -30,13 +30,13 @@ func (r *rules) predictSeconds(urls int64, longest float64) float64 {
 	return max(longest, float64(urls)*r.Service.Seconds()/float64(r.Slots))
 }
 
-// knownFactor is the number of known URLs in a bucket for each planned one. A reduce task streams
-// known URLs, and does most of its work on planned ones.
+// knownFactor is the number of known URLs that fill a bucket as much as one planned URL does. A
+// reduce task does most of its work on planned URLs and only streams known URLs.
 const knownFactor = 5
 
-// buckets returns the number of reduce buckets of a round with so many URLs. The buckets of a store
-// are divided in halves when they have too many URLs, and are never joined, so that in most rounds a
-// task reads the files of one bucket of earlier rounds.
+// buckets returns the number of reduce buckets of a round with so many URLs. If the buckets of the
+// previous round are too small for the URLs, each bucket is split in two. Buckets are never joined,
+// so in most rounds a task reads the files of only one bucket of earlier rounds.
 func (r *rules) buckets(urls int64, req Request) int {
 	if req.Buckets == 0 {
 		return int(max(1, (urls+r.BucketURLs-1)/r.BucketURLs))
@@ -48,8 +48,9 @@ func (r *rules) buckets(urls int64, req Request) int {
 	return n
 }
 
-// assign makes the partitions of groups, bucket by bucket. The argument groups is sorted by hash. If
-// the addresses of groups are known, the argument addresses holds their hashes.
+// assign divides groups into partitions, bucket by bucket. The argument groups must be sorted by
+// hash. The argument addresses holds the hash of each group's address, or is nil if no addresses
+// are known.
 func (r *rules) assign(groups []group, addresses []uint64, buckets int) []partition {
 	var out []partition
 	var apart map[uint64]bool
@@ -77,26 +78,27 @@ func (r *rules) assign(groups []group, addresses []uint64, buckets int) []partit
 // checkpoint.
 const partitionHosts = 100_000
 
-// A group is small if it takes at most this fraction of a partition: 1 ÷ smallShare.
+// A group is small if it takes at most 1/smallShare of a partition.
 const smallShare = 64
 
 // packing divides the groups of one bucket into partitions.
 type packing struct {
 	*rules
 	groups []group
-	limit  int64   // room of a partition, in URLs
-	partOf []int32 // for each group, its partition
+	limit  int64   // capacity of a partition, in URLs
+	partOf []int32 // partition of each group
 	count  int32   // number of partitions
 	rooms  rooms
 }
 
 // packGroups divides groups so that the sum of the predicted times of all partitions is small. A
-// partition lasts as long as its slowest host. Therefore, packGroups fills one partition after the
-// other and places the slowest groups first (first fit by decreasing time, a rule for batches whose
-// jobs run in parallel).
+// partition lasts as long as its slowest host. Therefore, packGroups places the slowest groups
+// first and fills one partition after the other. This rule is called first fit by decreasing time.
+// It is known from batches of jobs that run in parallel.
 //
-// A group is quick if it takes less than half the time for which a full partition of the remaining
-// groups keeps its slots busy. Quick groups come last. They prolong no full partition.
+// A group is quick if it takes less than half as long as a full partition of the remaining groups
+// keeps its slots busy. packGroups places the quick groups last, because they do not make a full
+// partition slower.
 func (r *rules) packGroups(groups []group) *packing {
 	p := &packing{rules: r, groups: groups, limit: int64(r.PartitionURLs), partOf: make([]int32, len(groups))}
 	order := make([]int32, len(groups))
@@ -138,9 +140,10 @@ func (p *packing) setPartition(i, at int32) {
 	p.partOf[i], p.count = at, max(p.count, at+1)
 }
 
-// placeQuick places the quick groups, which are in order of their times. The small groups come
-// last. If they need several partitions, placeQuick takes them in the order of their hashes and
-// gives each partition an equal share. If a later round has some more groups, few groups move.
+// placeQuick places the quick groups, slowest first, but keeps the small groups for the end. If the
+// small groups need several new partitions, placeQuick sorts them by hash and gives each new
+// partition an equal share. As a result, few groups change partitions if a later round has some
+// more groups.
 func (p *packing) placeQuick(quick []int32) {
 	var small []int32
 	rest := int64(0)
@@ -176,9 +179,9 @@ func (p *packing) placeQuick(quick []int32) {
 	}
 }
 
-// partitions returns the partitions of a bucket. The argument unitOf tells which of the packed
-// groups holds each of the bucket's groups. If unitOf is nil, they are the same. The argument first
-// is the index of the bucket's first group.
+// partitions returns the partitions of a bucket. If the packed groups are units of several groups,
+// unitOf holds the index of each group's unit. Otherwise, unitOf is nil. The argument first is the
+// index of the bucket's first group.
 func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
 	parts := make([]partition, p.count)
 	for i := range p.groups {
@@ -205,15 +208,16 @@ func (p *packing) partitions(unitOf []int32, first, bucket int) []partition {
 	return parts
 }
 
-// rooms holds the room that is left in each partition, as a tree. Each node has the largest room
-// below it. The root is at 1, the children of node n are at 2n and 2n+1, the leaves come last.
+// rooms is a tree of the room left in each partition. Each leaf stands for a partition, and each
+// inner node holds the largest room of the leaves below it. The root is at index 1, the children of
+// node n are at 2n and 2n+1, and the leaves come last.
 type rooms struct {
 	tree  []int64
 	limit int64
 }
 
 // newRooms returns the rooms of at least n empty partitions. First fit leaves at most one partition
-// that is half empty, so it opens at most 2 × (sum of sizes) ÷ limit + 1 partitions.
+// less than half full, so it needs at most 2 × (sum of sizes) ÷ limit + 1 partitions.
 func newRooms(limit int64, n int) rooms {
 	leaves := 1
 	for leaves < n {

@@ -25,12 +25,12 @@ type chooser struct {
 	priorities [1001]int64 // numbers of chosen new URLs by priority
 
 	url     *record // current URL, merged from its entries so far; nil before the first URL
-	listed  int64   // number of the current URL's entries that come from a source of the user
+	listed  int64   // number of the current URL's entries that come from the user, not from the frontier
 	domains []*domain
 }
 
-// domain chooses among the URLs of one domain. If the domain has no limit, the chooser writes each
-// URL immediately.
+// domain collects the URLs of one domain from which the chooser selects. If the domain has no
+// limit, the chooser writes each URL immediately.
 type domain struct {
 	name  string
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
@@ -39,7 +39,8 @@ type domain struct {
 	best  worstFirst // heap of the best new URLs; the worst of them is on top and is dropped first
 }
 
-// worstFirst is a heap of records. The worst record is on top. The chooser drops it first.
+// worstFirst is a heap of records. The worst record is on top, because the chooser drops that
+// record first.
 type worstFirst []*record
 
 func (w worstFirst) Len() int           { return len(w) }
@@ -100,7 +101,7 @@ func (c *chooser) merge(r *record) {
 	u.Depth = min(u.Depth, r.Depth)
 	u.Priority = max(u.Priority, r.Priority)
 	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
-	// The newest WARC record of a URL counts. Of equally new records, the first counts.
+	// Keep the newest WARC record of the URL. Of records with the same time, keep the first.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
 	if u.Fetches == 0 && u.ETag == "" && u.LastModified == "" && !older {
 		u.Fetches, u.ContentDigest, u.ETag, u.LastModified = r.Fetches, r.ContentDigest, r.ETag, r.LastModified
@@ -172,7 +173,8 @@ func (c *chooser) refuseRecord(left *chosenWriter, u *record, reason schema.Skip
 	return writeUnplanned(left, u)
 }
 
-// domainOf returns the domain of a name in the current group. A missing domain is added.
+// domainOf returns the domain with the given name in the current group, and adds the domain if it
+// is missing.
 func (c *chooser) domainOf(name string) *domain {
 	for _, d := range c.domains {
 		if d.name == name {
@@ -223,8 +225,8 @@ func (c *chooser) roundLimit() (limit int64, detail string) {
 }
 
 // writeLimited writes URLs of a list to out: all URLs that were planned before, and at most limit
-// new URLs. New URLs come in order of priority, highest first. New URLs of equal priority come in
-// the order of the sources. The method refuses the remaining URLs and passes each to writeUnplanned.
+// new URLs. It prefers new URLs of higher priority and, among URLs of equal priority, those that
+// come first in the list. The method refuses the remaining URLs and passes each to writeUnplanned.
 func (c *chooser) writeLimited(ctx context.Context, from *chosenList, limit int64, detail string, out, left *chosenWriter) error {
 	threshold := len(c.priorities) - 1
 	for threshold >= 0 && c.priorities[threshold] <= limit {

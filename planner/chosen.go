@@ -17,7 +17,7 @@ import (
 )
 
 // group holds the planned URLs of one domain. If the hashes of several domains collide, these
-// domains share a group. A partition gets whole groups.
+// domains share a group. All URLs of a group go to the same partition.
 type group struct {
 	hash    uint64
 	urls    int64
@@ -27,7 +27,8 @@ type group struct {
 	off     int64   // offset of the group's first record in the chosen list, in bytes
 }
 
-// chosenList is a scratch file of records, ordered by group. Groups are in order of hash.
+// chosenList is a scratch file of records. The records are ordered by group, and the groups by
+// hash.
 type chosenList struct {
 	file   *os.File
 	groups []group
@@ -52,7 +53,7 @@ type chosenWriter struct {
 	hosts map[string]*hostCount // counts of the current group's URLs by host
 	last  *hostCount
 
-	observed *table.Cursor[observation] // nil if no round has observed hosts
+	observed *table.Cursor[observation] // observations of hosts in earlier rounds; nil if there are none
 }
 
 type hostCount struct {
@@ -104,7 +105,7 @@ func (w *chosenWriter) add(u *record) error {
 	return nil
 }
 
-// endGroup closes the current group. A group with URLs joins the list of groups.
+// endGroup closes the current group and adds it to the list of groups if it has URLs.
 func (w *chosenWriter) endGroup() error {
 	if w.cur.urls > 0 {
 		address, err := w.observe()
@@ -133,7 +134,7 @@ func (w *chosenWriter) endGroup() error {
 	return nil
 }
 
-// close ends the writing of the list. The list stays open for reading.
+// close writes the end of the list, which stays open for reading.
 func (w *chosenWriter) close() error {
 	if err := w.endGroup(); err != nil {
 		return err
@@ -155,17 +156,18 @@ func (l *chosenList) allIndices() iter.Seq[int32] {
 	}
 }
 
-// readAhead is the size of the buffer in which read skips groups.
+// readAhead is the size of the buffer of read. To skip few groups, read discards a part of the
+// buffer instead of seeking.
 const readAhead = 32 << 10
 
-// read calls the function visit with the records of the given groups. The indices of these groups
-// ascend. A record is valid until visit returns.
+// read calls the function visit with the records of the given groups. The indices must be in
+// ascending order. A record is valid until visit returns.
 func (l *chosenList) read(ctx context.Context, indices iter.Seq[int32], visit func(*record) error) error {
 	file := io.NewSectionReader(l.file, 0, 1<<62)
 	buf := bufio.NewReaderSize(file, readAhead)
 	in := recordCodec.Reader(buf)
 	var u record
-	next := int32(0) // group at which the buffer stands
+	next := int32(0) // index of the group that starts at the buffer's position
 	for i := range indices {
 		if err := l.skipTo(file, buf, next, i); err != nil {
 			return err
@@ -202,7 +204,7 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 }
 
 // matchingIndices yields the index of each group of l that has the same hash as one of the given
-// groups of other. Both lists are sorted by hash, and the parameter indices ascends.
+// groups of other. Both lists are sorted by hash, and the argument indices is in ascending order.
 func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		end := 0

@@ -16,14 +16,15 @@ var (
 	ErrNothing = errors.New("nothing to plan")
 )
 
-// Config says which URLs may be planned, and holds the figures for the prediction of time.
+// Config says which URLs may be planned and holds the figures that are needed to predict how long a
+// round takes.
 type Config struct {
-	PartitionURLs int      // largest number of URLs per partition; a larger domain has its own
+	PartitionURLs int      // largest number of URLs per partition; a larger domain has a partition of its own
 	MaxDepth      int      // largest accepted number of links from a listed URL
 	StripParams   []string // patterns of query parameters to strip, as urlkey.New takes them
 	Include       []string // patterns of URLs in scope, as NewScope takes them
 	Exclude       []string
-	Stopped       map[string]string // reason of each stopped domain or host; a stop includes all subdomains
+	Stopped       map[string]string // reason for each stopped domain or host; its subdomains are stopped too
 
 	Budget        int            // largest number of URLs per domain and crawl; 0 means no bound
 	DomainBudgets map[string]int // budgets of registered domains that replace Budget; 0 means no bound
@@ -32,7 +33,7 @@ type Config struct {
 
 	Delay        time.Duration            // least gap between two requests to a host
 	DomainDelays map[string]time.Duration // delays of registered domains that replace Delay
-	AddressDelay time.Duration            // least gap between two requests to an address; 0 means that domains of an address need not stay together
+	AddressDelay time.Duration            // least gap between two requests to an address; 0 means that domains at one address may be in different partitions
 	Window       time.Duration            // time after which a fetch task ends; 0 means no bound
 	Service      time.Duration            // mean time of one fetch
 	Slots        int                      // number of concurrent fetches of a task

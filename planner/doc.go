@@ -7,7 +7,7 @@
 // An entry of a source takes the following steps:
 //
 //	source ─► canonical form, scope, depth, stops ─► sorted by domain and URL, on disk
-//	       ─► one record a URL, with all its spellings ─► the domain's budget, the round's ─► a bucket by the
+//	       ─► one record per URL, with all its spellings ─► budgets of the domain and the round ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
 // The planner predicts times from the delays and addresses of hosts that earlier rounds observed.
@@ -15,7 +15,7 @@
 // Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl
 // whose responses it reads.
 //
-// The planner counts refused entries and lists them, with their lines, in refused.parquet.
+// The planner counts refused entries and lists them, with their line numbers, in refused.parquet.
 //
 // Package planner promises:
 //

@@ -25,7 +25,8 @@ type batch struct {
 
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
-// depend on the order in which workers finish. It returns the number of entries of all sources.
+// depend on the order in which workers finish. ingest returns the number of entries of all sources
+// except the frontier, and the number of refusals for each reason.
 func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (lines int64, counts map[schema.SkipReason]int64, err error) {
 	if len(sources) > maxSources {
 		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
@@ -119,7 +120,8 @@ func (w *worker) run(batches <-chan batch) error {
 	return nil
 }
 
-// take judges one entry and adds it to the records or the refusals.
+// take checks one entry and adds it to the records or to the refusals. A refused URL with spellings
+// is added to both.
 func (w *worker) take(e *source.Entry, s seq) error {
 	if e.Broken != "" {
 		return w.refused.addText(e, s, schema.SkipBadRecord, excerpt(e.Broken))
@@ -138,7 +140,7 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		}); err != nil || len(spellings) == 0 {
 			return err
 		}
-		e = &source.Entry{Depth: e.Depth} // keeps only the spellings, because the entry itself is refused
+		e = &source.Entry{Depth: e.Depth} // the record of a refused entry only carries the depth and the spellings
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
 	}
@@ -146,11 +148,11 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	return w.records.Add(&rec)
 }
 
-// respelled returns the spellings of an entry under the current config. The current config may
-// strip more parameters, so fewer spellings may remain.
+// respelled returns the spellings of an entry, canonicalized again with the current config. The
+// config may strip more parameters than in earlier rounds, so fewer spellings may remain.
 func (w *worker) respelled(url string, e *source.Entry) (s schema.Spellings) {
 	if url == e.URL {
-		return e.Spellings // the URL is unchanged, so its spellings lose no parameter
+		return e.Spellings // the config strips no further parameter of this URL
 	}
 	for _, old := range e.Spellings {
 		if of, spelling, err := w.canonical.SpelledURL(old, ""); err == nil && of == url {
@@ -190,7 +192,7 @@ func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReas
 }
 
 // Judge returns the keys of the URL in a text, and the reason why a plan refuses the URL. It
-// ignores budgets. The reason of an accepted URL is "".
+// ignores budgets. If the plan accepts the URL, the reason is "".
 func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReason, detail string, err error) {
 	r, err := cfg.rules()
 	if err != nil {

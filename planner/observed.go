@@ -22,7 +22,8 @@ type observation struct {
 	Address string
 }
 
-// compareObservations compares observations by domain and host. The newest comes first.
+// compareObservations compares observations by domain and host. The newest observation of a host
+// comes first.
 func compareObservations(a, b *observation) int {
 	return cmp.Or(cmp.Compare(a.Hash, b.Hash), strings.Compare(a.Host, b.Host), cmp.Compare(b.Place, a.Place))
 }
@@ -86,11 +87,12 @@ func (w *chosenWriter) observe() (address uint64, err error) {
 	}
 }
 
-// sharedDomains is the largest number of domains of an address that stay together. An address of
-// more domains belongs to a content delivery network.
+// sharedDomains is the largest number of domains at one address that the planner keeps together. An
+// address with more domains is taken for that of a content delivery network.
 const sharedDomains = 1000
 
-// networks returns the addresses that more than sharedDomains groups have.
+// networks returns the addresses that more than sharedDomains groups share, and 0, which stands for
+// an unknown address.
 func networks(addresses []uint64) map[uint64]bool {
 	out := map[uint64]bool{0: true}
 	order := slices.Sorted(slices.Values(addresses))
@@ -103,8 +105,9 @@ func networks(addresses []uint64) map[uint64]bool {
 }
 
 // unite joins groups of a bucket that share an address into units. A unit must fit into a
-// partition, so an address may have several units. It also returns the index of each group's unit.
-// The requests of a unit keep the delay per address.
+// partition, so the groups at an address may form several units. unite also returns the index of
+// each group's unit. The predicted time of a unit allows for the delay between requests to its
+// address.
 func (r *rules) unite(groups []group, addresses []uint64, apart map[uint64]bool) (units []group, unitOf []int32) {
 	order := make([]int32, len(groups))
 	for i := range order {

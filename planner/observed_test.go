@@ -13,7 +13,7 @@ import (
 	"crawlbatch.io/crawlbatch/planner/source"
 )
 
-// seen yields hosts as earlier rounds observed them.
+// seen yields the given hosts, as if earlier rounds had observed them.
 func seen(hosts ...source.Host) iter.Seq2[source.Host, error] {
 	return func(yield func(source.Host, error) bool) {
 		for _, h := range hosts {
@@ -69,7 +69,8 @@ func TestDomainsOfOneAddressStayTogether(t *testing.T) {
 			t.Fatalf("domain %d is in partition %d, domain %d of the same address in partition %d", d, got, d%30, want)
 		}
 	}
-	// The 100 URLs of the address take 20 s, as do the 10 URLs of the host with a delay of 2 s.
+	// The 100 URLs of the address take 20 s. The 10 URLs of the host with a delay of 2 s take 20 s,
+	// too.
 	if got := p.Manifest().EstimatedSeconds; got != 20 {
 		t.Errorf("%v s, want 20", got)
 	}

@@ -19,8 +19,8 @@ type shape struct {
 	exponent float64 // exponent of Zipf's law for the URLs of a domain
 	budget   int64   // largest number of URLs of a domain
 	hosts    int64   // number of hosts of a large domain
-	slow     int     // one in this many domains has a delay of 30 s; 0: none
-	gain     float64 // smallest allowed ratio of pod-hours, assignment by time ÷ packing
+	slow     int     // each slow-th domain has a delay of 30 s; 0 means none
+	gain     float64 // smallest allowed ratio of byTime's pod-hours to packGroups' pod-hours
 }
 
 var shapes = []shape{
@@ -91,12 +91,12 @@ func podHours(r *rules, parts []partition) (hours float64) {
 
 // leastHours returns a lower bound of the pod-hours of the groups of one bucket. The first k
 // partitions hold at most as many URLs as k full partitions. The next partition therefore takes at
-// least as long as the slowest group that does not fit into k full partitions. The remaining URLs
-// also need their time on all slots.
+// least as long as the slowest group that does not fit into k full partitions. The URLs that fit
+// into none of these partitions need further time on all slots.
 func leastHours(r *rules, groups []group) float64 {
 	order := slices.SortedFunc(slices.Values(groups), func(a, b group) int { return cmp.Compare(b.longest, a.longest) })
 	p := packing{rules: r, groups: order, limit: int64(r.PartitionURLs)}
-	rest := int64(0) // URLs that are in no partition so far, if all partitions so far are full
+	rest := int64(0) // URLs left over if all partitions so far are full
 	for _, g := range order {
 		rest += min(g.urls, p.limit)
 	}
@@ -192,7 +192,8 @@ func byTime(r *rules, groups []group) []partition {
 	return parts
 }
 
-// checkPacking checks that each group is in one partition, and that partitions keep their limits.
+// checkPacking checks that each group is in one partition, and that no partition exceeds its
+// limits.
 func checkPacking(t *testing.T, r *rules, groups []group, parts []partition) {
 	t.Helper()
 	seen := make([]bool, len(groups))
@@ -217,8 +218,8 @@ func checkPacking(t *testing.T, r *rules, groups []group, parts []partition) {
 	}
 }
 
-// The packing of any groups keeps the limits and takes at most about twice the lower bound. A group
-// may need more than half a partition, so no assignment of such groups is near the bound.
+// packGroups keeps the limits for any groups and takes at most about twice the lower bound. If each
+// group needs more than half a partition, no assignment is near the lower bound.
 func TestAnyGroupsArePacked(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for n := range 3000 {
@@ -240,8 +241,7 @@ func TestAnyGroupsArePacked(t *testing.T) {
 	}
 }
 
-// If a later month has some more domains, and the others grow a little, few domains get other
-// neighbours.
+// If a later month has some more domains, few of the other domains move to another partition.
 func TestFewDomainsMoveBetweenMonths(t *testing.T) {
 	r := packRules(t, 50_000)
 	groups, _ := shapes[0].sample(r, 500)

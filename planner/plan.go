@@ -30,9 +30,9 @@ type Request struct {
 	Round   int
 	Sources []source.Source               // sources of URLs; if sources repeat an entry, the entry of the first source counts
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
-	Known   int64                         // a number of URLs that earlier rounds certainly know
-	Buckets int                           // least number of reduce buckets, that of the round before; 0 without one
-	Scratch string                        // empty local directory with room for twice the sources' size, which the caller removes
+	Known   int64                         // lower bound of the number of URLs that earlier rounds know
+	Buckets int                           // number of reduce buckets of the previous round, which is the least number for this round; 0 if there is no previous round
+	Scratch string                        // empty local directory with room for twice the sources' size; the caller removes the directory
 	Version string                        // version of crawlbatch, for plan.json
 	DryRun  bool                          // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
@@ -121,8 +121,8 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 		rules: r, refused: more,
 		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
 	}
-	// lists makes two lists, of chosen URLs and of URLs left out. The argument fill
-	// writes both.
+	// lists makes two lists, one of chosen URLs and one of URLs that are left out. It calls the
+	// function fill to write both lists.
 	lists := func(suffix string, fill func(out, left *chosenWriter) error) error {
 		out, err := newChosenWriter(r, req.Scratch, "chosen"+suffix)
 		if err != nil {
@@ -299,9 +299,9 @@ type partitionWriter struct {
 	part    *partition
 }
 
-// writeFiles writes two files. The first file has the partition's planned URLs. The second file
-// has the known but unplanned URLs of the same domains that have spellings. If no known URL
-// needs a row, the result spellings has no path.
+// writeFiles writes two files. The first file has the partition's planned URLs. The second file has
+// the URLs of the same domains that have spellings but are not planned. If there are no such URLs,
+// writeFiles does not write the second file, and the result spellings has an empty path.
 func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spellings table.Local, err error) {
 	chosen := w.from.chosen
 	urls, err = w.sortFile(ctx, layout.Part(number), func(visit func(*record) error) error {
@@ -326,8 +326,8 @@ func (w *partitionWriter) writeFiles(ctx context.Context, number int) (urls, spe
 	return urls, spellings, err
 }
 
-// sortFile writes one file, in the order of a partition file. The argument each passes every record
-// to its function visit.
+// sortFile writes one file, sorted like a partition file. The function each calls visit with every
+// record of the file.
 func (w *partitionWriter) sortFile(ctx context.Context, name string, each func(visit func(*record) error) error) (_ table.Local, err error) {
 	sorter, err := table.NewSorter(w.scratch, comparePlanned, w.memory)
 	if err != nil {

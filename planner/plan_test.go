@@ -184,7 +184,8 @@ func TestSameInputSameBytes(t *testing.T) {
 			t.Errorf("%s:\n%s", v.name, d)
 		}
 	}
-	// A budget keeps a domain's first lines. Without a budget the order of lines does not matter.
+	// With a budget, the plan has a domain's first lines. Without a budget, the order of lines does
+	// not matter.
 	cfg.Budget = 0
 	a, b := plan(t, cfg, lines(urls...)).Manifest(), plan(t, cfg, lines(shuffled(urls)...)).Manifest()
 	if a.ID != b.ID || a.ID == first.ID {

@@ -28,7 +28,7 @@ const maxSources = 1 << 16
 // decisions. Records are sorted by domain hash, then by URL, then by place. The URLs of a domain
 // are therefore adjacent, and a URL's first entry comes first.
 type record struct {
-	schema.PlannedURL // SURT is empty until row sets it
+	schema.PlannedURL // SURT is empty until sortFile sets it
 	Hash              uint64
 	Seq               seq
 	Due               bool
@@ -58,14 +58,15 @@ func compareRecords(a, b *record) int {
 	return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Seq, b.Seq))
 }
 
-// sorters holds one sorter per goroutine. All sorters have the same order.
+// sorters holds one sorter per goroutine. All sorters use the same order.
 type sorters[T any] struct {
 	dir     string
 	compare func(a, b *T) int
 	all     []*table.Sorter[T]
 }
 
-// sorter adds a sorter for one goroutine. The new sorter spills at about memory bytes.
+// sorter adds a sorter for one goroutine. The new sorter spills to disk when its rows take about
+// memory bytes.
 func (s *sorters[T]) sorter(memory int64) (*table.Sorter[T], error) {
 	one, err := table.NewSorter(s.dir, s.compare, memory)
 	if err == nil {

@@ -37,8 +37,8 @@ func detailOf(err error) string {
 	return ""
 }
 
-// excerpt prepares a text for storage. It has bounded length, is valid UTF-8 without NULs, and has
-// no credentials of a URL.
+// excerpt returns the beginning of a text in a form fit for storage: valid UTF-8 of bounded length,
+// without NULs and without the credentials of a URL.
 func excerpt(s string) string {
 	s = urlkey.WithoutCredentials(s)
 	if len(s) > maxText {

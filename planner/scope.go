@@ -23,8 +23,8 @@ type pattern struct {
 	parts []string // parts of the pattern between the stars
 }
 
-// NewScope checks the patterns. Without include patterns every URL is included. Exclude patterns
-// override include patterns.
+// NewScope checks the patterns. If there are no include patterns, every URL is included. Exclude
+// patterns override include patterns.
 func NewScope(include, exclude []string) (*Scope, error) {
 	s := &Scope{}
 	for _, list := range []struct {

@@ -2,9 +2,9 @@
 // earlier rounds, and external WARC files.
 //
 // The input is files of the user, standard input, or objects of a store. The output is a stream of
-// entries with their places, in the same order each time. The planner, not the source, decides
-// whether an entry is a URL, in scope or known. Refusals from all sources are thus counted and
-// listed in the same way.
+// entries with their places, in the same order each time. A source does not check whether an entry
+// is a URL, whether it is in scope, or whether it is known. The planner does, so refusals from all
+// sources are counted and listed in the same way.
 //
 // Package source promises bounded memory for any input, such as endless lines, gzip bombs and
 // damaged Parquet. Errors name the file and the place, and say what to do. Package source imports
@@ -39,15 +39,15 @@ var (
 type Entry struct {
 	URL  string // text of the URL as written, at most MaxURL bytes
 	File string // name of the file with the entry, or "frontier" for URLs that the store knows
-	Line int64  // number of the line or row in the file, from 1; 0 without a line
+	Line int64  // number of the line, row or record in the file, from 1; 0 for URLs that the store knows
 
 	// Broken says why the record of the URL cannot be read, or is "" for a readable record. If
-	// Broken is set, URL holds a text for display.
+	// Broken is set, URL is only for display and may not be a URL.
 	Broken string
 
-	Due      bool  // the URL is to be planned
+	Due      bool  // the plan should include the URL
 	Spent    bool  // the URL was planned in an earlier round of this crawl, and counts in the budgets
-	Listed   bool  // a source of the user lists the URL
+	Listed   bool  // the URL comes from the user, not from the frontier
 	Priority int32 // priority from 0 to 1000; a higher priority comes first
 	Depth    int32 // number of links from the nearest listed URL
 
@@ -70,16 +70,16 @@ type Content struct {
 	Offset, Length int32
 }
 
-// DefaultPriority is the priority of a URL that a source of the user lists. It is the middle of the
-// scale.
+// DefaultPriority is the priority of a URL that comes from the user, not from the frontier. It is
+// the middle of the scale.
 const DefaultPriority = 500
 
 // Source is a list of URLs. Only one goroutine may use a Source.
 type Source interface {
 	// Name returns the name of the source as the user gave it.
 	Name() string
-	// Entries yields the entries of the source. Equal content gives the same order. An error ends
-	// the sequence. Standard input can be read once. All other sources yield the same entries each
-	// time.
+	// Entries yields the entries of the source. The order depends only on the content of the
+	// source. An error ends the sequence. Standard input can be read only once. All other sources
+	// yield the same entries each time.
 	Entries(ctx context.Context) iter.Seq2[Entry, error]
 }

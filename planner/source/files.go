@@ -78,7 +78,7 @@ func expand(name string) ([]string, error) {
 type files struct {
 	name  string
 	paths []string
-	stdin io.Reader // input that replaces paths, if set
+	stdin io.Reader // if not nil, read instead of paths
 }
 
 func (f *files) Name() string { return f.name }

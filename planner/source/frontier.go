@@ -19,10 +19,11 @@ import (
 const FrontierName = "frontier"
 
 // Frontier returns the source of the URLs that sealed rounds know, with their newest states. The
-// argument rounds is sorted, oldest first. Frontier yields the URLs that are due at the time now.
-// Frontier also yields URLs that the crawl has planned, for the budgets, and URLs with spellings,
-// for lists and redirects. The URLs come bucket by bucket, those of a bucket in order of SURT and
-// URL. A frontier without URLs is no error.
+// argument rounds must be sorted, oldest first. Frontier yields the URLs that are due at the time
+// now. Frontier also yields URLs that the crawl planned in earlier rounds, because they count in
+// the budgets, and URLs with spellings, because lists may name them and redirects may lead to them.
+// The URLs come bucket by bucket and, within a bucket, in order of SURT and URL. A frontier without
+// URLs is not an error.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
 }
@@ -52,7 +53,7 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// bucketEntries yields the entries of one bucket. The result ok is false if yield returned false.
+// bucketEntries yields the entries of one bucket. It returns false if yield returned false.
 func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bucket, buckets int, yield func(Entry, error) bool) (ok bool, err error) {
 	var last schema.URLRecord
 	for row, err := range table.MergeFiles(ctx, f.bucket, "", known.Chain(bucket, buckets).Keys(), compareRecords) {
@@ -60,7 +61,7 @@ func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bu
 			return false, err
 		}
 		if buckets > 1 && urlkey.Bucket(row.Domain, buckets) != bucket {
-			continue // a round with fewer buckets wrote the file
+			continue // the URL is in another bucket, because a round with fewer buckets wrote the file
 		}
 		// The rows of a URL come oldest first, so the last row has the newest state.
 		if last.URL != "" && last.URL != row.URL && !f.give(&last, yield) {

@@ -20,7 +20,8 @@ type Host struct {
 }
 
 // Hosts yields the hosts to which sealed rounds sent requests, in the order of rounds. It skips
-// parts that are missing from the store, because these rows only improve predictions.
+// files that are missing from the store, because a plan needs the hosts only for better
+// predictions.
 func Hosts(ctx context.Context, b store.Bucket, rounds []*manifest.Sealed) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		for _, round := range rounds {

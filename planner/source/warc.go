@@ -20,9 +20,10 @@ import (
 )
 
 // WARC returns the source of the documents in external WARC files. The argument files lists keys of
-// the store b. Each response gives an entry with the place of its record. Each unreadable response
-// record gives an entry with the reason. WARC skips requests, metadata and responses of other
-// protocols than HTTP. Entries come in the order of files and records.
+// the store b. For each response, the source yields an entry with the place of its record. For each
+// unreadable response record, it yields an entry with the reason. It skips requests, metadata,
+// robots.txt files, and responses of protocols other than HTTP. Entries come in the order of files
+// and records.
 func WARC(b store.Bucket, name string, files []string) Source {
 	return &warcFiles{bucket: b, name: name, files: files}
 }
@@ -139,7 +140,7 @@ func (w *warcFiles) read(ctx context.Context, key string, out chan<- readEntries
 	send(nil)
 }
 
-// nextEntry reads the next record and returns its entry, or false if the record is no response.
+// nextEntry reads the next record and returns its entry, or false if the record is not a response.
 func nextEntry(r *warc.Reader, key string, n int64) (Entry, bool, error) {
 	broken := func(text, why string) (Entry, bool, error) {
 		if text == "" {
@@ -191,7 +192,7 @@ func isResponse(rec *warc.Entry) bool {
 		return false // a record of another protocol, such as dns or ftp
 	}
 	if err == nil && u.Path == "/robots.txt" && u.RawQuery == "" {
-		return false // robots.txt is no document
+		return false // robots.txt is not a document
 	}
 	t := mediatype.Essence(rec.Header.Get(warc.FieldContentType))
 	return t == "" || t == "application/http"
