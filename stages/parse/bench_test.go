@@ -101,8 +101,8 @@ func BenchmarkParse(b *testing.B) {
 }
 
 // BenchmarkParseParts reports the time per page of each part of the stage, measured separately. The
-// cost of links is the time that the stage saves if it keeps no links. The rest of the time goes
-// into words, terms, fingerprints and rows.
+// time of links is the difference between a run that keeps all links and a run that keeps one link
+// per page. The rest of the time goes into words, terms, fingerprints and rows.
 func BenchmarkParseParts(b *testing.B) {
 	p, linkless := newParser(b), newParser(b)
 	linkless.cfg.MaxLinks = 1
@@ -155,8 +155,8 @@ func BenchmarkParseParts(b *testing.B) {
 
 // BenchmarkParseQuality reports quality, not time. On real pages, the benchmark reports the F1 of
 // the main content, which should be 0.96. On the corpus of many languages, the benchmark reports
-// the share of detected languages, in whole pages and in pieces of 100 to 200 characters, and of
-// detected undeclared charsets. The benchmark compares the shares with those of whatlanggo and
+// how many languages it detects in whole pages and in pieces of 100 to 200 characters, and how many
+// charsets it detects in pages that declare none. It reports the same shares for whatlanggo and
 // x/net/html/charset.
 func BenchmarkParseQuality(b *testing.B) {
 	for b.Loop() {

@@ -1,9 +1,9 @@
 // Package parse turns a captured document into rows: the page's statements about itself, its text
 // and its links.
 //
-// The input is the canonical URL that answered, the response header, and the decoded body. The body
-// may have any type and may be hostile. The output is a schema.Page, a schema.Text, and rows of
-// schema.Link in document order. The Page has only the columns that depend on the document. The
+// The input is the canonical URL of the response, the response header, and the decoded body. The
+// body may have any type and may be hostile. The output is a schema.Page, a schema.Text, and rows
+// of schema.Link in document order. The Page has only the columns that depend on the document. The
 // columns of the fetch and reduce stages stay empty.
 //
 // Parse never fails. Parse omits unreadable parts and shortens texts that are too long. An unknown
@@ -19,5 +19,6 @@
 // If Config.MainText is set, MainText chooses the main content (see package
 // trafilatura). If MainText fails, package text chooses the main content.
 //
-// Package parse imports only formats packages. The fetch stage gets a Parser as a document.Parser.
+// Package parse imports only formats packages. The fetch stage uses a Parser through the interface
+// document.Parser.
 package parse

@@ -98,8 +98,9 @@ func readEntries(j *job) {
 	rows.addTo(r)
 }
 
-// entryRows makes the links of a sitemap or a feed. Unlike the references of a page, the references
-// of a sitemap or feed do not repeat, and the elements around a reference do not matter.
+// entryRows makes the links of a sitemap or a feed. It is simpler than the list of links in package
+// html, because the references of a sitemap or feed do not repeat, and the elements around a
+// reference do not matter.
 type entryRows struct {
 	canon            *urlkey.Canonicalizer
 	doc, surt        string
@@ -110,8 +111,8 @@ type entryRows struct {
 	xmlBase, baseURL string    // last xml:base of an entry, and the URL of that xml:base; most entries have the same xml:base
 }
 
-// entryLen is the typical length of a sitemap entry, in bytes. The parser estimates the number of
-// rows from entryLen.
+// entryLen is the typical length of a sitemap entry, in bytes, from which the parser estimates the
+// number of rows.
 const entryLen = 150
 
 func newEntryRows(j *job) *entryRows {

@@ -18,12 +18,12 @@ type handler struct {
 	// types lists the media ranges that the handler reads (see package mediatype). The most
 	// specific range of all handlers wins. No two handlers may have the same range.
 	types []string
-	// wants reports whether to store a document that begins with prefix. The config
-	// decides first. The prefix has at most document.SniffLen bytes. With a nil prefix, wants
-	// reports whether any document of these types may be stored.
+	// wants reports whether to store a document that begins with prefix. It is not called if the
+	// config already accepts or skips the document's type. The prefix has at most document.SniffLen
+	// bytes. With a nil prefix, wants reports whether any document of these types may be stored.
 	wants func(prefix []byte) bool
-	// read reads a document into its result and never fails. Unreadable documents go
-	// to readOther. The function is safe for concurrent use.
+	// read reads a document into its result and never fails. If the document is unreadable, the
+	// function calls readOther. The function is safe for concurrent use.
 	read func(*job)
 }
 
@@ -34,8 +34,8 @@ func allHandlers() []handler {
 		{[]string{"text/*"}, always, readPlain},
 		{[]string{"text/xml", "application/xml", "application/*+xml", "text/*+xml", "application/feed+json"}, always, readEntries},
 		{[]string{"application/gzip", "application/x-gzip", "application/x-gunzip", "application/gzipped"}, wantsGzip, readEntries},
-		// The parser does not read documents of other types, nor texts that are meant for programs.
-		// The parser only records the type of such documents.
+		// The parser does not read documents of other types or texts that are meant for programs.
+		// It only records their type.
 		{[]string{"*/*", "text/css", "text/javascript", "text/ecmascript", "text/x-javascript", "text/calendar", "text/vcard", "text/x-vcard",
 			"text/event-stream", "text/rtf", "application/vnd.mozilla.xul+xml"}, never, readOther},
 	}
@@ -106,8 +106,8 @@ func (p *Parser) Wants(mediaType string, prefix []byte) bool {
 }
 
 // IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The document
-// begins with prefix and has the media type that Sniff returned. A sitemap may be as long as
-// sitemaps.org allows.
+// begins with prefix and has the media type that Sniff returned. The caller may accept a longer
+// body for a sitemap, up to the limit of sitemaps.org.
 func (p *Parser) IsSitemap(mediaType string, prefix []byte) bool {
 	return sniff.IsSitemap(mediaType, prefix)
 }

@@ -117,8 +117,8 @@ func TestDeepNestingIsNoLimit(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded parses bodies of 50 MiB and bounds the memory that all allocations take
-// together, including memory that is freed meanwhile.
+// TestMemoryIsBounded parses bodies of 50 MiB and checks the sum of all allocations, including
+// memory that is freed during the parse.
 func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -36,7 +36,7 @@ import (
 //	   "/>" ends an element in XHTML. A canonical link within an element of the body is an
 //	   ordinary link. Links without a target do not count against the limit.
 //
-// A new definition of the fingerprint (simhash.Version, now 1) also needs a new Version.
+// If the definition of the fingerprint changes (simhash.Version, now 1), Version must change too.
 const Version = 2
 
 // Config configures a parser. A zero value means the default.

@@ -24,8 +24,8 @@ func shingles(s string) map[string]float64 {
 	return m
 }
 
-// score returns precision and recall of a page's shingles. It counts in the same way as the
-// benchmark from which the pages come.
+// score returns precision and recall of a page's shingles. It counts like the benchmark that
+// published the pages.
 func score(want, got string) (precision, recall float64, hasP, hasR bool) {
 	a, b := shingles(want), shingles(got)
 	var tp, fp, fn float64

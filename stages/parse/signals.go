@@ -23,8 +23,8 @@ const (
 )
 
 // decideLanguage decides the language of the text in s.normal. The method then counts the words in
-// that language. Normally the declared language counts (see text.Language). The detected language
-// counts in one case: the text has hardly any function words of the declared language, but has
+// that language. It normally chooses the declared language (see text.Language). It chooses the
+// detected language only if the text has hardly any function words of the declared language but has
 // function words of the detected language. Some sites declare a wrong language, because their
 // authors copied a template together with the attribute lang.
 func (s *state) decideLanguage(declared, sample string) string {

@@ -47,9 +47,10 @@ func transcode(e encoding.Encoding, body []byte) []byte {
 		n, read, err := decoder.Transform(out[len(out):cap(out)], body[done:], true)
 		out, done = out[:len(out)+n], done+read
 		if err != transform.ErrShortDst || cap(out) == maxDecoded {
-			break // body is at its end; decoders of the Encoding Standard do not fail
+			break // the whole body is decoded, because decoders of the Encoding Standard do not fail
 		}
-		// The rest of the body is assumed to grow at the same rate.
+		// Assume that decoding the rest of the body lengthens it as much as decoding the first part
+		// did.
 		more := (len(body)-done)*len(out)/max(done, 1)*9/8 + 64
 		out = slices.Grow(out, min(more, maxDecoded-len(out)))
 		out = out[:len(out):min(cap(out), maxDecoded)]
@@ -78,7 +79,7 @@ func Name(name string) string {
 // undecoded is a body whose encoding is not known yet.
 type undecoded struct {
 	body           []byte
-	checked, valid bool // checked is true after a call of isUTF8; valid tells that the body is UTF-8
+	checked, valid bool // whether isUTF8 was called, and its result
 }
 
 // isUTF8 reports whether the body is well-formed UTF-8. Only the first call checks the body.
@@ -114,8 +115,9 @@ func (u *undecoded) sniffEncoding(contentType string) (encoding.Encoding, string
 		return e, name
 	}
 	if label := prescan(u.body); label != "" {
-		// The prescan could read this meta element as ASCII, so the document is not UTF-16. Only
-		// scripts use x-user-defined.
+		// The prescan could read this meta element as ASCII, so the document is not UTF-16. The
+		// encoding x-user-defined is meant for scripts, so a document that declares it is read as
+		// windows-1252.
 		e, name = charset.Lookup(label)
 		if strings.HasPrefix(name, "utf-16") {
 			e, name = unicode.UTF8, "utf-8"
@@ -160,11 +162,12 @@ func (u *undecoded) contradicts(name string) bool {
 // document declares another encoding.
 const utf8Proof = 16
 
-// Among zeroShare bytes of UTF-16, at least one byte is zero, because of spaces, digits and markup.
+// UTF-16 has at least one zero byte for every zeroShare bytes, because each space, digit or
+// character of markup has a zero byte.
 const zeroShare = 64
 
 // fromFirst returns the part of the body that begins just before the first byte outside ASCII. The
-// constant guessed bounds the length of this part.
+// part has at most maxGuessed bytes.
 func (u *undecoded) fromFirst() []byte {
 	i := 0
 	for i+256 <= len(u.body) && ascii(u.body[i:i+256]) {
@@ -193,7 +196,7 @@ func ascii(p []byte) bool {
 	return true
 }
 
-// countUTF8 counts the multi-byte characters (well) and the malformed bytes (ill) of p.
+// countUTF8 returns the number of well-formed multi-byte characters and of malformed bytes in p.
 func countUTF8(p []byte) (well, ill int) {
 	for i := 0; i < len(p); {
 		if p[i] < utf8.RuneSelf {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// TestTheHeaderDeclaresACharset parses every page with a declaration in the header and none in the
-// page.
+// TestTheHeaderDeclaresACharset parses every page with its charset declared in the header but not
+// in the page.
 func TestTheHeaderDeclaresACharset(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

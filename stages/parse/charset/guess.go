@@ -40,8 +40,8 @@ func (u *undecoded) guessEncoding() string {
 	return guessLetters(sample)
 }
 
-// guessUTF16 recognises UTF-16 without a byte order mark by the zero bytes of ASCII characters.
-// Markup has many ASCII characters.
+// guessUTF16 recognises UTF-16 without a byte order mark. In UTF-16, each ASCII character has a
+// zero byte, and markup has many ASCII characters.
 func guessUTF16(p []byte) string {
 	var zeros [2]int
 	for i, c := range p {
@@ -91,9 +91,9 @@ func within(c, from, to byte) bool { return c >= from && c <= to }
 
 func noneSingle(byte) bool { return false }
 
-// pairedEncodings lists the two-byte encodings, the preferred first. The bytes of Korean text often
-// look like frequent Chinese characters. The bytes of Chinese text seldom look like frequent Korean
-// characters.
+// pairedEncodings lists the two-byte encodings, the preferred first. Korean comes before Chinese,
+// because the bytes of Korean text often look like frequent Chinese characters, but the bytes of
+// Chinese text seldom look like frequent Korean characters.
 var pairedEncodings = []pairEncoding{
 	{"euc-jp", func(a, b byte) (bool, bool) { // kana and the characters of JIS level 1 are frequent
 		return (within(a, 0xA1, 0xFE) || a == 0x8E) && within(b, 0xA1, 0xFE), within(a, 0xA4, 0xA5) || within(a, 0xB0, 0xCF) || a == 0xA1
@@ -181,8 +181,8 @@ type byteEncoding struct {
 	languages string
 }
 
-// The list fits holds the single-byte encodings. If two encodings fit equally well, the encoding
-// earlier in the list wins.
+// The variable fits lists the single-byte encodings. If two encodings fit equally well, the
+// encoding earlier in the list wins.
 var fits = []byteEncoding{
 	{"windows-1252", 0, "fra deu spa por ita nld swe dan fin cat isl est"},
 	{"windows-1251", 2, "rus ukr bul srp"},
@@ -273,8 +273,8 @@ var letterCosts = sync.OnceValue(func() (all []byteCosts) {
 	return all
 })
 
-// costOf returns the cost of a character at a place. The argument order lists the letters of the
-// language, the most frequent first.
+// costOf returns the cost of a character with the given surroundings. The argument order lists the
+// letters of the language, the most frequent first.
 func costOf(r rune, at surroundings, order []rune) int {
 	switch {
 	case r == utf8.RuneError || r < 0xA0 || unicode.Is(unicode.Co, r):
@@ -305,8 +305,8 @@ func costOfSign(r rune, at surroundings) int {
 func costOfLetter(r rune, at surroundings, order []rune) int {
 	cost := costStranger
 	if rank := slices.Index(order, unicode.ToLower(r)); rank >= 0 {
-		// The frequency of letters falls about exponentially with their rank. The last letter of
-		// the list is a hundred times as rare as the first letter.
+		// The frequency of letters falls about exponentially with their rank. The first letter of
+		// the list is a hundred times as frequent as the last letter.
 		cost = 16 + 56*rank/max(len(order), 8)
 	}
 	upper, latin := unicode.IsUpper(r), unicode.Is(unicode.Latin, r)

@@ -30,7 +30,7 @@ func Bytes(p []byte, max int) string {
 	return Cut(s, max)
 }
 
-// runeStart returns the start of the rune to which byte n of p belongs. The caller passes an n less
+// runeStart returns the start of the rune to which byte n of p belongs. The index n must be less
 // than the length of p.
 func runeStart(p []byte, n int) int {
 	for i := n; i > n-utf8.UTFMax && i > 0; i-- {

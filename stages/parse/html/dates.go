@@ -13,9 +13,8 @@ type statedDate struct {
 	rank uint8
 }
 
-// These are the ranks of the sources of dates, the most reliable first. Last-Modified is not a
-// source, because most servers generate the file for each response. Last-Modified has its own
-// column.
+// These are the ranks of the sources of dates, the most reliable first. Last-Modified has its own
+// column but is not a source, because most servers generate the page anew for each response.
 const (
 	byFeed     uint8 = iota // date that the feed itself states
 	byArticle               // Open Graph: article:published_time
@@ -45,7 +44,7 @@ func (d *statedDate) keepBest(value string, rank uint8) {
 	if value == "" || d.rank != 0 && d.rank <= rank {
 		return
 	}
-	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // authors write 1970-01-01T00:00:00Z for a missing date
+	if t, ok := sitemap.ParseTime(fold.Cut(value, 64)); ok && t.UnixMilli() != 0 { // some pages have 1970-01-01T00:00:00Z in place of a missing date
 		*d = statedDate{t.UnixMilli(), rank}
 	}
 }
@@ -66,9 +65,9 @@ func (m *meta) ldDates() {
 	}
 }
 
-// dateOfPath returns the date in a URL's path, in the form 2026-11-21. The date may be a folder
-// /2026/11/21/ in which the page lies, or the beginning 2026-11-21- of a name. The URL of a folder
-// /2026/11/21/ itself has no date.
+// dateOfPath returns the date in a URL's path, in the form 2026-11-21. The date may be a folder, as
+// in /2026/11/21/page, or the beginning of a name, as in /2026-11-21-page. The folder /2026/11/21/
+// itself is a list of pages and has no date.
 func dateOfPath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {

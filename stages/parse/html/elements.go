@@ -13,12 +13,12 @@ const (
 	block    uint16 = 1 << iota // the element breaks the text before and after it
 	closesP                     // the start tag ends an open p
 	void                        // the element has no end tag
-	boundary                    // an end tag within the element does not end any element around this element (HTML, 13.2.4.2, "in scope")
-	listEdge                    // a start tag within the element does not end an li, dt or dd around this element
+	boundary                    // an end tag inside the element does not end an element outside (HTML, 13.2.4.2, "in scope")
+	listEdge                    // a start tag inside the element does not end an li, dt or dd outside
 	tabular                     // the element is part of a table
 	opaque                      // the element's content is not text of the document
 	heading
-	tableEdge // an end tag within the table does not end any element around the table
+	tableEdge // an end tag inside the table does not end an element outside
 )
 
 // maxIDs exceeds the largest id (see TestElementsFit).

@@ -23,8 +23,8 @@ type openElement struct {
 	flags  uint16
 	id     uint8
 	elem   bool // whether the outline also has this element
-	breaks bool // whether the element is inline and has another kind of text than its parent
-	hides  bool // whether the element is inline and hidden; the line then continues after the element
+	breaks bool // whether the element is inline but hidden, a control or a caption, unlike its parent
+	hides  bool // whether the element is inline but hidden, so that the line continues after the element
 	part   part // part of the page to which the element's content belongs
 	skip   bool // whether the element's content is not text of the document
 }
@@ -57,7 +57,7 @@ type Reader struct {
 	byline    byline
 	lex       lexer.Lexer
 	unescaped []byte // buffer for text with resolved references
-	all       string // the outline's text, after Read
+	all       string // the outline's text; empty until Read sets it
 	stack     []openElement
 	count     [maxIDs]int32 // number of open elements of each id
 	top       openElement   // innermost open element; zero if the stack is empty
@@ -99,8 +99,8 @@ func (h *Reader) Reset(cfg Config) {
 	h.all = ""
 }
 
-// Small reports whether each of the reader's buffers has at most max bytes. Only a small reader is
-// kept for other documents.
+// Small reports whether each of the reader's buffers has at most max bytes. The parser reuses a
+// small reader for the next document and drops any other.
 func (h *Reader) Small(max int) bool {
 	return h.out.Len() <= max && cap(h.links.raw) <= 1<<16 && cap(h.links.bytes) <= max && cap(h.unescaped) <= max
 }
@@ -151,7 +151,7 @@ func (h *Reader) readDocument(doc []byte) {
 	}
 }
 
-// endEmpty ends the element of a start tag that ends in "/>", because such an element has no
+// endEmpty is called after a start tag that ends in "/>". It ends the element, which has no
 // content.
 func (h *Reader) endEmpty(a atom.Atom) {
 	if a == atom.Br || !h.xml && elements[a].flags&block != 0 {

@@ -7,7 +7,7 @@ import "crawlbatch.io/crawlbatch/formats/schema"
 type linkClass uint8
 
 // The classes, the most important first. A page has one canonical and one refresh link. The reader
-// collects up to maxOwn canonical links and up to maxOwn refresh links, even if the limit of all
+// nevertheless collects up to maxOwn links of each of these two classes, even if the limit of all
 // links is lower.
 const (
 	classCanonical linkClass = iota
@@ -45,9 +45,9 @@ func (c linkClass) maxCollected(max int) int {
 }
 
 // linksPerClass returns the number of links of each class that the reader keeps. If there are at
-// most max links, all links are kept. If there are more links, the classes get their links in the
-// following order, until there are max links: canonical and refresh links, declared links up to a
-// tenth of max, hyperlinks, the other declared links, embedded links.
+// most max links, all links are kept. Otherwise, linksPerClass fills the max places in this order:
+// canonical and refresh links, declared links up to a tenth of max, hyperlinks, the other declared
+// links, embedded links.
 func linksPerClass(met [classes]int, max int) (n [classes]int) {
 	give := func(c linkClass, most int) {
 		g := min(met[c]-n[c], most, max)

@@ -60,7 +60,7 @@ func spell(canon *urlkey.Canonicalizer, ref, base string) (t resolvedRef) {
 }
 
 // makeRows returns at most l.max links as rows, and counts the other links in l.over. The argument
-// all is the text of the outline. It also returns the number of links without a canonical target.
+// all is the text of the outline. The result bad is the number of links without a canonical target.
 func (l *linkList) makeRows(r *resolver, source, surt, all string, pageNofollow bool) (rows []schema.Link, bad int) {
 	if len(l.raw) == 0 {
 		return nil, l.bad

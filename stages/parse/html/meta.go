@@ -17,7 +17,7 @@ type meta struct {
 
 	title, description, keywords, newsKeywords, generator string
 	author                                                string // names in the meta elements called author, separated by nameBreak
-	otherAuthor, otherAuthorBy                            string // authors from meta elements with another name than author; name of these meta elements
+	otherAuthor, otherAuthorBy                            string // authors from meta elements that are not called author, and the name of these meta elements
 	itempropAuthor                                        string // content of the first meta element with itemprop=author
 	og                                                    card   // card of Open Graph
 	twitter                                               card   // card of Twitter
@@ -160,15 +160,15 @@ func init() {
 	}
 }
 
-// metaText returns a function that sets a field once, to the first text. The text is cut to max
-// bytes.
+// metaText returns a function that sets a field to the first text, cut to max bytes, and ignores
+// later texts.
 func metaText(field func(*meta) *string, max int) func(*meta, []byte) {
 	return func(m *meta, content []byte) { setFirst(field(m), content, max) }
 }
 
 // otherAuthor returns a function that reads an author from meta elements with the given name, such
-// as article:author. Several elements with the same name give several authors. After the first name
-// that gives an author, elements with other names do not count.
+// as article:author. If several elements have this name, the function collects all their authors.
+// It ignores the elements if elements with another name have already given an author.
 func otherAuthor(name string) func(*meta, []byte) {
 	return func(m *meta, content []byte) {
 		if m.otherAuthor == "" || m.otherAuthorBy == name {
@@ -240,9 +240,8 @@ func (m *meta) itemprop(prop, value []byte) {
 	}
 }
 
-// timeTag reads a time element. The element gives the page's date if it has microdata or the
-// attribute pubdate. A class by which microformats or publishing systems mark the page's date has
-// the same effect.
+// timeTag reads a time element. The element gives the page's date if it has microdata, the
+// attribute pubdate, or a class with which microformats or publishing systems mark the page's date.
 func (m *meta) timeTag(t *lexer.Attrs) {
 	when := t.Get(lexer.AttrDatetime)
 	if len(when) == 0 {

@@ -80,7 +80,8 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 	if e.flags&block != 0 {
 		o.elem = true
 	} else if e.flags&opaque == 0 {
-		// An inline element matters only if its text is hidden, a control or a caption.
+		// The outline has an inline element only if the element is hidden, a control or a caption,
+		// and its parent is not.
 		hint &= text.Hidden | text.Control | text.Caption
 		o.elem = hint&^h.out.Hint() != 0
 		o.hides = o.elem && hint&text.Hidden != 0
@@ -151,7 +152,7 @@ func (h *Reader) pop() {
 		h.top = openElement{}
 	}
 	if o.flags&boundary != 0 && h.linkDepth > n && o.atom != atom.Table {
-		h.links.closeAnchor(&h.out) // the end of the table cell, object … also ends an <a> element inside (13.2.4.3, markers)
+		h.links.closeAnchor(&h.out) // the end of a table cell, an object or a similar element also ends an <a> element inside it (13.2.4.3, markers)
 	}
 	if o.flags&block != 0 {
 		h.out.Break(text.TagNone)

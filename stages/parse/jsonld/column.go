@@ -67,9 +67,9 @@ func (l *Data) Column(target func(ref string) string) string {
 	return "[" + string(bytes.Join(objects, []byte(","))) + "]"
 }
 
-// hasStatement reports whether a node says something about the page. A picture without a name says
-// nothing. References to other nodes say nothing. Questions and answers that a page lists say
-// nothing either.
+// hasStatement reports whether a node says something about the page. The following nodes say
+// nothing: a picture without a name, a reference to another node, and a question, answer or comment
+// that a page lists.
 func (n *node) hasStatement() bool {
 	if n.is("Question", "Answer", "Comment") {
 		return false
@@ -103,8 +103,8 @@ type aboutness uint8
 const (
 	ofArticle aboutness = iota // a document that stands by itself: Article, NewsArticle, BlogPosting, Report …
 	ofWebPage                  // the page as such: WebPage, ItemPage, CollectionPage …
-	ofUntyped                  // no type, or a type that says only that somebody created the thing
-	ofOther                    // the page's subject, such as a film, which is older than the page
+	ofUntyped                  // no type, or the type of a work that is usually published on its own page: CreativeWork, Recipe …
+	ofOther                    // any other thing, such as a film, which may be older than the page about it
 )
 
 // bestAboutness returns the best rank among the node's types (schema.org).

@@ -81,8 +81,8 @@ func TestJSONLDOfRealPagesIsWhatEncodingJSONReads(t *testing.T) {
 	}
 }
 
-// FuzzJSONLD checks the promises of json_ld. In valid JSON, the scanner must find the same end as
-// encoding/json.
+// FuzzJSONLD checks the promises of json_ld. The scanner and encoding/json must find the end of
+// valid JSON at the same place.
 func FuzzJSONLD(f *testing.F) {
 	for _, s := range []string{`{"@type":"Article","headline":"H","author":[{"name":"A"}]}`, `[{"@graph":[{"@type":"BreadcrumbList","itemListElement":[{"position":1,"item":{"@id":"/","name":"n"}}]}]}]`,
 		`<!-- //<![CDATA[` + "\n" + `{"a":"b" "c",} //]]>`, `{'type':'x',name:"\ud83d\u00e9\q"}`, `{"x":[1e-5,true,"\\",{}],"datePublished":"2024-01-02"}`, `{"a":"b"c","d":[}`} {

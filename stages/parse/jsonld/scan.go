@@ -58,7 +58,7 @@ func (z *scanner) skipGap() {
 		case rest[0] == '/' && rest[1] == '/':
 			z.pos += 2
 			if end, _ := z.whiteSpaceEnd(z.pos); z.skipMark(end) {
-				continue // the comment only hides the CDATA mark from scripts
+				continue // JSON may follow on this line, because the comment only hides a CDATA mark from scripts
 			}
 			if i := bytes.IndexByte(z.src[z.pos:], '\n'); i >= 0 {
 				z.pos += i
@@ -229,7 +229,7 @@ func (z *scanner) canFollowString(i int, colon bool) bool {
 	case ':':
 		return colon
 	case '"', '\'':
-		return lines // if a comma is missing, the next token stands on the next line
+		return lines // a quote on the next line begins the next string, because a comma is missing; a quote on this line is part of the string
 	case ',':
 		if i, _ = z.whiteSpaceEnd(i + 1); i >= len(z.src) {
 			return true

@@ -25,8 +25,8 @@ type tokenizerTest struct {
 	DoubleEscaped bool
 }
 
-// contexts maps each start state of the tokenizer to an element. The element's text begins in that
-// state.
+// contexts maps each start state of the tokenizer to an element whose text the tokenizer reads in
+// that state.
 var contexts = map[string]atom.Atom{"Data state": 0, "PLAINTEXT state": atom.Plaintext, "RCDATA state": atom.Title, "RAWTEXT state": atom.Style,
 	"Script data state": atom.Script}
 

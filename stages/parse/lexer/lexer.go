@@ -335,7 +335,7 @@ func (z *Lexer) scriptEnd() int {
 				i += len("</script")
 			case hidden || i+1 >= len(z.Src) || z.Src[i+1] == '/':
 			case !IsLetter(z.Src[i+1]):
-				inside = false // x/net/html does the same
+				inside = false // x/net/html treats this as the end of the comment, too
 			case i+7 < len(z.Src) && EndsName(z.Src[i+7]) && foldEqual(z.Src[i+1:i+7], "script"):
 				hidden = true
 				i += len("<script")

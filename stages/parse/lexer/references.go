@@ -80,8 +80,8 @@ func commonReference(ref []byte, ended bool) rune {
 	return 0
 }
 
-// partlyResolved reports whether only the beginning of a name was resolved. In that case, s still
-// ends with the rest of the name.
+// partlyResolved reports whether s ends with the rest of a name of which only the beginning was
+// resolved, as in "¬it" for "&notit".
 func partlyResolved(s string, ended bool) bool {
 	last := s[len(s)-1]
 	if ended {

@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/parse/text"
 )
 
-// These bounds apply to a page that may have a hint: the number of words of the main text, and the
-// number of bytes of all visible text. A page beyond these bounds has content.
+// Only a short page can have a hint. These constants bound the number of words of its main text and
+// the number of bytes of all its visible text.
 const (
 	fewWords   = 120
 	veryFew    = 40

@@ -100,9 +100,9 @@ func contains(text string, phrases []string) bool {
 	return slices.ContainsFunc(phrases, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// offersDomain reports whether a sentence of the lines offers the domain for sale. If a word
-// directly precedes the phrase ("I was told …"), the sentence only reports an offer. The phrases
-// include the words with which an offer usually begins.
+// offersDomain reports whether a sentence of the lines offers the domain for sale. The phrases are
+// the beginnings of offers. If a word directly precedes the phrase ("I was told …"), the sentence
+// only reports an offer and does not make one.
 func offersDomain(lines []string) bool {
 	full := strings.Join(lines, " ") // a sentence may continue in the next line
 	for _, p := range domainOffers {
@@ -169,8 +169,8 @@ func isDomainName(s string) bool {
 	return true
 }
 
-// errorReport is the end of the titles of Tomcat's error pages. The titles of Tomcat's error pages
-// begin like the title of Tomcat's default page.
+// errorReport is the end of the titles of Tomcat's error pages, which begin like the title of
+// Tomcat's default page.
 const errorReport = "error report"
 
 func isDefaultPage(title string) bool {

@@ -17,8 +17,8 @@ type signature struct {
 
 // signatures lists the signatures of WHATWG MIME Sniffing in the order of section 7.1: 6.1
 // (images), 6.2 (audio and video), 6.3 (fonts), 6.4 (archives) and 7.1 (documents). Signatures of
-// other formats follow. The signature of RAR comes from RAR's own documentation, because no file
-// has the standard's signature.
+// other formats follow. The signature of RAR comes from RAR's own documentation, because the
+// standard has a wrong signature that no file has.
 var signatures = []signature{
 	{"%PDF-", 0, "", "application/pdf"},
 	{"%!PS-Adobe-", 0, "", "application/postscript"},

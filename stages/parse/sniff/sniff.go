@@ -16,13 +16,13 @@ import (
 // field ("" if missing) and the first bytes, as in WHATWG MIME Sniffing (section 7). The declared
 // type counts unless it is missing, unknown, or a server default.
 //
-// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. Type
-// recognises binary formats declared as text and pages declared as pictures. Type knows more
-// formats than the standard. Type treats application/octet-stream as unknown.
+// Unlike the standard, Type distinguishes feeds, sitemaps and XHTML by their root element. It
+// recognises binary formats declared as text and pages declared as pictures, knows more formats
+// than the standard, and treats application/octet-stream as unknown.
 //
-// Type ignores the field X-Content-Type-Options: nosniff. The field nosniff protects browsers
-// against running scripts, but crawlbatch runs no scripts. The declared type is stored as well.
-// Also, many servers send the field nosniff with every response.
+// Type ignores the field X-Content-Type-Options: nosniff. The field protects browsers against
+// running scripts, but crawlbatch runs no scripts, and the declared type is stored as well.
+// Besides, many servers send the field with every response.
 func Type(contentType string, prefix []byte) string {
 	if len(prefix) > document.SniffLen {
 		prefix = prefix[:document.SniffLen]
@@ -186,9 +186,9 @@ func rootType(p []byte) string {
 }
 
 // lateSitemap reports whether a sitemap begins after a warning. A warning consists of text and the
-// few elements with which programs format warnings. Pages about sitemaps have examples of sitemaps.
-// Therefore the sitemap must have a declaration, a namespace or an entry, and no other element or
-// Markdown fence may precede it.
+// few elements with which programs format warnings. A page about sitemaps may have an example of a
+// sitemap. To exclude such pages, lateSitemap requires a declaration, a namespace or an entry in
+// the sitemap, and no other element or Markdown fence before it.
 func lateSitemap(p []byte) bool {
 	at := rootAt(p, "<urlset")
 	if i := rootAt(p, "<sitemapindex"); at < 0 || i >= 0 && i < at {

@@ -14,7 +14,7 @@ const (
 	InArticle
 	Control // text of a control: button, select, label
 	Caption
-	Imprint // set together with Clutter; the class or id names a page's header or footer, which is never content
+	Imprint // set in addition to Clutter if the class or id names a page's header or footer, or a cookie notice
 
 	inherited = Hidden | InMain | InArticle | Control | Caption
 )
@@ -85,7 +85,7 @@ func OfName(name []byte) Hint {
 	return h
 }
 
-// OfName uses embedded only while reading a name.
+// embedded is a hint that OfName uses internally and never returns.
 const embedded Hint = 1 << 15
 
 // ofWord returns the hint of one word of a class or id.

@@ -62,7 +62,7 @@ func Detect(s string) string {
 		return best
 	}
 	info := whatlanggo.Detect(s)
-	if info.Lang < 0 || info.Confidence <= 0 { // if languages have equal scores, whatlanggo returns any of these languages
+	if info.Lang < 0 || info.Confidence <= 0 { // with confidence 0, whatlanggo picks one of several equally good languages
 		if points >= leastPoints {
 			return best
 		}
@@ -74,13 +74,13 @@ func Detect(s string) string {
 	case points < leastPoints, !known && info.Confidence > 0.2:
 		return guess
 	case known && 4*score[at] >= 3*points && (score[at] == points || whatlanggo.CodeToLang(best) >= 0):
-		return guess // both methods know the languages, and the guess fits nearly as well by its words
+		return guess // both methods know the languages, and by its words the guess fits nearly as well as best
 	}
 	return best
 }
 
 // A language with at least surePoints wins by its words and letters alone. A language with at least
-// leastPoints wins only if package whatlanggo does not contradict.
+// leastPoints wins only if package whatlanggo does not contradict it.
 const (
 	surePoints  = 3 * wordPoints
 	leastPoints = wordPoints
@@ -122,7 +122,8 @@ func macro(code string) string { return cmp.Or(macrolanguages[code], code) }
 
 // Language chooses between the declared language (ISO-639-3, or "" if none) and the language of the
 // text s. The declared language wins unless the text has a script in which that language is not
-// written. Some templates declare the language of their authors.
+// written. A declaration may be wrong, because some sites use a template that declares the language
+// of its authors.
 func Language(declared, s string) string {
 	if declared == "" {
 		return Detect(s)

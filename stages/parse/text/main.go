@@ -5,9 +5,9 @@ import "golang.org/x/net/html/atom"
 // These are the parameters of the choice of main content, in percent. A change of one parameter by
 // a quarter changes F1 on real pages by less than 0.01.
 const (
-	clutterShare = 40 // an element named as clutter counts as content if it has this share of the page's prose
-	chromeShare  = 50 // the same share for nav, footer and aside elements
-	imprintShare = 75 // the same share for elements whose names mean a footer or a cookie notice
+	clutterShare = 40 // least share of the page's prose with which an element counts as content although its class or id names clutter
+	chromeShare  = 50 // least share for nav, footer and aside elements
+	imprintShare = 75 // least share for elements whose class or id names a footer or a cookie notice
 	regionShare  = 40 // share of the page's prose that a main or article element needs to be the content
 	descendShare = 85 // a child is chosen instead of its parent if it has this share of the parent's value
 )
@@ -154,7 +154,7 @@ func (o *Outline) measureElements() {
 		case e.value > 0:
 			o.elems[e.Parent].value += e.value
 		default:
-			o.elems[e.Parent].value += e.value / 2 // clutter in a descendant weighs less than clutter in e itself
+			o.elems[e.Parent].value += e.value / 2 // clutter in a child lowers the value of its parent by only half as much
 		}
 	}
 }
@@ -201,7 +201,7 @@ func surrounds(a atom.Atom) bool {
 }
 
 // This method looks for the outermost elements with the hint h. If there is exactly one, and its
-// name is the parameter a, the method returns it. Otherwise the method returns -1.
+// tag is the argument a, the method returns its index. Otherwise it returns -1.
 func (o *Outline) only(h Hint, a atom.Atom) int32 {
 	found := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

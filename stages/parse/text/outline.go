@@ -75,7 +75,7 @@ type Outline struct {
 	space   bool // whether white space came after the last byte of the block
 	tag     Tag
 	joint   Join // Join of the open block
-	held    Join // kind of join of the block after the hidden text
+	held    Join // Join of the block that Resume will begin after the hidden text
 	maxText int
 	cut     bool
 	deep    int // number of open elements that the outline does not record, because of maxElems
@@ -207,7 +207,7 @@ func (o *Outline) Text(p []byte) {
 // appendWord appends bytes that have no white space.
 func (o *Outline) appendWord(p []byte) {
 	if o.cut || len(o.buf)+len(p)+2 > o.maxText {
-		o.cut = true // also drops all later words, even shorter words, so that the kept text is a prefix
+		o.cut = true // also drops all later words, even words that fit, so that the kept text is a prefix of the text
 		return
 	}
 	n := len(p)
@@ -280,8 +280,8 @@ func (o *Outline) Cut() bool { return o.cut }
 // that All returns.
 func (o *Outline) All() string { return string(o.buf) }
 
-// prepareJoin prepares out for the next block. The argument out holds lines that end in line
-// feeds.
+// prepareJoin prepares out for the text of b. The argument out is empty or ends in a line feed. If
+// b continues the last line, prepareJoin removes the line feed or replaces it by a space.
 func (b *Block) prepareJoin(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {

@@ -48,7 +48,7 @@ func newScorer() *scorer {
 	for w, votes := range t.words {
 		points := wordPoints / len(votes)
 		if utf8.RuneCountInString(w) == 1 {
-			points /= 2 // lists and formulas have single letters in texts of every language
+			points /= 2 // texts of every language have single letters, in lists and formulas
 		}
 		for i := range votes {
 			votes[i].points = points
@@ -98,7 +98,7 @@ func (t *scorer) scoreLanguages(s string) (score [maxLanguages]int, first, secon
 			continue
 		}
 		if n+utf8.UTFMax > len(word) {
-			n = len(word) // a word that does not fit is longer than every word in the tables
+			n = len(word) // the word does not fit, so it is longer than every word in the tables
 			continue
 		}
 		n += utf8.EncodeRune(word[n:], r)

@@ -12,7 +12,7 @@ import (
 // is made at the first use of the list.
 type stopList struct {
 	words  string
-	byRun  bool   // whether the language is written without spaces, so that a search misses some occurrences of words
+	byRun  bool   // whether the language is written without spaces, so that contains does not find all stop words of a text
 	elided string // elided articles of the language (see elisions)
 	once   sync.Once
 	set    map[string]struct{}

@@ -54,7 +54,7 @@ type entry struct {
 	class      wordClass
 	stop       bool // whether the word is a stop word
 	pairs      bool // whether the word may be in a pair
-	alone      int8 // least number of occurrences that makes the word a term by itself; 0 means never
+	alone      int8 // number of occurrences from which the word is a term by itself; 0 if it never is
 }
 
 type pair struct {
@@ -74,7 +74,7 @@ func (t *Terms) Count(n *Normal, language string) int32 {
 	t.text, t.lines, t.stop = n.Bytes, n.lines, stopWordsOf(language)
 	t.ids, t.pairs, t.last, t.end = t.ids[:0], t.pairs[:0], -1, -1
 	t.words, t.looked, t.stopped, t.byScript = 0, 0, 0, [len(scripts)]int32{}
-	size := min(len(t.text)/2, maxWords) + 16 // more than the number of words that are counted, so the tables never fill up
+	size := min(len(t.text)/2, maxWords) + 16 // exceeds the number of counted words, so the tables never fill up
 	t.slots, t.twos = table(t.slots, size), table(t.twos, size)
 	eachWord(t.text, t.add)
 	return t.words

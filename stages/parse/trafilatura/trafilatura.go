@@ -27,7 +27,7 @@ const (
 	maxBytes  = 2 << 20
 	maxTokens = 60_000
 	maxDepth  = 100     // number of open elements, without elements that need no end tag
-	maxWeight = 8 << 20 // sum over all texts: bytes × number of elements open around the text; equals the work of reading the text of each element
+	maxWeight = 8 << 20 // sum over all texts of length in bytes × number of open elements; this is the work of reading the text of each element
 	maxClones = 60_000  // number of times that the tree builder may open a formatting element again
 	maxText   = 1 << 20 // number of bytes of the result
 )
@@ -162,7 +162,7 @@ func linesOf(root *html.Node) string {
 	return out.Full(out.All())
 }
 
-// isInline reports whether a line continues after an element of the result.
+// isInline reports whether the text before and after an element is on the same line.
 func isInline(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.Abbr, atom.B, atom.Cite, atom.Code, atom.Del, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Mark, atom.Q,

@@ -1,8 +1,8 @@
 // Package htmldate replaces a module of the same name (see this repository's go.mod). The package
-// github.com/markusmobius/go-trafilatura imports that module for the date of a page. Package parse
-// reads dates itself, so go-trafilatura need not. The replaced module would load 78 MB of tables
-// (125 ms) at every start of the program. This package declares the names that go-trafilatura needs
-// to compile, and finds no dates.
+// github.com/markusmobius/go-trafilatura imports that module for the date of a page. The date is
+// not needed, because package parse reads dates itself. The replaced module would load 78 MB of
+// tables (125 ms) at every start of the program. This package declares the names that
+// go-trafilatura needs to compile, and finds no dates.
 package htmldate
 
 import (
