@@ -141,8 +141,8 @@ const (
 )
 
 // Connect returns a client for the cluster in a kubeconfig file: the given file, the file in
-// KUBECONFIG or ~/.kube/config. Without a file, Connect uses the cluster in which this process
-// runs. Connect sends no request. The error of Connect wraps ErrCluster.
+// KUBECONFIG or ~/.kube/config. If there is no such file, Connect uses the cluster in which this
+// process runs. Connect sends no request. The error of Connect wraps ErrCluster.
 func Connect(kubeconfig, context string) (Client, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig

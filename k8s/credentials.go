@@ -21,9 +21,9 @@ const (
 )
 
 // storeCredentials returns the volumes with the files of the store's credentials, and the
-// environment variables that tell AWS's default credential chain where these files are. To get new
-// keys, the chain reads the token file again. It reads a Secret's file only once, when the pod
-// starts.
+// environment variables that tell AWS's default credential chain where these files are. The chain
+// reads a token file again whenever it needs new keys, but reads the file of a Secret only once,
+// when the pod starts.
 func storeCredentials(k *config.Kubernetes) (volumes []corev1.Volume, mounts []corev1.VolumeMount, env map[string]string) {
 	switch {
 	case k.CredentialsSecret != "":

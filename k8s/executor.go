@@ -67,7 +67,7 @@ type watchedJob struct {
 	suspended bool
 	before    map[int]bool // indexes that had failed for good when this driver adopted the Job; another Job repeats these indexes
 	failed    []int        // partitions that failed for good
-	counted   int32        // number of failed pods in the Job's status when the driver last read the failed pods
+	counted   int32        // number of failed pods that the Job's status gave at the last pass of reportFailures
 	refused   string       // identity of the newest event about a pod that could not be created
 	warned    int          // number of warning Events for the Job
 	left      int64        // number of Events of any kind for the Job
@@ -89,9 +89,8 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	return err
 }
 
-// RunAudit is like Run, but runs the tasks of an audit. Their files are in a folder of the plan's
-// round. Nobody adopts the Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them
-// to their end.
+// RunAudit is like Run, but runs the tasks of an audit of the round of p. No other driver adopts
+// the Jobs of an audit, so RunAudit deletes its Jobs if it cannot follow them to their end.
 func (e *Executor) RunAudit(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error {
 	r, err := e.run(ctx, p, tasks, done)
 	if r == nil || err == nil {
@@ -162,9 +161,9 @@ func (r *run) list(ctx context.Context) ([]batchv1.Job, error) {
 	return found.Items, nil
 }
 
-// adopt takes over unfinished Jobs of an earlier driver. If the config now asks for other pods,
-// adopt removes the Job unless the Job is suspended. The pods of a removed Job end like interrupted
-// pods, and the recorded outcomes remain.
+// adopt takes over unfinished Jobs of an earlier driver. If the pods that the config asks for have
+// changed, adopt deletes the Job and its pods, unless the Job is suspended. The outcomes that the
+// pods have recorded remain in the store.
 func (r *run) adopt(ctx context.Context, existing []batchv1.Job) error {
 	for i := range existing {
 		job := &existing[i]
@@ -230,8 +229,8 @@ func (r *run) remove(ctx context.Context, name string) error {
 	return nil
 }
 
-// waitDeleted waits until the cluster has deleted a Job. Until then, the Job's pods may still
-// fetch.
+// waitDeleted waits until the cluster has deleted a Job, because the Job's pods may still fetch
+// until then.
 func (r *run) waitDeleted(ctx context.Context, name string) error {
 	for {
 		err := r.ask(ctx, func() error {
@@ -342,7 +341,7 @@ func (r *run) watch(ctx context.Context) error {
 			}
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case lasting(err) && r.trouble.lastedFor(apiRefused) < startWithin: // a refusal may be temporary, because permissions and tokens may change during a run
+		case lasting(err) && r.trouble.lastedFor(apiRefused) < startWithin: // waits for a while, because permissions and tokens may change during a run
 			r.trouble.say(apiRefused, explain(err, r.Config).Error())
 		default:
 			return explain(err, r.Config)
@@ -363,5 +362,5 @@ func (r *run) watch(ctx context.Context) error {
 	}
 }
 
-// apiRefused names one problem: the API denies requests.
+// apiRefused is the name under which problemLog keeps the problem that the API denies requests.
 const apiRefused = "refused"

@@ -121,8 +121,8 @@ func allIndexes(w *watchedJob) []int {
 	return out
 }
 
-// endWithResults ends those requested tasks at the given indexes that have a result. It returns the
-// indexes of the other requested tasks.
+// endWithResults ends each requested task at one of the given indexes if the task has a result. It
+// returns the indexes of the requested tasks without a result.
 func (r *run) endWithResults(ctx context.Context, w *watchedJob, indexes []int) (left []int, err error) {
 	var asked []int
 	var tasks []stages.Task

@@ -145,7 +145,7 @@ func scratch(size int64) corev1.Volume {
 func bytesOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.BinarySI) }
 
 // spread asks Kubernetes to place a stage's pods on different nodes or zones if possible. The loss
-// of a node then affects few pods. The pods also use different addresses.
+// of a node then affects few pods, and the pods send their requests from different addresses.
 func spread(topology string, labels map[string]string) corev1.TopologySpreadConstraint {
 	return corev1.TopologySpreadConstraint{
 		MaxSkew: 1, TopologyKey: topology, WhenUnsatisfiable: corev1.ScheduleAnyway,

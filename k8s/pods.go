@@ -124,8 +124,9 @@ func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	}
 }
 
-// reportFailures reports each failed pod once. A pass runs when a Job counts a new failure, and
-// at intervals, because Jobs do not count every failure.
+// reportFailures reports each failed pod once. It reads the failed pods when a Job counts a new
+// failure. Jobs do not count every failure, so reportFailures also reads the failed pods at
+// intervals.
 func (r *run) reportFailures(ctx context.Context, found []batchv1.Job) error {
 	now, due := r.Clock.Now(), false
 	for i := range found {
@@ -260,7 +261,7 @@ func (e *podEnd) reason(again string) string {
 		return fmt.Sprintf("killed for using more memory than %s: %s", e.limit, fix("memory"))
 	case e.overScratch():
 		return e.text + ": " + fix("scratch")
-	case e.code == codeKilled: // a killed process writes no termination message, so end.text would only quote the log
+	case e.code == codeKilled: // a killed process writes no termination message, so e.text is only a line of the log
 		return "killed (SIGKILL)"
 	}
 	return e.text

@@ -28,8 +28,8 @@ func policies(t *testing.T, files ...string) []*networkingv1.NetworkPolicy {
 }
 
 // reaches reports whether the policies let a pod with the given labels connect to an address
-// outside the cluster. Some rule must contain both the address and the port. A pod that no egress
-// policy selects may connect to any address.
+// outside the cluster. The pod may connect if one rule contains both the address and the port. A
+// pod that no egress policy selects may connect to any address.
 func reaches(all []*networkingv1.NetworkPolicy, labels map[string]string, protocol corev1.Protocol, to netip.AddrPort) bool {
 	selected := false
 	for _, p := range all {

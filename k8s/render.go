@@ -24,7 +24,7 @@ import (
 // program exits with exitPermanent on errors that no other attempt can fix.
 const (
 	exitTasksFailed = 3  // exit code of a driver if some tasks failed for good
-	exitInterrupted = 75 // exit code after an interruption, which is no failure: another attempt continues
+	exitInterrupted = 75 // exit code after an interruption, which does not count as a failure, because another attempt continues
 	exitPermanent   = 78 // exit code of an error that another try cannot fix
 )
 
@@ -125,7 +125,8 @@ func maxFailed(configured int, tasks int32) int32 {
 }
 
 // failurePolicy returns the policy that tells Kubernetes which pods count as failed. After a
-// permanent error, Kubernetes does not repeat the task. Interruptions and lost nodes do not count.
+// permanent error, Kubernetes does not repeat the task. Interruptions and lost nodes do not count
+// as failures.
 func failurePolicy() *batchv1.PodFailurePolicy {
 	codes := func(v ...int32) *batchv1.PodFailurePolicyOnExitCodesRequirement {
 		return &batchv1.PodFailurePolicyOnExitCodesRequirement{ContainerName: ptr(containerName), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: v}
@@ -148,7 +149,8 @@ func templateDigest(t *corev1.PodTemplateSpec) string {
 
 func ptr[T any](v T) *T { return &v }
 
-// Write writes YAML: the service account, and Jobs for the missing tasks of each stage.
+// Write writes, as YAML, the service account and the Jobs for the tasks that the function missing
+// returns for each stage.
 func (r *Renderer) Write(w io.Writer, order []stages.Stage, version string, missing func(stages.Stage) ([]stages.Task, error)) error {
 	objects := []any{r.ServiceAccount()}
 	for _, stage := range order {

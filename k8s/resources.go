@@ -30,13 +30,13 @@ const (
 	mergeRowMemory = 4 << 10   // bytes for each document that merge or publish joins, up to joinMemory; merge takes 3.5 kB
 	joinMemory     = 512 << 20 // bytes for the buffers of merge or publish
 	edgeRowMemory  = 2 << 10   // bytes for each URL of a bucket in rank or frontier
-	graphMemory    = 64        // bytes for each URL of the round in rank before format 4, for the names and the graph of all hosts
+	graphMemory    = 64        // bytes for the names and the graph of all hosts in rank, for each URL of the round; only for plans before format 4
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
-	graphDomain    = 768       // bytes for each planned domain in rank: 546 in the graph of domains, the rest for domains that are only linked to
-	hashMemory     = 256       // bytes for each document that an audit compares, or that dedup sorts in memory; includes representatives from earlier rounds
+	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest allows for domains that have links but no planned URL
+	hashMemory     = 256       // bytes for each document that an audit compares or that dedup sorts in memory, with an allowance for representatives from earlier rounds
 	dedupMemory    = 384 << 20 // largest memory of dedup's sorting in addition to the buffers, in bytes
-	likeMemory     = 4         // bytes for each URL of the round in dedup, for marks and for documents that are near others
-	dedupScratch   = 512       // bytes for each URL of the round in dedup's sorted files; includes representatives from earlier rounds
+	likeMemory     = 4         // bytes for the marks and the near duplicates in dedup, for each URL of the round
+	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round, with an allowance for representatives from earlier rounds
 
 	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
 	leastCPU       = 250   // smallest CPU of a fetch task, in millicores
@@ -48,7 +48,7 @@ const (
 	leastScratch   = 1 << 30
 	spelledScratch = 1 << 10 // bytes for each URL that is known, has spellings, and is not planned
 	graphScratch   = 100     // bytes for each URL of the round in rank, for the graph of all hosts
-	knownScratch   = 256     // bytes for each known URL of a bucket in frontier, for the bucket's base of urls
+	knownScratch   = 256     // bytes in frontier for each known URL of a bucket, for the bucket's base file of the dataset urls
 	cutsKept       = 4       // number of checkpoints whose segments and WARC files a fetch task may keep on disk
 )
 
@@ -118,7 +118,7 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	case stages.Rank, stages.Frontier:
 		n.memory = 2*baseMemory + p.URLs/buckets*edgeRowMemory
 		n.scratch = leastScratch + p.EstimatedBytes/buckets
-		if b.Stage == stages.Rank { // the task of bucket 0 computes the graphs, and all pods of a Job are alike
+		if b.Stage == stages.Rank { // only the task of bucket 0 computes the graphs, but all pods of a Job get the same resources
 			n.memory += graphsMemory(p)
 			n.scratch += p.URLs * graphScratch
 		} else {
@@ -162,7 +162,8 @@ func (n needs) configured(cfg *config.Config, stage stages.Stage) needs {
 }
 
 // inProportion returns the CPU of a reduce task in millicores. A task of reduceURLs or more URLs
-// gets all of the parameter most. A smaller task gets a part of it, in proportion to its URLs.
+// gets the full CPU, which is the argument most. A smaller task gets less, in proportion to its
+// URLs.
 func inProportion(most, urls int64) int64 { return most * min(urls, reduceURLs) / reduceURLs }
 
 // goMemory returns the soft limit of Go's heap for a hard limit. An eighth of the limit is left for

@@ -84,7 +84,7 @@ func WriteCrashesTo(file string) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close() // the Go runtime keeps a descriptor of its own
+	defer f.Close() // SetCrashOutput has its own copy of the file descriptor
 	return debug.SetCrashOutput(f, debug.CrashOptions{})
 }
 

@@ -16,8 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// problemLog logs a problem when the problem begins, and repeats the log entry at intervals while
-// the problem lasts.
+// problemLog logs a problem when the problem begins, and logs it again at intervals while it lasts.
 type problemLog struct {
 	clock stages.Clock
 	log   *slog.Logger
@@ -157,7 +156,7 @@ func (r *run) eventProblem(ctx context.Context, job *batchv1.Job, w *watchedJob)
 		return nil, nil
 	}
 	newest := slices.MaxFunc(items, func(a, b corev1.Event) int { return eventTime(&a).Compare(eventTime(&b)) })
-	// While other pods run, an old event may describe a solved problem.
+	// While other pods run, an event that was read before may describe a problem that is solved.
 	seen := fmt.Sprint(newest.Name, newest.Count, eventTime(&newest))
 	if job.Status.Active > 0 && seen == w.refused {
 		return nil, nil
