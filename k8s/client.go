@@ -19,8 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
-// Client is the part of a cluster's API that package k8s uses. The Clientset of client-go supports
-// every kind of every API group and would add 12 MB to the binary.
+// Client is the part of a cluster's API that package k8s uses. Package k8s does not use the
+// Clientset of client-go, which supports every kind of every API group and would add 12 MB to the
+// binary.
 type Client interface {
 	Jobs(namespace string) Resource[batchv1.Job, batchv1.JobList]
 	Pods(namespace string) Resource[corev1.Pod, corev1.PodList]
