@@ -53,10 +53,10 @@ func TestDeclaredEncodings(t *testing.T) {
 	}
 }
 
-// TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests. decode must pass every test that
-// x/net/html/charset passes. If an ASCII document has no declaration, the tests expect
-// windows-1252, but decode returns UTF-8. The text is the same. Two tests fail on purpose. In one
-// test, a script writes the declaration. In the other test, UTF-8 text declares EUC-JP.
+// TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests. Decode must pass every test that
+// x/net/html/charset passes. For an ASCII document without a declaration, the tests expect
+// windows-1252, but Decode returns UTF-8, which gives the same text. Two tests fail on purpose: in
+// one, a script writes the declaration; in the other, UTF-8 text declares EUC-JP.
 func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "html5lib")
 	if !ok {
@@ -79,8 +79,8 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// runEncodingTests runs files of tests. passed counts the tests that decode passes, and
-// theirs counts the tests that x/net/html/charset passes.
+// runEncodingTests runs files of tests. passed counts the tests that Decode passes, and theirs
+// counts the tests that x/net/html/charset passes.
 func runEncodingTests(t *testing.T, files []string) (passed, theirs, all int) {
 	t.Helper()
 	for _, f := range files {
@@ -116,7 +116,7 @@ func runEncodingTests(t *testing.T, files []string) (passed, theirs, all int) {
 	return passed, theirs, all
 }
 
-// FuzzDecode checks the promises of decode for any bytes and any declaration.
+// FuzzDecode checks the promises of Decode for any bytes and any declaration.
 func FuzzDecode(f *testing.F) {
 	for _, c := range parsetest.Corpus(f) {
 		f.Add("text/html", parsetest.Mute(c.Body)[:min(len(c.Body)-2, 2000)])

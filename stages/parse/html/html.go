@@ -45,9 +45,9 @@ var partNames = [...]string{"", "main", "nav", "header", "footer", "aside"}
 
 // Reader reads an HTML document in one pass over its tokens.
 //
-// The reader builds no tree. The tree builder of x/net/html refuses more than 512 open elements. A
-// page can also make that tree builder clone formatting elements without bound. The reader's stack
-// holds only structural elements. The stack follows the rules for implied end tags (HTML, 13.2.6).
+// The reader builds no tree, because the tree builder of x/net/html refuses more than 512 open
+// elements, and because a page can make it clone formatting elements without bound. The reader's
+// stack holds only structural elements and follows the rules for implied end tags (HTML, 13.2.6).
 // Formatting elements never break text, so the reader does not need the adoption agency algorithm.
 // Time and memory grow linearly with the document.
 type Reader struct {
@@ -310,8 +310,8 @@ func (h *Reader) voidTag(a atom.Atom, e elementRule) {
 
 // outermost reports whether the tag is in the head or directly in the body. HTML allows canonical
 // links only in heads (4.6.7). But on 3 % of pages, an image or a plugin's text ends the head
-// early. The other elements of the head are then in the body. Canonical links deeper in the body do
-// not count, because users of the site may have written such links.
+// early, so that the rest of the head is in the body. Canonical links deeper in the body do not
+// count, because users of the site may have written such links.
 func (h *Reader) outermost() bool {
 	for i := range h.stack {
 		switch h.stack[i].atom {

@@ -23,8 +23,8 @@ type resolver struct {
 // canonical URL.
 type resolvedRef struct{ url, spelling string }
 
-// baseURL returns the base URL of references. The base element gives the base URL if it has an http
-// URL. Otherwise the document's URL is the base URL.
+// baseURL returns the base URL of references. This is the URL of the base element if that is an
+// http URL, otherwise the document's URL.
 func (l *linkList) baseURL(docURL string) string {
 	if l.base == (span{}) {
 		return docURL

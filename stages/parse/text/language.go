@@ -46,7 +46,7 @@ func Declared(tag string) string {
 // If only one language uses the script, the script decides. If several languages use the script,
 // the words that occur in nearly every sentence decide (scorer). If the text has too few of these
 // words, or the scorer does not know the language, three-letter sequences decide (package
-// whatlanggo). Three-letter sequences confuse similar languages.
+// whatlanggo). They come last, because they confuse similar languages.
 func Detect(s string) string {
 	s = middleSample(s)
 	if len(s) < leastText {
