@@ -90,16 +90,9 @@ func runPlan(ctx context.Context, o planOptions) error {
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun,
 		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv,
 	}
-	for _, name := range o.sources {
-		if name == source.FrontierName {
-			r.Frontier = true
-			continue
-		}
-		s, err := source.Files(name, o.in)
-		if err != nil {
-			return err
-		}
-		r.Sources = append(r.Sources, s)
+	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive})
+	if err != nil {
+		return err
 	}
 	var remove func()
 	if r.Scratch, remove, err = scratch.New(); err != nil {

@@ -34,8 +34,8 @@ func (c *common) openStore(ctx context.Context, cfg *config.Config) (store.Bucke
 	return c.openBucket(ctx, c.store, options, c.oneMachine, (*s3store.Store).Reach)
 }
 
-// openArchive opens a store with WARC files of another crawler. crawlbatch never writes to this
-// store.
+// openArchive opens a store with files that somebody else wrote, such as WARC files of another
+// crawler or lists of URLs. crawlbatch never writes to this store.
 func (c *common) openArchive(ctx context.Context, address string) (store.Bucket, error) {
 	// A store that is only read needs no locks and links, which a shared file system may lack.
 	const oneMachine = true

@@ -1,0 +1,69 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Options are what Open needs beside the name of a source.
+type Options struct {
+	// Stdin is the content of the source "-".
+	Stdin io.Reader
+	// Bucket opens a store that is only read, such as s3://bucket. Its errors say what to do.
+	Bucket func(ctx context.Context, address string) (store.Bucket, error)
+	// Schemes holds, by scheme, the openers of sources in other packages, such as databases. The
+	// key "mysql" stands for all names that begin with mysql://.
+	Schemes map[string]Opener
+}
+
+// Opener opens the source that a name with the opener's scheme describes. It gets the whole name as
+// the user gave it. Errors are one line, say what to do, and hold no password of the name. If the
+// name is wrong, the error wraps ErrMissing.
+type Opener func(ctx context.Context, name string, o Options) (Source, error)
+
+// scheme matches the beginning of a name that is not the name of a file.
+var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
+
+// Open returns the source that a name describes. Files describes the names without a scheme. For a
+// name with a scheme, Open calls the scheme's opener. Errors do not quote a name with an unknown
+// scheme, because the name may hold a password.
+func Open(ctx context.Context, name string, o Options) (Source, error) {
+	m := scheme.FindStringSubmatch(name)
+	if m == nil {
+		return Files(name, o.Stdin)
+	}
+	if open := o.Schemes[m[1]]; open != nil {
+		return open(ctx, name, o)
+	}
+	if _, err := os.Stat(name); err == nil {
+		return Files(name, o.Stdin)
+	}
+	known := slices.Sorted(maps.Keys(o.Schemes))
+	return nil, fmt.Errorf("source %q: %w (the known schemes are: %s)", m[0]+"…", ErrMissing, cmp.Or(strings.Join(known, ", "), "none"))
+}
+
+// OpenAll opens the named sources in their order. It leaves out FrontierName and reports whether
+// the list holds that name.
+func OpenAll(ctx context.Context, names []string, o Options) (sources []Source, frontier bool, err error) {
+	for _, name := range names {
+		if name == FrontierName {
+			frontier = true
+			continue
+		}
+		s, err := Open(ctx, name, o)
+		if err != nil {
+			return nil, false, err
+		}
+		sources = append(sources, s)
+	}
+	return sources, frontier, nil
+}
