@@ -24,9 +24,9 @@ type Config struct {
 	Store      Store      `yaml:"store"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 
-	references []unexpanded      // values with ${VAR} in the file
+	references []unexpanded      // values that contain ${VAR} in the file
 	older      []string          // keys added after the config was frozen
-	from       map[string]string // sources of values, by key; no entry for a default
+	from       map[string]string // source of each key's value; no entry for a default
 }
 
 // Politeness limits the requests to each host.
@@ -155,8 +155,8 @@ type Store struct {
 	StorageClass string `yaml:"storage_class"`
 }
 
-// Public reports whether a crawl with this config may reach public hosts. It cannot if a connect_to
-// rule covers every host.
+// Public reports whether a crawl with this config may reach public hosts. A crawl cannot reach them
+// if a connect_to rule covers every host.
 func (c *Config) Public() bool {
 	for _, r := range c.Fetch.ConnectTo {
 		if strings.HasPrefix(r, "::") {

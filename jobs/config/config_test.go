@@ -108,7 +108,7 @@ func TestTheKindsOfLinksThatAreFollowedAreThoseOfTheFile(t *testing.T) {
 		if d := cmp.Diff(tt.want, read(t, frozen).FollowedKinds()); d != "" {
 			t.Errorf("%q, frozen (-want +got):\n%s", tt.text, d)
 		}
-		// A planned crawl refuses another list of kinds, because it would then fetch other URLs.
+		// Adopt refuses another list of kinds, because the crawl would then fetch other URLs.
 		if err := c.Adopt(read(t, "frontier: {follow: "+c.Frontier.Follow+", kinds: [area]}")); err == nil || !strings.Contains(err.Error(), "frontier.kinds differs") {
 			t.Errorf("%q: %v", tt.text, err)
 		}

@@ -49,7 +49,7 @@ func (c *Config) Settings() ([]Setting, error) {
 	return settings, nil
 }
 
-// stored returns the parsed YAML for crawl.json, with ${VAR} unexpanded.
+// stored renders the config as crawl.json stores it, with ${VAR} unexpanded, and parses this YAML.
 func (c *Config) stored() (*ast.File, error) {
 	text, err := c.YAML()
 	if err != nil {
@@ -86,7 +86,7 @@ func empty(v reflect.Value) any {
 	return v.Interface()
 }
 
-// hideIn hides the secrets in a text or in the values of a map.
+// hideIn hides the secrets in a string or in the values of a map.
 func hideIn(value any, hide func(string) string) any {
 	switch v := value.(type) {
 	case string:
@@ -104,7 +104,7 @@ func hideIn(value any, hide func(string) string) any {
 // WriteYAML writes settings as a config file, with the source of each value in a comment.
 func WriteYAML(w io.Writer, settings []Setting) error {
 	var text strings.Builder
-	var open []string // sections that contain the last line
+	var open []string // sections that enclose the last key written
 	for _, s := range settings {
 		value, err := inline(s.Value)
 		if err != nil {
@@ -139,7 +139,7 @@ func inline(value any) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// hasControls reports whether any text in a value has control characters.
+// hasControls reports whether a value contains control characters in any of its strings.
 func hasControls(value any) bool {
 	switch v := value.(type) {
 	case string:

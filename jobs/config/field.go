@@ -21,14 +21,14 @@ type field struct {
 	flag, help string              // name and help of the flag that sets the key; empty if there is none
 	before     any                 // value for crawls planned before the key existed; nil means the default
 	hide       func(string) string // replaces secrets in printed values; nil if values hold no secrets
-	// instead returns the text to write in place of a value that is a literal secret. The parameter
-	// name is the name of the entry if the key is a map.
+	// instead is a function that returns the text to write in place of a literal secret. If the key
+	// is a map, the argument name is the name of the map's entry.
 	instead func(name, text string) string
 }
 
-// mutability says whether a running crawl may change a key, with --config after the plan. A key may
-// change (live) if it affects neither which URLs are crawled nor how results are made. Otherwise it
-// is frozen.
+// mutability says whether --config may change a key of a crawl that is already planned. A key is
+// live, so it may change, if it affects neither which URLs are crawled nor how results are made.
+// All other keys are frozen.
 type mutability bool
 
 const (
@@ -36,8 +36,8 @@ const (
 	live   mutability = true
 )
 
-// A report function receives the problem of one key. If the key is a map, below names the wrong
-// entry.
+// A report function records a problem with the value of a key. The argument text describes the
+// problem. If the key is a map, the argument below names the wrong entry.
 type report func(below, text string)
 
 // rule says which values a key may have.
@@ -174,7 +174,7 @@ func (c *Config) Overlay(flags *Config) {
 	}
 }
 
-// note records where a key's value comes from.
+// note records the source of a key's value.
 func (c *Config) note(path, from string) {
 	if c.from == nil {
 		c.from = map[string]string{}
@@ -193,7 +193,7 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// minMax makes a rule with a lowest and a highest allowed value.
+// minMax makes a rule that allows the values from least to most.
 func minMax[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Adopt compares a later config with the frozen config c. Only keys that a running crawl may change
-// may differ; the error names the first other key that does. The later config may also have the
-// default for a key that was added after the plan.
+// Adopt returns an error if a later config changes a key that is frozen in c. The error names the
+// first such key. A key that was added after the crawl was planned may also have its default value
+// in the later config.
 func (c *Config) Adopt(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
 		return invalidf("config: %s differs from what the crawl was planned with: it decides which URLs are crawled or how "+
@@ -25,8 +25,9 @@ func (c *Config) AdoptReparsed(later *Config) error {
 	return nil
 }
 
-// frozenIn returns the first frozen key whose value differs in a later config, or "". A key that
-// was added after the plan may have its default there.
+// frozenIn returns the first frozen key whose value differs in a later config, or "" if none
+// differs. A key that was added after the crawl was planned may have its default value in the later
+// config.
 func (c *Config) frozenIn(later *Config) string {
 	defaults, laters := Default().fields(), later.fields()
 	for i, f := range c.fields() {

@@ -19,7 +19,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// ErrInvalid marks every error of this package. The user must correct the config.
+// ErrInvalid marks every error of this package, and means that the user must correct the config.
 var ErrInvalid = errors.New("invalid config")
 
 // invalid is an error with a one-line message. It wraps ErrInvalid.
@@ -33,9 +33,10 @@ func invalidf(format string, args ...any) error { return &invalid{fmt.Sprintf(fo
 // maxFile is the largest config file, in bytes.
 const maxFile = 4 << 20
 
-// LoadOver returns a copy of base with the keys of a file, checked. Keys that the file does not set
-// keep their values. But if the file has the section politeness, that section's missing keys get
-// their defaults. If path is empty, there is no file.
+// LoadOver reads a config file, applies its keys to a copy of base, and checks the result. Keys
+// that the file does not set keep their values in base. However, if the file has a politeness
+// section, the keys that are missing in this section get their defaults. If path is empty, LoadOver
+// returns a copy of base.
 func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*Config, error) {
 	if path == "" {
 		return base.Clone(), nil
@@ -47,8 +48,8 @@ func LoadOver(base *Config, path string, lookup func(string) (string, bool)) (*C
 	return readOver(base, path, body, lookup)
 }
 
-// Read applies the keys of a YAML file to the defaults, expands ${VAR} in the values by the
-// function lookup, and checks the result. Error messages refer to the file by the given name.
+// Read applies the keys of a YAML file to the defaults, expands each ${VAR} in the values with
+// lookup, and checks the result. Error messages refer to the file by the given name.
 func Read(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	return readOver(Default(), name, body, lookup)
 }
@@ -227,8 +228,8 @@ func valueAt(file *ast.File, path string) (string, error) {
 	return n.String(), nil
 }
 
-// ReadPoliteness is Read for a file that may have only the section politeness. Other keys would
-// have no effect.
+// ReadPoliteness does the same as Read, but returns an error if the file sets a key outside the
+// section politeness. Such a key would have no effect.
 func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)) (*Config, error) {
 	c, err := Read(name, body, lookup)
 	if err != nil {
@@ -335,7 +336,7 @@ var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 // unexpanded is a value with references to the environment.
 type unexpanded struct {
 	path, text string
-	value      string // the value with the references expanded, in the rendered config
+	value      string // the value in the rendered config, with the references expanded
 }
 
 // expander replaces ${VAR} in the values of string scalars.
@@ -367,8 +368,8 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 	return e
 }
 
-// copies returns the part of a node that YAML also inserts elsewhere, such as the value of an
-// anchor, or nil.
+// copies returns the part of a node that YAML also inserts in another place: the value of an anchor
+// or of a merge key. For other nodes, copies returns nil.
 func copies(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.AnchorNode:

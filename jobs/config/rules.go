@@ -21,7 +21,8 @@ var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	}
 }}
 
-// domainRule checks politeness.domains. Every class named there must exist.
+// domainRule checks politeness.domains. Each class that a domain names must exist in
+// politeness.classes.
 func (c *Config) domainRule() *rule[map[string]Domain] {
 	return &rule[map[string]Domain]{"", func(domains map[string]Domain, report report) {
 		classes := c.Politeness.Classes
@@ -38,7 +39,8 @@ func (c *Config) domainRule() *rule[map[string]Domain] {
 
 var mediaRanges = eachEntry("media range", "type/subtype, type/*, type/*+suffix or */*, in lower case", func(s string) bool { return mediatype.Check(s) == nil })
 
-// skippedTypes allows media ranges that are not in fetch.types.store.
+// skippedTypes makes the rule for fetch.types.skip, which must not hold a media range that
+// fetch.types.store also holds.
 func (c *Config) skippedTypes() *rule[[]string] {
 	return &rule[[]string]{mediaRanges.allowed, func(skip []string, report report) {
 		mediaRanges.check(skip, report)
@@ -86,8 +88,8 @@ var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKind
 	}
 }}
 
-// These patterns match object names (RFC 1123 subdomains) and CPU quantities as Kubernetes accepts
-// them.
+// These patterns match the object names (RFC 1123 subdomains) and the CPU quantities that
+// Kubernetes accepts.
 var (
 	objectNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
 	cpuQuantity       = regexp.MustCompile(`^([1-9][0-9]*m|[0-9]+(\.[0-9]{1,3})?)$`)

@@ -113,8 +113,8 @@ func variableInstead(name, text string) string {
 // isLiteral reports whether a secret is written without a reference to the environment.
 func isLiteral(secret string) bool { return secret != "" && !reference.MatchString(secret) }
 
-// userSecret returns where the password stands in a URL, or the whole user info if that has no
-// colon. Like in net/url, the user info ends at the last @ of the authority.
+// userSecret returns the range of the password in a URL. If the user info has no colon, the range
+// covers all of the user info. As in net/url, the user info ends at the last @ of the authority.
 func userSecret(text string) (from, to int, ok bool) {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -141,7 +141,8 @@ func hideAll(text string) string {
 	return masked
 }
 
-// hidePassword hides the password of a URL, or the whole user info if that has no colon.
+// hidePassword hides the password in a URL. If the user info has no colon, hidePassword hides all
+// of the user info.
 func hidePassword(text string) string {
 	from, to, ok := userSecret(text)
 	if !ok {
@@ -150,8 +151,8 @@ func hidePassword(text string) string {
 	return text[:from] + hideAll(text[from:to]) + text[to:]
 }
 
-// WarnOfSecrets returns a text about the secrets that a crawl froze as plain text under a key, or
-// "".
+// WarnOfSecrets returns a warning that names the secrets in c, a config that a crawl stored in
+// plain text under key. If c has no secrets, WarnOfSecrets returns "".
 func (c *Config) WarnOfSecrets(key string) (string, error) {
 	found, err := c.LiteralSecrets()
 	if err != nil || len(found) == 0 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecretsAreNeitherStoredNorPrinted puts a secret (${PW}) where YAML copies values, and where
-// no YAML path can name it.
+// TestSecretsAreNeitherStoredNorPrinted puts a secret (${PW}) into places from which YAML copies
+// values, and into places that no YAML path can name.
 func TestSecretsAreNeitherStoredNorPrinted(t *testing.T) {
 	const secret = "hunter2"
 	lookup := func(string) (string, bool) { return secret, true }

@@ -108,8 +108,8 @@ func mustYAML(t *testing.T, c *Config) string {
 	return text
 }
 
-// Running crawls rely on the keys that their plan froze. A newer key may be frozen or live. But if
-// all other keys of its section are live, it must be live too.
+// Running crawls rely on the keys that their plan froze. A key that was added later may be frozen
+// or live. However, if all other keys of its section are live, the new key must be live too.
 func TestWhatIsFrozenIsAsBefore(t *testing.T) {
 	const name = "frozen-2026-11.txt"
 	was := map[string]bool{} // whether a key is frozen, by path

@@ -37,7 +37,7 @@ func FetchRows(rows *segments.Record) ([]byte, error) {
 var ErrLater = errors.New("trying again later may help")
 
 // Answered returns nil if the host answered for the URL, otherwise an error that names the outcome.
-// It wraps ErrLater if another try may help, otherwise stages.ErrPermanent.
+// The error wraps ErrLater if another try may succeed, otherwise stages.ErrPermanent.
 func Answered(f schema.Fetch) error {
 	kind := ErrLater
 	switch f.Outcome {

@@ -115,12 +115,12 @@ func verdictText(v robots.Verdict) (verdict, why string) {
 type robotsVerdict struct {
 	robots.Verdict
 	canonical string
-	spelling  string // given spelling; "" if it is canonical
+	spelling  string // given spelling; "" if the given spelling is canonical
 	warning   string
 }
 
-// verdict checks the canonical form and the given spelling of a URL, or only the given spelling if
-// the URL cannot be planned.
+// verdict checks the canonical form and the given spelling of a URL. If the URL cannot be planned,
+// verdict checks only the given spelling.
 func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	key, spelling, err := r.canonical.Spelled(given, "")
 	switch {

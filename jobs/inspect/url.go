@@ -19,7 +19,7 @@ type URLQuestion struct {
 	Base string `json:"base"`
 }
 
-// URLAnswer says what a crawl does with a URL. The fields of missing parts are empty.
+// URLAnswer says what a crawl does with a URL. A field is empty if the URL lacks that part.
 type URLAnswer struct {
 	OK        bool   `json:"ok"` // whether the WHATWG URL parser accepts the URL
 	WHATWG    string `json:"whatwg"`
@@ -42,14 +42,14 @@ type URL struct {
 	crawl     *lookup.Crawl // crawl in which to look up URLs; nil if no store is read
 }
 
-// NewURL returns a URL that answers by the rules of cfg. If crawl is not nil, the answers contain
-// what its store knows.
+// NewURL returns a URL that answers by the rules of cfg. If crawl is not nil, the answers also
+// contain what the crawl's store knows.
 func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
 	c, err := urlkey.New(cfg.Plan.StripParams)
 	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err
 }
 
-// Answer answers one question. It fails only if the crawl's store cannot be read.
+// Answer answers one question. The error is not nil only if the crawl's store cannot be read.
 func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 	var a URLAnswer
 	if href, err := urlkey.WHATWG(q.URL, q.Base); err == nil {

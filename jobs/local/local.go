@@ -1,9 +1,10 @@
 // Package local runs tasks in this process, several at a time.
 //
-// An Executor runs tasks by a Runner (jobs/worker), which stores their results. It tries a failed
-// task again after a growing pause, unless the error says that another try cannot help. While the
-// store does not answer, tasks wait; a wait that takes too long interrupts them. The package
-// imports stages and formats/store, and implements jobs.Executor.
+// An Executor calls a Runner (jobs/worker), which makes one attempt at a task and stores the task's
+// result. The Executor tries a failed task again after a growing pause, unless the error says that
+// another try cannot help. While the store does not answer, tasks wait. A task that waits too long
+// ends with stages.ErrInterrupted. The package imports stages and formats/store, and implements
+// jobs.Executor.
 package local
 
 import (
@@ -29,7 +30,7 @@ type Executor struct {
 	FetchTasks int           // number of fetch tasks that run at the same time
 	Tasks      int           // number of other tasks that run at the same time
 	Attempts   int           // largest number of attempts at a task
-	Pause      time.Duration // pause before the second attempt at a task; doubles for each further attempt
+	Pause      time.Duration // pause before the second attempt at a task, doubled before each further attempt
 	Patience   time.Duration // longest wait for a store that does not answer; zero means 30 minutes
 	Clock      stages.Clock
 	Log        *slog.Logger
@@ -45,7 +46,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 	queue := make(chan stages.Task)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
-	var interrupted error // error of the first interrupted task, which gives the reason
+	var interrupted error // the error of the first interrupted task, which is the reason for the interruption
 	for range min(max(at, 1), len(tasks)) {
 		wg.Go(func() {
 			for t := range queue {
@@ -85,8 +86,8 @@ const (
 	longestPause = 20 * time.Second
 )
 
-// trouble reports whether the store or the disk caused the error of an attempt, and not the task
-// itself.
+// trouble reports whether the error of an attempt comes from the store or the disk rather than from
+// the task itself.
 func trouble(err error) bool {
 	return errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
@@ -123,7 +124,7 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 			if now.Sub(away) >= e.patience() {
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
-			attempt-- // an attempt that the store or the disk ended does not count
+			attempt-- // this attempt does not count, because the store or the disk ended it
 			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
 			waits++
 			e.Log.Warn("the store is away or a disk full, the task waits", "task", t.String(), "error", err, "pause", wait)
@@ -153,7 +154,7 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 	}
 }
 
-// wait sleeps before another attempt at a task, and shows why.
+// wait sleeps before the next attempt at a task, and shows the reason for the wait.
 func (e *Executor) wait(ctx context.Context, t stages.Task, why string, d time.Duration) error {
 	w := stages.Wait{Why: why, Until: e.Clock.Now().Add(d)}
 	end := stages.Watched(e.Watcher, t, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{w}} })

@@ -96,7 +96,7 @@ func TestAnInterruptionStartsNothingMoreAndFailsNoTask(t *testing.T) {
 				stop()
 				return fmt.Errorf("store: %w", context.Canceled)
 			}
-			time.Sleep(time.Minute) // ends only at the interruption, so task 3 ends first
+			time.Sleep(time.Minute) // lasts longer than task 3, which causes the interruption
 			return nil
 		})
 		if !errors.Is(err, stages.ErrInterrupted) {
@@ -123,7 +123,7 @@ func TestTasksWaitForAStoreThatIsAwayAndGoOnWhenItIsBack(t *testing.T) {
 			case away < 10*time.Minute: // an outage may be reported with ErrInterrupted too
 				return fmt.Errorf("read: %w: %w", store.ErrUnavailable, stages.ErrInterrupted)
 			}
-			if attempt%2 == 0 { // failures count as attempts if the store answers
+			if attempt%2 == 0 { // the store answers now, so failures count as attempts
 				return errFlaky
 			}
 			return nil

@@ -1,8 +1,9 @@
 // Package lookup finds what a store knows about one URL.
 //
-// A lookup reads the documents of a crawl's sealed rounds and of the newest plan, the rounds' URL
-// filters, and the row groups of urls, skips and partitions that may contain the URL. The lookup
-// returns the URL's newest state, the newest skip, and the partition that contains the URL.
+// A lookup reads the documents of a crawl's sealed rounds and of the newest plan. The lookup also
+// reads the rounds' URL filters, and those row groups of urls, skips and partitions that may
+// contain the URL. The lookup returns the URL's newest state, the newest skip, and the partition
+// that contains the URL.
 //
 // A lookup searches the rounds from newest to oldest. In each round, the lookup first asks the
 // filter of the URL's bucket. If the filter excludes the URL, the lookup skips the tables of the
@@ -31,10 +32,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// cachedFilters is the largest number of URL filters that are kept for the next URL.
+// cachedFilters is the largest number of URL filters that a Crawl keeps in memory for later
+// lookups.
 const cachedFilters = 32
 
-// Found is what a store knows about a URL. All fields are nil for an unknown URL.
+// Found is what a store knows about a URL. If the URL is unknown, all fields are nil.
 type Found struct {
 	State   *State   `json:"state"`
 	Skip    *Skip    `json:"skip"`
@@ -50,7 +52,8 @@ type State struct {
 	NextDue   string          `json:"next_due"` // time of the next fetch in UTC (RFC 3339), or "at once" or "never"
 }
 
-// Skip is the newest row of skips, unless a later round has a state of the URL.
+// Skip is the newest row of skips. If a later round has a state of the URL, this row does not
+// count.
 type Skip struct {
 	Round  string            `json:"round"`
 	Reason schema.SkipReason `json:"reason"`
@@ -66,7 +69,7 @@ type Planned struct {
 // roundName returns the name of a round in the tables.
 func roundName(crawl string, round int) string { return fmt.Sprintf("%s.%d", crawl, round) }
 
-// nextDue returns the time at which a URL is due again, or a word such as "never".
+// nextDue returns the time of the next fetch of a URL, or a word such as "never".
 func nextDue(r *schema.URLRecord) string {
 	switch {
 	case schema.Spellings(r.Spellings).Overflow():
@@ -79,13 +82,13 @@ func nextDue(r *schema.URLRecord) string {
 	return "never"
 }
 
-// Crawl looks up URLs in one crawl. A Crawl reads the documents only once, in Open. Only one
-// goroutine may use a Crawl.
+// Crawl looks up URLs in one crawl. Open reads the crawl's documents, and later lookups do not read
+// them again. Only one goroutine may use a Crawl.
 type Crawl struct {
 	bucket  store.Bucket
-	rounds  []*manifest.Sealed          // sealed rounds without files, oldest first
-	files   map[string]*manifest.Sealed // sealed rounds with the files of one bucket, by round and bucket
-	plan    *manifest.Plan              // the newest plan; nil if the crawl has no unsealed plan
+	rounds  []*manifest.Sealed          // sealed rounds, oldest first, without the files that their manifests list
+	files   map[string]*manifest.Sealed // copies of sealed rounds with the files of one bucket, by round and bucket
+	plan    *manifest.Plan              // the newest plan; nil if the crawl has none
 	filters map[string]*urlfilter.Filter
 }
 
@@ -132,7 +135,8 @@ func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 	return found, nil
 }
 
-// cachedBuckets is the number of buckets of rounds whose files a Crawl keeps in memory.
+// cachedBuckets is the largest number of entries in Crawl.files. An entry has the files of one
+// bucket in one round.
 const cachedBuckets = 4096
 
 // withFiles returns a sealed round with the files of a bucket.
@@ -155,7 +159,7 @@ func (c *Crawl) withFiles(ctx context.Context, s *manifest.Sealed, bucket int) (
 	return filled[0], nil
 }
 
-// lookedUp reports whether a Crawl reads files of a dataset.
+// lookedUp reports whether a lookup reads the files of a dataset.
 func lookedUp(dataset string) bool {
 	return dataset == stages.FileSkips || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
 }
@@ -196,8 +200,8 @@ func (c *Crawl) inRound(ctx context.Context, s *manifest.Sealed, k urlkey.Key, f
 	return err
 }
 
-// mayHold reports whether the tables may contain the URL, according to the URL filter of the
-// bucket. mayHold returns true if the round has no filter.
+// mayHold reports whether the tables may contain the URL, according to the bucket's URL filter. If
+// the round has no filter, mayHold returns true.
 func (c *Crawl) mayHold(ctx context.Context, s *manifest.Sealed, bucket int, url string) (bool, error) {
 	key := layout.URLFilter(s.Crawl, s.Round, bucket)
 	listed := func(f manifest.File) bool { return f.Key == key }
@@ -256,7 +260,8 @@ func partOf(files []manifest.File, bucket int) string {
 	return ""
 }
 
-// firstRow returns the first row for which accepts is true, or nil if there is no such row.
+// firstRow returns the first row for which the function accepts returns true, or nil if there is no
+// such row.
 func firstRow[T any](ctx context.Context, b store.Bucket, key string, accepts func(*T) bool, opts ...table.ReaderOption) (_ *T, err error) {
 	if key == "" {
 		return nil, nil

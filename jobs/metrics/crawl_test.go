@@ -38,7 +38,8 @@ import (
 
 const crawl = "2026-11"
 
-// lab is a crawl of a synthetic web. This process plans it, runs it and serves its metrics.
+// lab is a crawl of a synthetic web. The test process plans the crawl, runs it and serves its
+// metrics.
 type lab struct {
 	t       *testing.T
 	metrics *metrics.Metrics
@@ -49,7 +50,7 @@ type lab struct {
 	live    live
 }
 
-// live counts recorded outcomes, whether a checkpoint lists them or not.
+// live counts recorded outcomes, even if no checkpoint lists them yet.
 type live struct{ urls atomic.Int64 }
 
 func (l *live) Add(name string, n int64) {
@@ -58,7 +59,8 @@ func (l *live) Add(name string, n int64) {
 	}
 }
 
-// newLab plans the crawl. The function under, if not nil, wraps the store before the metrics do.
+// newLab plans the crawl. If the function under is not nil, newLab wraps the store with it before
+// the metrics wrap the store.
 func newLab(t *testing.T, under func(store.Bucket) store.Bucket) *lab {
 	t.Helper()
 	w := simweb.Default()
@@ -233,8 +235,8 @@ func (l *lab) requestRows() map[string]float64 {
 	return want
 }
 
-// urlSeries lists the prefixes of series that have no double counts: counters that count each URL
-// once, and gauges.
+// urlSeries lists the prefixes of the series that never count a URL twice: counters that count each
+// URL once, and gauges.
 var urlSeries = []string{"crawler_urls_checkpointed_", "crawler_urls_queued", "crawler_worker_"}
 
 func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
@@ -290,7 +292,7 @@ func TestFiguresOfACrawlAreThoseOfItsResults(t *testing.T) {
 		t.Errorf("no word of the process: %v", withPrefixes(got, "crawlbatch_", "go_goroutines", "process_"))
 	}
 
-	// A task that has a result does nothing, so it counts nothing.
+	// A second run of a task that has a result does nothing and counts nothing.
 	for _, task := range l.tasks(stages.Fetch) {
 		if err := l.runner.Run(t.Context(), task); err != nil {
 			t.Fatal(err)
@@ -364,8 +366,8 @@ func TestURLsThatAFailedAttemptLostAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Checkpoints are up to ten minutes apart. If counters moved only then, a healthy crawl would look
-// stalled.
+// Checkpoints are up to ten minutes apart. If counters moved only at checkpoints, a healthy crawl
+// would look stalled.
 func TestCountersMoveBetweenCheckpoints(t *testing.T) {
 	l := newLab(t, nil)
 	ctx, stop := context.WithCancel(t.Context())
@@ -422,7 +424,7 @@ func TestTheQueueIsOfTheTasksThatRun(t *testing.T) {
 	var during map[string]float64
 	l.runner.Progress = l.metrics.Progress(adder(func(name string, n int64) {
 		if name == stages.CountRequests && during == nil {
-			during = l.scrape() // the first answer is robots.txt
+			during = l.scrape() // the first response is for robots.txt
 			stop()
 		}
 	}))

@@ -1,18 +1,21 @@
 // Package metrics exports what this process does to Prometheus.
 //
 // The package counts the events of running tasks (stages.Progress) and times the writes to the
-// store. It exports the series that New registers, and those of the Go runtime and the process. A
-// Server serves them under /metrics until Close. A nil *Metrics measures nothing and costs nothing.
-// No label contains a host, domain or URL, so the number of series is limited. The datasets fetches
-// and hosts have numbers by domain.
+// store. The package exports the series that New registers, and the series of the Go runtime and of
+// the process. A Server serves all series under /metrics until Close. A nil *Metrics measures
+// nothing and costs nothing. No label contains a host, domain or URL, so the number of series is
+// limited. Numbers by domain are in the datasets fetches and hosts.
 //
-// Counters belong to this process and start at zero. All but one count an event when it happens.
-// They show within seconds whether a crawl makes progress. If an attempt loses work and a later
-// attempt repeats it, they count it twice. The exception is crawler_urls_checkpointed_total. It
-// counts a URL when a checkpoint lists its outcome. Checkpoints are written every minute, or every
-// ten minutes while little happens. It counts a URL at most once, even if several attempts at the
-// task fail. Its sum over all pods equals the counts in the tasks' results, except for events
-// between a pod's last scrape and its end.
+// Counters belong to this process and start at zero. All counters except
+// crawler_urls_checkpointed_total count an event when it happens, so they show within seconds
+// whether a crawl makes progress. Such a counter counts an event twice if an attempt loses work and
+// a later attempt repeats the work.
+//
+// The counter crawler_urls_checkpointed_total counts a URL when a checkpoint lists the URL's
+// outcome. A task writes a checkpoint every minute, or every ten minutes while little happens. The
+// counter counts a URL at most once, even if several attempts at the task fail. The counter's sum
+// over all pods equals the counts in the tasks' results, except for events between a pod's last
+// scrape and its end.
 //
 // No value is exported that can be computed from other series. For example, a worker's error rate
 // is a quotient of rates of crawler_urls_processed_total by status. The progress of a whole crawl
@@ -32,15 +35,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Metrics holds the series of one process. Its methods are safe for concurrent use, and do nothing
-// on a nil *Metrics.
+// Metrics holds the series of one process. The methods of Metrics are safe for concurrent use. On a
+// nil *Metrics, they do nothing.
 type Metrics struct {
 	clock    stages.Clock
 	registry *prometheus.Registry
 
-	series  map[string][]adder     // series to which a counter of the tasks adds, by the counter's name; never changed
+	series  map[string][]adder     // series that a counter of the tasks adds to, by the counter's name; the map never changes
 	answers *prometheus.CounterVec // number of responses, by status code
-	legacy  prometheus.Gauge       // queued URLs under the old name of the gauge; registered by Legacy only
+	legacy  prometheus.Gauge       // the gauge of queued URLs under its old name; registered only by Legacy
 
 	storeWrites prometheus.Histogram
 	tableWrites prometheus.Histogram
@@ -57,8 +60,8 @@ var writeBuckets = []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 // dashboards that still use it.
 func (m *Metrics) Legacy() { m.registry.MustRegister(m.legacy) }
 
-// New returns the series of a process that runs the given version of crawlbatch, all at zero. It
-// times writes by clock.
+// New returns the series of a process that runs the given version of crawlbatch, all at zero. The
+// clock measures the duration of writes.
 func New(version string, clock stages.Clock) *Metrics {
 	m := &Metrics{clock: clock, registry: prometheus.NewRegistry(), series: map[string][]adder{}}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -104,7 +107,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	return m
 }
 
-// Progress returns a stages.Progress that counts each event and then passes it on to another one.
+// Progress returns a stages.Progress that counts each event and then passes the event on to next.
 func (m *Metrics) Progress(next stages.Progress) stages.Progress {
 	if m == nil {
 		return next
@@ -123,7 +126,7 @@ func (p *progress) Add(name string, n int64) {
 	p.next.Add(name, n)
 }
 
-// addCount adds n to the series with a name, if there are any.
+// addCount adds n to each series of the given name.
 func (m *Metrics) addCount(name string, n int64) {
 	for _, series := range m.series[name] {
 		series.Add(float64(n))
@@ -133,8 +136,8 @@ func (m *Metrics) addCount(name string, n int64) {
 	}
 }
 
-// statusLabel returns the status code, or "other" if HTTP does not define its class (RFC 9110,
-// section 15). Servers may answer with any number up to 999.
+// statusLabel returns the status code, or "other" if HTTP does not define the code's class (RFC
+// 9110, section 15). A server may send any number up to 999.
 func statusLabel(code string) string {
 	if len(code) != 3 || code[0] < '1' || code[0] > '5' {
 		return "other"

@@ -14,10 +14,11 @@ import (
 	"golang.org/x/net/netutil"
 )
 
-// These constants limit the server. It does not trust its clients, because none may delay a crawl.
+// These constants limit the server. The server does not trust its clients, because no client may
+// delay a crawl.
 const (
 	maxConnections = 64
-	maxScrapes     = 4 // concurrent scrapes; further ones get 503
+	maxScrapes     = 4 // largest number of concurrent scrapes; further scrapes get 503
 	maxHeader      = 16 << 10
 	readWithin     = 5 * time.Second
 	scrapeWithin   = 10 * time.Second
@@ -77,7 +78,7 @@ func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	if s.server.Shutdown(ctx) != nil {
-		_ = s.server.Close() // Close cannot lose data
+		_ = s.server.Close() // closing the server cannot lose data
 	}
 	<-s.served
 }

@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// tableSuffix is how the key of every table part ends, in published datasets and in working files.
-// Runs end otherwise.
+// tableSuffix ends the key of every part of a table, in published datasets and in working files.
+// The keys of runs end with another suffix.
 const tableSuffix = ".parquet"
 
 // Bucket wraps b and times its writes.

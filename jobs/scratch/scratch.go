@@ -62,7 +62,7 @@ func sweep() {
 			continue
 		}
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			_ = os.RemoveAll(filepath.Dir(name)) // another user's directory cannot be removed and stays
+			_ = os.RemoveAll(filepath.Dir(name)) // another user's directory cannot be removed, so it stays
 		}
 		_ = f.Close()
 	}
