@@ -10,14 +10,14 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Adopt creates the ledger of each crawl of an older format, and the store's head. Adopt calls the
-// function alive, which waits until no process of an older version fetches. Adopt continues an
-// interrupted adoption, and may run in several processes at once. Adopt does nothing for crawls
-// that have a ledger.
+// Adopt creates the store's head and the ledger of each crawl of an older format. Adopt calls the
+// function alive, which waits until no process of an older version fetches. Adopt skips crawls that
+// already have a ledger. Adopt continues an interrupted adoption, and several processes may call
+// Adopt at the same time.
 //
 // Adopt first writes active.json and crawl.json in the new format, which older versions refuse.
-// Adopt writes the ledger after these documents, and the crawl's name in the head last. An
-// interrupted adoption leaves a crawl.json of the new format with adopted_from, and a head that
+// Adopt then writes the ledger, and finally adds the crawl's name to the head. If an adoption is
+// interrupted in between, crawl.json has the new format and the field adopted_from, but the head
 // does not name the crawl.
 func (w Writer) Adopt(ctx context.Context, b store.Bucket, crawls []string, alive func(ctx context.Context, a *manifest.Active) error) (adopted []string, err error) {
 	var old []string
@@ -62,8 +62,8 @@ func (l *Ledger) Unadopted(m *manifest.Crawl, head *manifest.Crawls) bool {
 	return m.Format < Since || m.AdoptedFrom > 0 && l.fresh() && !(head != nil && head.Names(l.Crawl))
 }
 
-// adoptActive gives active.json the new format, so that an older version can claim no round any
-// more.
+// adoptActive gives active.json the new format, so that an older version can no longer claim a
+// round.
 func (w Writer) adoptActive(ctx context.Context, b store.Bucket, crawl string, alive func(ctx context.Context, a *manifest.Active) error) error {
 	for {
 		a, version, err := LoadActive(ctx, b, crawl)
@@ -110,7 +110,8 @@ func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) er
 	return nil
 }
 
-// write stores the ledger that assemble makes, in place of the version old.
+// write makes a ledger from the documents in the store, and replaces the version old of the crawl's
+// ledger.
 func (w Writer) write(ctx context.Context, b store.Bucket, crawl string, old store.Version) error {
 	entries, err := existingEntries(ctx, b, crawl)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // LoadHead reads the head, or returns nil if the store has none. If the head is damaged, the error
-// is a Lost error. The error advises a command, and crawl is the --month of this command.
+// is a Lost error. The parameter crawl is the --month of the command that the error recommends.
 func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Crawls, store.Version, error) {
 	var head manifest.Crawls
 	version, _, err := manifest.Load(ctx, b, layout.Crawls(), &head)
@@ -27,8 +27,9 @@ func LoadHead(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 	return &head, version, nil
 }
 
-// LoadActive reads active.json. The error wraps store.ErrNotFound, or is a Lost error if the
-// document is damaged. The error advises a command, and crawl is the --month of this command.
+// LoadActive reads active.json. The error wraps store.ErrNotFound if the document does not exist,
+// and is a Lost error if the document is damaged. The parameter crawl is the --month of the command
+// that a Lost error recommends.
 func LoadActive(ctx context.Context, b store.Bucket, crawl string) (*manifest.Active, store.Version, error) {
 	var a manifest.Active
 	version, _, err := manifest.Load(ctx, b, layout.Active(), &a)
@@ -56,9 +57,9 @@ func DamagedActive(crawl string, damage error) error {
 	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }
 
-// OfActive returns the ledger of the crawl that active.json names. The error is a Lost error of
-// active.json if the crawl or the round does not exist. The parameter crawl is the crawl that the
-// remedy names.
+// OfActive returns the ledger of the crawl that active.json names. If the crawl or the round does
+// not exist, the error is a Lost error for active.json. The parameter crawl is the --month of the
+// command that this error recommends.
 func OfActive(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (*Ledger, error) {
 	l, err := Load(ctx, b, a.Crawl)
 	if errors.Is(err, ErrNoCrawl) || err == nil && a.Round >= max(1, l.Rounds()) {
@@ -91,8 +92,8 @@ func CheckNames(ctx context.Context, b store.Bucket, crawl string) error {
 }
 
 // CheckCrawls checks the head against every crawl of the store, as CheckHead does for one crawl.
-// CheckCrawls lists the store's crawls, which takes long, so tasks do not call CheckCrawls. The
-// error advises a command, and crawl is the --month of this command.
+// Tasks do not call CheckCrawls, because it takes a long time to list the store's crawls. The
+// parameter crawl is the --month of the command that the error recommends.
 func CheckCrawls(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl string) error {
 	crawls, err := Crawls(ctx, b)
 	if err != nil {
@@ -119,9 +120,9 @@ func CheckCrawls(ctx context.Context, b store.Bucket, head *manifest.Crawls, cra
 	return nil
 }
 
-// Found creates the documents that a crawl needs before its first round. Found first creates the
-// crawl's ledger, then active.json, and then writes the crawl's name into the head. crawl.json must
-// exist. Found continues an interrupted creation.
+// Found establishes a crawl whose crawl.json exists. Found creates the crawl's ledger, then
+// active.json, and then writes the crawl's name into the head. If an earlier call was interrupted,
+// Found completes the missing steps.
 func (w Writer) Found(ctx context.Context, b store.Bucket, crawl string) error {
 	l, err := w.foundLedger(ctx, b, crawl)
 	if err != nil {
@@ -158,9 +159,8 @@ func (w Writer) foundLedger(ctx context.Context, b store.Bucket, crawl string) (
 	}
 }
 
-// name writes a crawl's name into the head. The method first creates active.json, unless the head
-// shows that active.json existed. If the parameter anew is true, the method may recreate a lost
-// head.
+// name writes a crawl's name into the head. Before that, name creates active.json, unless the head
+// shows that active.json existed. If the parameter anew is true, name may recreate a lost head.
 func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted, anew bool) error {
 	for {
 		head, version, err := LoadHead(ctx, b, crawl)
@@ -190,12 +190,12 @@ func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted,
 	}
 }
 
-// crawlPrefix matches the prefixes of crawl names such as 2026-11 and 2026-11r2.
+// crawlPrefix matches every prefix of a crawl's name, such as 2026-11 or 2026-11r2.
 var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\d\d(r\d*)?)?)$`)
 
 // Crawls lists the crawls that have a crawl.json, by name. A crawl is a month or a reparse of a
-// month. A listing of all keys would read millions of names, so Crawls extends the prefixes of
-// existing keys by one character at a time.
+// month. A listing of all keys would read millions of names. Crawls therefore extends the prefixes
+// of existing keys one character at a time.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	return crawlsWith(ctx, b, "", layout.CrawlManifest)
 }

@@ -1,10 +1,10 @@
 // Package ledger keeps each crawl's ledger and the store's head, which record all beginnings,
 // decisions and seals, so that a loss is noticed.
 //
-// The package takes a bucket and the name of a crawl. The package returns the ledger's entries. For
-// each named object that is gone or has other contents, the package returns a Lost error. A ledger
-// is one object. A process appends entries by a swap of this object, and each entry holds a digest
-// of the entries before. A ledger grows with rounds, never with partitions.
+// Load takes a bucket and the name of a crawl, and returns the crawl's ledger. Losses yields a Lost
+// error for each object that an entry names and that is gone or has other contents. A ledger is one
+// object, and a process appends entries by swapping it. Each entry holds a digest of the entries
+// before it. A ledger grows with the number of rounds, never with the number of partitions.
 //
 //	l, err := ledger.Load(ctx, b, crawl)          // for a crawl of an older format: the objects that exist now
 //	for e := range slices.Values(l.Entries()) …   // in order
@@ -12,9 +12,9 @@
 //	for lost, err := range ledger.HeadLosses(ctx, b, crawl) … // the head, active.json, crawls
 //
 // A process writes an object first, and then appends the entry that names the object. A process
-// that finds an object without its entry appends the entry. If several processes append at the same
-// time, one swap succeeds. The other processes read the ledger again and decide again. The package
-// imports stages and formats.
+// that finds an object without an entry appends the missing entry. If several processes append at
+// the same time, one swap succeeds. The other processes then read the ledger again and make a new
+// decision. The package imports stages and formats.
 package ledger
 
 import (
@@ -38,7 +38,7 @@ var (
 	ErrNoCrawl = errors.New("no such crawl")
 	// ErrNotAdopted means that the crawl is of an older format and has no ledger to append to.
 	ErrNotAdopted = errors.New("the crawl has no ledger yet")
-	// ErrReplacing means that a `plan --replace` of the crawl was interrupted, or runs now.
+	// ErrReplacing means that a `plan --replace` of the crawl was interrupted or is running.
 	ErrReplacing = errors.New("its plan is being replaced")
 )
 
@@ -50,13 +50,13 @@ type Ledger struct {
 
 	doc     manifest.Ledger
 	version store.Version
-	index   map[subject]int // index of the newest entry for each place
+	index   map[subject]int // index of the newest entry about each subject
 	rounds  int
-	begun   bool // some entry was appended after the crawl's creation or adoption
+	begun   bool // true: an entry was appended after the crawl's creation or adoption
 }
 
-// subject says what an entry is about: its kind, and a round, stage or partition. Empty fields
-// stand for any value.
+// subject says what an entry is about: the kind of the entry, and a round, stage or partition. An
+// empty field stands for any value.
 type subject struct {
 	what        string
 	round       int // -1: the crawl as a whole
@@ -107,8 +107,8 @@ func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	return indexed(l), nil
 }
 
-// absent decides why a crawl has no ledger.json. Either the crawl does not exist or has an older
-// format, or its creation or adoption was interrupted, or the ledger is lost.
+// absent finds out why a crawl has no ledger.json. There are four reasons: the crawl does not
+// exist, it has an older format, its creation or adoption was interrupted, or the ledger is lost.
 func absent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	m, _, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -187,10 +187,9 @@ func (l *Ledger) ReadCrawl(ctx context.Context, b store.Bucket) (*manifest.Crawl
 	}
 }
 
-// checkCrawl returns an error if crawl.json is not the document that the ledger names. The
-// parameter digest is the digest of crawl.json. If `plan --replace` has named a new document but
-// has not stored this document yet, the error is ErrReplacing. Otherwise, the error is a Lost
-// error.
+// checkCrawl returns an error if digest, the digest of crawl.json, is not the digest that the
+// ledger names. The error is ErrReplacing if `plan --replace` has named a new crawl.json but has
+// not stored it yet. Otherwise, the error is a Lost error.
 func (l *Ledger) checkCrawl(digest string) error {
 	named := l.Of(manifest.EntryCrawl)
 	if !l.Stored || named == nil || named.SHA256 == "" || named.SHA256 == digest {
@@ -213,7 +212,7 @@ func CreatingCommand(crawl, flags string) string {
 	return fmt.Sprintf("crawlbatch plan --month %s --source FILE%s", crawl, flags)
 }
 
-// anyKey reports whether some key starts with prefix.
+// anyKey reports whether the store has a key that starts with prefix.
 func anyKey(ctx context.Context, b store.Bucket, prefix string) (bool, error) {
 	for _, err := range b.List(ctx, prefix) {
 		if err != nil {
@@ -242,8 +241,8 @@ func (l *Ledger) Newest(what string, round int) *manifest.Entry {
 	return l.newestAt(subject{what: what, round: round})
 }
 
-// Of returns the newest entry of one kind. The entry must concern the whole crawl, not a single
-// round. Of returns nil if the ledger has no such entry.
+// Of returns the newest entry of a kind that concerns the whole crawl, not a single round. If the
+// ledger has no such entry, Of returns nil.
 func (l *Ledger) Of(what string) *manifest.Entry { return l.Newest(what, -1) }
 
 // Frozen returns the entry of a stage's inputs, or nil.
@@ -251,8 +250,8 @@ func (l *Ledger) Frozen(round int, stage stages.Stage) *manifest.Entry {
 	return l.newestAt(subject{what: manifest.EntryFrozen, round: round, stage: string(stage)})
 }
 
-// Plan returns the entry of the plan that a round follows, and whether the round has started. Plan
-// returns nil if no plan is chosen.
+// Plan returns the entry of the plan that a round follows, or nil if no plan is chosen. The result
+// started reports whether the round has started.
 func (l *Ledger) Plan(round int) (choice *manifest.Entry, started bool) {
 	begun := l.Started(round)
 	if begun == nil {
@@ -286,9 +285,9 @@ type Writer struct {
 	Clock   stages.Clock
 }
 
-// Append calls decide with the ledger and appends the entries that decide returns. If
-// another writer was first, Append reads the new ledger and calls decide again. Append returns the
-// resulting ledger.
+// Append calls the function decide with the ledger, and appends the entries that the function
+// returns. If another process changes the ledger in the meantime, Append reads the new ledger and
+// calls decide again. Append returns the resulting ledger.
 func (w Writer) Append(ctx context.Context, b store.Bucket, crawl string, decide func(l *Ledger) ([]manifest.Entry, error)) (*Ledger, error) {
 	l, err := Load(ctx, b, crawl)
 	if err != nil {
@@ -342,7 +341,7 @@ func (w Writer) swap(ctx context.Context, b store.Bucket, l *Ledger, entries []m
 
 func (w Writer) now() string { return w.Clock.Now().UTC().Format(time.RFC3339Nano) }
 
-// Named returns an entry that names a document of a round.
+// Named returns an entry for a document of a round.
 func Named(what string, round int, key, digest string, format int) manifest.Entry {
 	return manifest.Entry{What: what, Round: &round, Object: key, SHA256: digest, Format: format}
 }

@@ -92,8 +92,9 @@ var adopted = []string{
 	"plan 1 p1 2 true", "started 1 p1 2 true", "fetching 1 0 true",
 }
 
-// TestAdoptionGoesOnAfterAFailureAtAnyWrite lets each write of an adoption fail in turn, before or
-// after its effect. The next adoption must end like an adoption without failures.
+// TestAdoptionGoesOnAfterAFailureAtAnyWrite makes each write of an adoption fail in turn, before or
+// after the write takes effect. The next adoption must have the same result as an adoption without
+// failures.
 func TestAdoptionGoesOnAfterAFailureAtAnyWrite(t *testing.T) {
 	for _, how := range []faultstore.Fault{faultstore.Before, faultstore.After} {
 		for failing := 1; ; failing++ {
@@ -380,8 +381,8 @@ func TestACrawlThatIsGoneIsNotTakenForANewOne(t *testing.T) {
 	}
 }
 
-// TestALedgerMadeAnewFollowsThePlanThatWasFetched deletes the ledger of a crawl. A killed start of
-// the crawl's round has left replaced plans behind.
+// TestALedgerMadeAnewFollowsThePlanThatWasFetched rebuilds the ledger of a crawl whose round has
+// two plans. The process that started the round was killed before it deleted the replaced plan.
 func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	b := newStore(t)
 	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
@@ -397,8 +398,8 @@ func TestALedgerMadeAnewFollowsThePlanThatWasFetched(t *testing.T) {
 	}
 }
 
-// TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes deletes three rounds in a row. The test
-// deletes all objects of the newest round except a WARC file.
+// TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes rebuilds the ledger of a crawl that has lost
+// several rounds in a row. Of the newest round, only a WARC file is left.
 func TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes(t *testing.T) {
 	b := newStore(t)
 	put(t, b, 3, layout.CrawlManifest(month), &manifest.Crawl{Crawl: month})
@@ -424,8 +425,8 @@ func TestALedgerMadeAnewFindsTheRoundsAfterManyLostOnes(t *testing.T) {
 	}
 }
 
-// TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew changes a digit of the head, and puts back a
-// head that was copied before the second crawl.
+// TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew changes a digit of the head. It also puts
+// back a head that was copied before the second crawl was created.
 func TestAHeadThatWasChangedOrPutBackIsRefusedAndMadeAnew(t *testing.T) {
 	b := newStore(t)
 	w := ledgertest.Writer()
@@ -496,8 +497,9 @@ func (l *listHook) List(ctx context.Context, prefix string) iter.Seq2[store.Info
 	return l.Bucket.List(ctx, prefix)
 }
 
-// TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile starts a round while Rebuild looks at
-// the rounds, and lets another Rebuild mend a damaged ledger while the first copies it.
+// TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile starts a round while Rebuild looks
+// at the rounds. The test then damages the ledger, and lets a second Rebuild mend the ledger while
+// the first Rebuild copies it.
 func TestARebuildLeavesTheLedgerThatAnotherProcessWritesMeanwhile(t *testing.T) {
 	b := newStore(t)
 	w := ledgertest.Writer()

@@ -17,8 +17,8 @@ import (
 // ErrLost means that an object which the ledger or the head names is gone or has other contents.
 var ErrLost = errors.New("lost")
 
-// Lost is the error for an object that is gone, or whose contents are not the contents that the
-// ledger or the head names. Lost wraps ErrLost and stages.ErrPermanent.
+// Lost is the error for an object that is gone, or whose contents do not match the ledger or the
+// head. Lost wraps ErrLost and stages.ErrPermanent.
 type Lost struct {
 	Object  string `json:"object"`            // key of the lost object, or a folder
 	Round   *int   `json:"round,omitempty"`   // round of the object; nil if the object belongs to the crawl or the store
@@ -64,8 +64,7 @@ func lostLedger(crawl string) error {
 	return &Lost{Object: layout.Ledger(crawl), Was: "the ledger of crawl " + crawl, Remedy: remake(crawl)}
 }
 
-// Miss returns the Lost error for a document that an entry names. The document is gone, or was
-// changed.
+// Miss returns the Lost error for a document that an entry names and that is gone or was changed.
 func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	lost := &Lost{Object: e.Object, Round: e.Round, Changed: changed, Remedy: remake(l.Crawl)}
 	switch e.What {
@@ -97,13 +96,13 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 	return lost
 }
 
-// LostManifest returns the Lost error for a manifest that a seal names. The manifest is gone, or was
+// LostManifest returns the Lost error for a manifest that a seal names and that is gone or was
 // changed.
 func LostManifest(s *manifest.Sealed, key string, changed bool) *Lost {
 	return &Lost{Object: key, Round: &s.Round, Was: fmt.Sprintf("a manifest of the seal of round %d", s.Round), Changed: changed, Remedy: remake(s.Crawl)}
 }
 
-// planAnew returns the remedy for documents of a round that has not started.
+// planAnew returns the remedy for lost documents of a round that has not started.
 func (l *Ledger) planAnew() string {
 	return fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace --source FILE` also goes on", l.Crawl)
 }
@@ -137,7 +136,7 @@ func (l *Ledger) Check(ctx context.Context, b store.Bucket, e *manifest.Entry, d
 	return err
 }
 
-// Read takes the error that Check returned, and reports whether Check has read the document. For a
+// Read reports, for an error that Check returned, whether Check has read the document. For a
 // changed document, Read returns true.
 func Read(err error) bool {
 	var lost *Lost
@@ -145,7 +144,7 @@ func Read(err error) bool {
 }
 
 // requiredEntries returns the entries whose objects must exist. If several entries are about the
-// same thing, only the newest entry counts.
+// same subject, only the newest of them counts.
 func (l *Ledger) requiredEntries() []*manifest.Entry {
 	var all []*manifest.Entry
 	add := func(e *manifest.Entry) {
@@ -205,8 +204,9 @@ func (l *Ledger) Losses(ctx context.Context, b store.Bucket) iter.Seq2[*Lost, er
 // lookers is the number of manifests that are opened at the same time.
 const lookers = 32
 
-// lookForManifests looks for the manifests that a seal names, and returns an error for each manifest
-// that cannot be opened or has another size. Readers of a manifest compare its digest.
+// lookForManifests opens each manifest that a seal names, and returns an error for each manifest
+// that cannot be opened or has another size. lookForManifests does not compare digests, because the
+// readers of a manifest do.
 func lookForManifests(ctx context.Context, b store.Bucket, s *manifest.Sealed) []error {
 	errs := make([]error, len(s.Manifests))
 	var group errgroup.Group
@@ -226,11 +226,11 @@ func lookForManifests(ctx context.Context, b store.Bucket, s *manifest.Sealed) [
 			return nil
 		})
 	}
-	_ = group.Wait() // errs has all errors
+	_ = group.Wait() // never fails: the errors are in errs
 	return errs
 }
 
-// look checks the object that an entry names. If the object is a seal, look reads it into s.
+// look checks the object that an entry names. If the object is a seal, look stores the seal in s.
 func (l *Ledger) look(ctx context.Context, b store.Bucket, e *manifest.Entry, s *manifest.Sealed) error {
 	switch e.What {
 	case manifest.EntryCrawl:
@@ -284,9 +284,8 @@ func (l *Ledger) CheckFetchedOf(ctx context.Context, b store.Bucket, p *manifest
 	return l.Miss(fetching, false)
 }
 
-// CheckUnbegun checks a round without the entry `started`. CheckUnbegun returns a Lost error if the
-// round has objects of its fetch stage, because such objects prove that somebody put back an older
-// ledger.
+// CheckUnbegun checks a round for which the ledger has no entry `started`. If the round has objects
+// of its fetch stage, somebody has put back an older ledger, and CheckUnbegun returns a Lost error.
 func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) error {
 	if !l.Stored || l.Started(round) != nil {
 		return nil
@@ -302,8 +301,8 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 }
 
 // HeadLosses yields the losses that the head shows: the head itself, active.json, and each named
-// crawl whose crawl.json or ledger.json is gone. The errors advise commands, and crawl is the
-// --month of these commands.
+// crawl whose crawl.json or ledger.json is gone. The parameter crawl is the --month of the commands
+// that the errors recommend.
 func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lost, error] {
 	return func(yield func(*Lost, error) bool) {
 		tell := func(err error) (more bool) {
@@ -323,7 +322,7 @@ func HeadLosses(ctx context.Context, b store.Bucket, crawl string) iter.Seq2[*Lo
 		for _, c := range head.Crawls {
 			l, err := Load(ctx, b, c.Crawl)
 			if err == nil && c.Crawl == crawl {
-				_, _, err = LoadCrawl(ctx, b, c.Crawl) // for the parameter crawl, other checks compare crawl.json with the ledger
+				_, _, err = LoadCrawl(ctx, b, c.Crawl) // other checks compare the crawl.json of this crawl with the ledger
 			} else if err == nil {
 				_, err = l.ReadCrawl(ctx, b)
 			}

@@ -14,9 +14,9 @@ import (
 type Keeper func(ctx context.Context, b store.Bucket, key string) (to string, err error)
 
 // Rebuild recreates a lost or damaged ledger, head or active.json from the objects in the store,
-// and returns the keys. Rebuild copies damaged documents to quarantine/ first. The parameter crawls
-// lists the crawls that have objects. A recreated ledger does not name other lost objects, so their
-// loss stays unknown.
+// and returns the keys of the recreated documents. Rebuild first copies damaged documents to
+// quarantine/. The parameter crawls lists the crawls that have objects. A recreated ledger names
+// only objects that still exist, so the loss of other objects stays unknown.
 func (w Writer) Rebuild(ctx context.Context, b store.Bucket, crawl string, crawls []string, keep Keeper) (made []string, err error) {
 	head, renamed, err := w.emptyHead(ctx, b, crawl, keep)
 	if err != nil {
@@ -77,9 +77,10 @@ func (l *Ledger) checkBegun(ctx context.Context, b store.Bucket) error {
 	return err
 }
 
-// recreate recreates a document for which judge returns a Lost error. Before that, keep copies
-// the document. remake swaps the new document over the judged version only, so
-// that no change by another process is undone. After such a change, recreate calls judge again.
+// recreate recreates the document under key if the function judge returns a Lost error for it.
+// Before that, recreate copies the existing document with keep. The function remake then replaces
+// only the version that was judged, so that no change by another process is undone. After such a
+// change, recreate calls judge again.
 func (keep Keeper) recreate(ctx context.Context, b store.Bucket, key string, judge func() error, remake func(old store.Version) error) (made bool, err error) {
 	for {
 		judged, err := versionOf(ctx, b, key)
@@ -141,7 +142,7 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 			_, err = OfActive(ctx, b, a, crawl)
 		}
 		if lost, ok := errors.AsType[*Lost](err); ok && lost.Object != layout.Active() {
-			return nil // the loss concerns the crawl that active.json names
+			return nil // the lost object belongs to the crawl that active.json names
 		}
 		return err
 	}, func(old store.Version) error {
@@ -153,7 +154,7 @@ func (w Writer) rebuildActive(ctx context.Context, b store.Bucket, crawl string,
 	})
 }
 
-// activeOf returns the active.json that the ledgers of crawls imply.
+// activeOf returns the active.json that follows from the ledgers of the given crawls.
 func (w Writer) activeOf(ctx context.Context, b store.Bucket, crawls []string) (*manifest.Active, error) {
 	a := &manifest.Active{Header: manifest.Header{Version: w.Version}, Nonce: "rebuilt-" + w.now(), Done: true}
 	for _, crawl := range crawls {

@@ -16,7 +16,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// assemble makes the ledger of a crawl of an older format from the objects in the store.
+// assemble makes the ledger of a crawl that has an older format, from the objects in the store.
 func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, error) {
 	doc := manifest.Ledger{Crawl: m.Crawl}
 	entries, err := existingEntries(ctx, b, m.Crawl)
@@ -27,8 +27,8 @@ func assemble(ctx context.Context, b store.Bucket, m *manifest.Crawl) (*Ledger, 
 	return indexed(&Ledger{Crawl: m.Crawl, doc: doc}), err
 }
 
-// existingEntries returns the entries of a crawl's ledger, one for each document that exists in
-// the store. The entries are marked as adopted.
+// existingEntries returns the entries of a new ledger for a crawl, one for each document in the
+// store. The entries are marked as adopted.
 func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manifest.Entry, error) {
 	m, digest, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
@@ -53,8 +53,8 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 			return nil, err
 		}
 		if len(entries) == 0 && !layout.IsReparse(crawl) {
-			// The round's tables or WARC files show that the round had fetched. The round's plan
-			// cannot be known.
+			// The round's tables or WARC files show that URLs of the round were fetched, but
+			// nothing shows which plan the round followed.
 			some, err := anyKey(ctx, b, layout.RoundDir(crawl, round))
 			if err != nil {
 				return nil, err
@@ -71,10 +71,10 @@ func existingEntries(ctx context.Context, b store.Bucket, crawl string) ([]manif
 	return all, nil
 }
 
-// roundsIn lists the rounds of a crawl that have an object. An object may be a document, a part of
-// the dataset fetches, or a WARC file. Lost rounds do not hide the rounds after them. A listing of
-// all keys would read millions of names. roundsIn therefore finds the numbers digit by digit, and
-// lists only one key for each prefix.
+// roundsIn lists the rounds of a crawl that have an object: a document, a part of the dataset
+// fetches, or a WARC file. Lost rounds do not hide the rounds after them. A listing of all keys
+// would read millions of names. roundsIn therefore finds the numbers digit by digit, and lists only
+// one key for each prefix.
 func roundsIn(ctx context.Context, b store.Bucket, crawl string) ([]int, error) {
 	seen := map[int]bool{}
 	var extend func(folder, digits string) error
@@ -123,7 +123,7 @@ func look(ctx context.Context, b store.Bucket, key string, d manifest.Document) 
 	return digest, err == nil, err
 }
 
-// ofRound returns the ledger entries for a round, one for each document of the round that exists.
+// ofRound returns the ledger entries for a round, one for each existing document of the round.
 func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]manifest.Entry, error) {
 	var all []manifest.Entry
 	id, format, err := followed(ctx, b, crawl, round)
@@ -175,10 +175,10 @@ func ofRound(ctx context.Context, b store.Bucket, crawl string, round int) ([]ma
 	return all, err
 }
 
-// followed returns the plan of a round. If the round has started, followed also returns the format
-// in which the round began. For a round of an older format, start.json names the plan and the
-// format. If start.json does not exist, followed returns the plan that other objects of the round
-// name, or the only plan.
+// followed returns the ID of the plan that a round follows. If the round has started, followed also
+// returns the format in which the round began. For a round of an older format, start.json names the
+// plan and the format. If start.json does not exist, followed returns the plan that other objects
+// of the round name, or the only plan.
 func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id string, format int, err error) {
 	var s manifest.Start
 	_, _, err = manifest.Load(ctx, b, layout.Start(crawl, round), &s)
@@ -210,10 +210,10 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan that a round's seal, inputs or taken partitions name, or "" if the round
-// has none of these objects. A round may have several plans, because a process may die before it
-// deletes the replaced plans. start.json alone proves nothing, because an older driver may create
-// start.json during an adoption.
+// madeOf returns the plan that a round's seal, inputs.json or objects under fetch/taken/ name, or
+// "" if the round has none of these objects. A round may have several plans, because a process may
+// die before it deletes the replaced plans. start.json alone proves nothing, because an older
+// driver may create start.json during an adoption.
 func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {

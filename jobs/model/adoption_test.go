@@ -2,9 +2,9 @@ package model
 
 import "testing"
 
-// This file models the adoption of a store whose crawl X has an older format. Commands of this
-// version adopt the store. A driver of the older version may run at any point, and a new `run`
-// wants to fetch another crawl, Y. Every write is a swap: it fails if the document has changed
+// This file models the adoption of a store in which the crawl X has an older format. Commands of
+// this version adopt the store. A driver of the older version may run at any point, and a new `run`
+// wants to fetch another crawl, Y. Every write is a swap. A swap fails if the document has changed
 // since its writer read it.
 
 // These are the mutations of the adoption.

@@ -1,6 +1,6 @@
 package model
 
-// protocol emits the actions that a running attempt may do next.
+// protocol emits the actions that a running attempt may take next.
 func (m partition) protocol(s *partitionState, i int, emit func(label, *partitionState)) {
 	a := &s.att[i]
 	do := func(name string, arg int, change func(n *partitionState, a *attempt)) {
@@ -36,8 +36,9 @@ func (m partition) protocol(s *partitionState, i int, emit func(label, *partitio
 	}
 }
 
-// mark marks the partition as taken. If the mark exists although the attempt found no checkpoint,
-// somebody deleted the checkpoint. The attempt then deletes its own checkpoint and refuses.
+// mark marks the partition as taken. If the mark already exists, but the attempt found no
+// checkpoint, then somebody deleted the checkpoint. In this case, the attempt deletes its own
+// checkpoint and refuses the partition.
 func (m partition) mark(n *partitionState, i int) {
 	a := &n.att[i]
 	if n.marked && a.epoch == 1 {
@@ -87,7 +88,8 @@ func (m partition) standBy(s *partitionState, i int, do doer) {
 	do("look", -1, func(n *partitionState, _ *attempt) { m.look(n, i) })
 }
 
-// compare decides whether an attempt refuses its checkpoint because an object proves a newer one.
+// compare decides whether an attempt refuses its checkpoint because an object proves that a newer
+// checkpoint existed.
 func (m partition) compare(n *partitionState, i int) {
 	a := &n.att[i]
 	truth := a.seen.epoch == 0 && n.begun || partition{}.provesLater(n, a.seen)
@@ -108,7 +110,7 @@ func (m partition) compare(n *partitionState, i int) {
 	}
 }
 
-// provesLater reports whether an object proves that there was a newer checkpoint than c.
+// provesLater reports whether an object proves that a checkpoint newer than c existed.
 func (m partition) provesLater(n *partitionState, c checkpoint) bool {
 	if c.epoch == 0 && n.marked {
 		return true
@@ -151,7 +153,8 @@ func (m partition) take(s *partitionState, i int, do doer) {
 	})
 }
 
-// send sends a swap. If somebody removed the attempt's lock, it first takes the lock again.
+// send sends a swap. If somebody removed the attempt's lock, the attempt first takes the lock
+// again.
 func (m partition) send(n *partitionState, i int, c checkpoint) {
 	m.reclaim(n, i)
 	a := &n.att[i]
@@ -232,8 +235,8 @@ func (m partition) acknowledged(n *partitionState, i int) {
 	}
 }
 
-// conflict handles a swap that failed. An attempt that was taking the partition looks at the
-// checkpoint again. Any other attempt has lost its lease for good and ends.
+// conflict handles a swap that failed. An attempt that was taking the partition reads the
+// checkpoint again. Any other attempt has lost its lease for good, and ends.
 func (m partition) conflict(n *partitionState, i int) {
 	a := &n.att[i]
 	switch {

@@ -1,10 +1,10 @@
 // Package model checks the protocol of "Commit and resume" in jobs/README.md. Tests walk through
 // every order of events within small bounds, and look for a broken promise.
 //
-// The package contains no code of the crawler: each model is written from the document, not from
-// the program. The models are a partition (lease, checkpoint, files, sweep, result), the choice of
-// a round's plan in the ledger, and the adoption of crawls of an older format. All three share one
-// search. A mutation changes one rule of the protocol. Each promise has at least one mutation that
-// breaks it, because a model that cannot fail proves nothing. The package imports the standard
-// library only.
+// The package contains no code of the crawler, because each model follows the document and not the
+// program. There are three models: a partition (lease, checkpoint, files, sweep, result), the
+// choice of a round's plan in the ledger, and the adoption of crawls of an older format. All three
+// models share one search. A mutation changes one rule of the protocol. Each promise has at least
+// one mutation that breaks it, because a model that cannot fail proves nothing. The package imports
+// the standard library only.
 package model

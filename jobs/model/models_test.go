@@ -7,7 +7,7 @@ import (
 )
 
 // mutations lists the mutations of the partition's protocol. Each entry names the promise that the
-// mutation breaks, and the bounds of a model in which this happens.
+// mutation breaks, and the bounds of a model that shows the broken promise.
 var mutations = []struct {
 	mutation, promise string
 	m                 partition
@@ -41,7 +41,8 @@ var mutations = []struct {
 }
 
 // TestEachRuleOfThePartitionIsNeeded breaks each rule in turn and searches for the broken promise.
-// Some promises break only after 30 actions or more; only `make model` tests their rules.
+// Some promises break only after 30 actions or more. Only `make model` tests the rules for these
+// promises.
 func TestEachRuleOfThePartitionIsNeeded(t *testing.T) {
 	for _, c := range mutations {
 		t.Run(c.mutation, func(t *testing.T) {
@@ -127,9 +128,9 @@ func TestPartitionReachesItsEnds(t *testing.T) {
 // thorough reports whether the tests search the whole models, as in `make model`.
 func thorough() bool { return os.Getenv("CRAWLBATCH_MODEL") != "" }
 
-// These constants limit how many states a search visits, and so its memory. A visited state takes
-// 16 to 30 bytes, and a new state 250 bytes. Three attempts have far more states than can be
-// visited.
+// These constants limit the number of states that a search visits, and therefore its memory. A
+// visited state takes 16 to 30 bytes, and a new state takes 250 bytes. A model of three attempts
+// has far more states than a search can visit.
 const (
 	most        = 15_000_000
 	mostOfThree = 6_000_000

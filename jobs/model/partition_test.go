@@ -1,9 +1,9 @@
 package model
 
-// This file models one partition by the section "A partition's checkpoint" of jobs/README.md.
-// Attempts take, renew, mark, checkpoint, release and complete the partition, fetch its URLs, and
-// upload and sweep files. The store is linearizable, but a request may take effect late, and its
-// answer may be lost. Time passes in ticks, even while a process is paused.
+// This file models one partition, as described in the section "A partition's checkpoint" of
+// jobs/README.md. Attempts take, renew, mark, checkpoint, release and complete the partition, fetch
+// its URLs, and upload and sweep files. The store is linearizable, but a request may take effect
+// late, and its answer may be lost. Time passes in ticks, even while a process is paused.
 
 const (
 	leaseTicks   = 2 // length of a lease in ticks; a request takes up to one tick (timeout.total)
@@ -14,7 +14,7 @@ const (
 	mostSegments = maxEpoch * perEpoch
 )
 
-// These are the mutations of the protocol. Each leaves out or changes one rule.
+// These are the mutations of the protocol. Each mutation omits or changes one rule.
 const (
 	leaseFromAnswer     = "the lease starts when the answer arrives"
 	impatient           = "a newcomer waits for less than the lease"
@@ -59,7 +59,7 @@ const (
 
 var promises = []string{oneFetches, withRight, flightsEnd, nothingListed, nothingTwice, neverRecurs, sumsAgree, oneResult, refusedForLoss, traceRefuses}
 
-// An outsider may do one of these acts, once.
+// These are the acts of an outsider. An outsider may do only one of them, and only once.
 const (
 	nobody = iota
 	putsBack
@@ -70,7 +70,7 @@ const (
 type partition struct {
 	attempts, urls            int
 	renewals, pauses, crashes uint8
-	locks                     bool // whether the store is a directory, so that a newcomer waits for the lock and not for the lease
+	locks                     bool // true: the store is a directory, so a newcomer waits for the lock instead of the lease
 	removals                  uint8
 	outsider                  int
 	mutation                  string
@@ -121,21 +121,21 @@ type attempt struct {
 	phase     phase
 	seen      checkpoint // checkpoint that the attempt last read, or last swapped with an answer
 	age       uint8      // ticks since the attempt first saw that checkpoint
-	right     uint8      // 0: no right to fetch; else 1 + the ticks until the right expires
+	right     uint8      // 0: no right to fetch; otherwise 1 + the number of ticks until the right expires
 	sent      checkpoint // content of the unsettled swap
 	sentAge   uint8      // ticks since the attempt first sent that swap
 	net       uint8
 	body      checkpoint // content of the request of the last swap
 	flight    uint8      // 1 + the URL that is being requested; 0: none
 	flightAge uint8
-	mem       uint8 // set of URLs whose outcome is in no segment
+	mem       uint8 // set of URLs whose outcome is not in a segment yet
 	cut       uint8 // number of segments made
 	listed    uint8 // number of segments listed
 	epoch     uint8
 	lock      uint8
 	armed     uint8 // 1 + the URL whose request was checked before the process was paused; 0: none
 	paused    bool
-	raced     bool // whether an outsider acted after the attempt's comparison; the attempt can notice this at its next swap only
+	raced     bool // true: an outsider acted after the attempt's comparison, so only the attempt's next swap can notice it
 	renewed   uint8
 }
 
@@ -161,9 +161,9 @@ type partitionState struct {
 	pauses, crashes, removals uint8
 	copied                    checkpoint
 	tampered, tamperedLive    bool
-	blind                     bool // whether an outsider acted without a trace, so that the protocol promises nothing any more
+	blind                     bool // true: an outsider acted without leaving a trace, so the protocol no longer promises anything
 
-	known              uint8 // set of URLs that were recorded by a checkpoint that took effect or was acknowledged
+	known              uint8 // set of URLs recorded by a checkpoint that took effect or was acknowledged
 	topEpoch, topCount uint8
 	faults             uint16 // set of promises that an action has broken
 }
@@ -223,8 +223,8 @@ func (m partition) broken(s *partitionState) string {
 	return ""
 }
 
-// mayWrite reports whether a request that is written now will end before the attempt's right to
-// fetch does.
+// mayWrite reports whether a request that the attempt sends now will end before the attempt loses
+// its right to fetch.
 func (m partition) mayWrite(a *attempt) bool {
 	least := uint8(2)
 	if m.mutation == lateRequests {
@@ -273,7 +273,7 @@ func (m partition) network(s *partitionState, i int, emit func(label, *partition
 			n.topEpoch, n.topCount = c.epoch, c.counter
 		}
 		n.known |= a.body.rows
-		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // the mark tells an attempt that takes a new partition that the checkpoint was deleted
+		n.blind = a.raced && !(a.body.epoch == 1 && n.marked) // an attempt that takes a new partition learns from the mark that the checkpoint was deleted
 		a.net = answeredYes
 	case n.store == a.body:
 		a.net = answeredYes
@@ -335,7 +335,7 @@ func (n *partitionState) locked() bool {
 	return false
 }
 
-// end ends an attempt for good. The attempt's last request may still take effect.
+// end ends an attempt for good, but the attempt's last request may still take effect.
 func end(n *partitionState, i int) {
 	a := &n.att[i]
 	for k := range n.segments {
@@ -378,7 +378,7 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 	a := &n.att[i]
 	a.paused = false
 	if a.right <= 1 {
-		a.flight, a.flightAge = 0, 0 // an attempt aborts its requests when its right to fetch ends
+		a.flight, a.flightAge = 0, 0 // the attempt loses its right to fetch and aborts its requests
 	}
 	name, arg := "resume", -1
 	if a.armed > 0 {
@@ -386,7 +386,7 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 		if m.mayWrite(a) {
 			m.write(&n, i, arg)
 		} else {
-			a.mem |= 1 << arg // the request of the paused process is sent: exception 4 of the protocol
+			a.mem |= 1 << arg // the paused process sends its request: exception 4 of the protocol
 		}
 		a.armed = 0
 	}
@@ -411,8 +411,8 @@ func (m partition) asks(s *partitionState, i, u int) bool {
 // write makes an attempt write the request for a URL.
 func (m partition) write(n *partitionState, i, u int) {
 	for j := range n.att {
-		// Within a second, a holder notices that its lock was removed, and aborts its requests in
-		// flight.
+		// A holder notices within a second that its lock was removed, and then aborts its requests
+		// in flight.
 		other := &n.att[j]
 		if j != i && other.flight > 0 && !other.paused && other.lock != removed && !n.tamperedLive {
 			n.fault(flightsEnd)

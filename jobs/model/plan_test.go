@@ -3,9 +3,9 @@ package model
 import "testing"
 
 // This file models the choice of a round's plan. Two drivers plan a round at about the time when
-// its URLs become due, and users run `plan --replace`. All of them choose a plan by a swap of the
-// ledger. A plan's ID is a digest of its content. So the plan made with clock 1 has ID 1, and that
-// made with clock 2 has ID 2.
+// its URLs become due, and users run `plan --replace`. All of them choose a plan by swapping the
+// ledger. A plan's ID is a digest of its content, so the plan made with clock 1 has ID 1, and the
+// plan made with clock 2 has ID 2.
 
 // These are the mutations of the choice of a plan.
 const (
@@ -43,7 +43,7 @@ const (
 	startedEntry
 )
 
-type entry struct{ what, plan uint8 } // kind of the entry and ID of its plan; in a planning entry, plan is the clock
+type entry struct{ what, plan uint8 } // kind of the entry, and ID of its plan; a planning entry has the clock instead of the ID
 
 const (
 	mostEntries = 8

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// label is an action and the attempt or process that does it. The action's name is that in
-// jobs/README.md.
+// label is an action and the attempt or process that takes it. The names of actions are the names
+// in jobs/README.md.
 type label struct {
 	name string
 	who  int // number of the attempt or process; -1: the network, the clock or an outsider
@@ -28,8 +28,8 @@ func (l label) String() string {
 	return b.String()
 }
 
-// machine is a model: its first state, the possible actions in each state, and the promise that a
-// state breaks.
+// machine is a model. It has a first state, the possible actions in each state, and a function that
+// finds broken promises.
 type machine[S comparable] struct {
 	start  S
 	next   func(s *S, emit func(label, *S))
@@ -64,17 +64,17 @@ func (o *outcome[S]) story() string {
 	return b.String()
 }
 
-// predecessor records the action that led to a state, and the state before it, in only 8 bytes,
-// because a search visits millions of states.
+// predecessor records the action that led to a state, and the state in which the action was taken.
+// A predecessor has only 8 bytes, because a search visits millions of states.
 type predecessor struct {
 	from   uint32
 	choice uint32
 }
 
-// search visits the states of a model, nearest first, until a state breaks a promise or the largest
-// allowed number of states were visited. It calls the function seen, if not nil, for each state.
-// The set of visited states keeps a 64-bit hash of each. Among ten million states, two hashes
-// collide in one of 300,000 searches. Each search uses another seed.
+// search visits the states of a model, nearest first, until a state breaks a promise or the search
+// has visited the largest allowed number of states. If the function seen is not nil, search calls
+// it for each state. The set of visited states keeps a 64-bit hash of each state. Among ten million
+// states, two hashes collide in one of 300,000 searches. Each search uses another seed.
 func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	began := time.Now()
 	visited := newSet()
@@ -122,7 +122,7 @@ func search[S comparable](m machine[S], most int, seen func(*S)) outcome[S] {
 	return o
 }
 
-// retrace repeats the actions that led to the state that was found last.
+// retrace returns the actions that led from the first state to the state that was found last.
 func retrace[S comparable](m machine[S], how []predecessor) []label {
 	var choices []uint32
 	for i := uint32(len(how) - 1); i > 0; i = how[i].from {
@@ -209,8 +209,8 @@ func expectBreaks[S comparable](t *testing.T, m machine[S], promise string) {
 	t.Log(o.story())
 }
 
-// enough is the largest number of states that a search for a broken promise may visit, far more
-// than it needs.
+// enough is the largest number of states that a search for a broken promise may visit. Such a
+// search needs far fewer states.
 const enough = 2_000_000
 
 func TestSearchFindsTheShortestTrace(t *testing.T) {

@@ -24,7 +24,8 @@ import (
 // ErrBusy means that a fetch stage runs in the store.
 var ErrBusy = errors.New("a fetch stage runs in this store")
 
-// Most is the largest number of copies with different contents that quarantine/ takes for one key.
+// Most is the largest number of copies that quarantine/ holds for one key. Copies with the same
+// contents count once.
 const Most = 100
 
 // readBuffer is the number of bytes that a read takes from an object.
@@ -41,8 +42,9 @@ func Move(ctx context.Context, b store.Bucket, key string) (to string, err error
 	return to, nil
 }
 
-// Copy copies an object, and returns the key of the copy, or "" for a missing object. The caller can
-// then swap the object, because Move would also delete what another process has written meanwhile.
+// Copy copies an object, and returns the key of the copy, or "" for a missing object. A caller that
+// wants to replace the object calls Copy and then swaps the object. Move would also delete what
+// another process has written in the meantime.
 func Copy(ctx context.Context, b store.Bucket, key string) (to string, err error) {
 	o, err := b.Open(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -96,9 +98,9 @@ func digest(o store.Object) (string, error) {
 }
 
 // Hold claims active.json for a round of a crawl, so that no fetch stage begins until the caller
-// calls release. The error is ErrBusy if a fetch stage already runs, even a stage of
-// this crawl. release gives active.json back, and may be called once. If the process
-// dies without release, the next `run` of the crawl takes active.json over.
+// calls release. The error is ErrBusy if a fetch stage already runs, even a stage of this crawl.
+// The function release ends the claim, and may be called once. If the process dies before it calls
+// release, the next `run` of the crawl takes active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)

@@ -1,7 +1,8 @@
-// Package ledgertest makes and edits ledgers in tests, and lets another process act meanwhile.
+// Package ledgertest makes and edits ledgers in tests, and simulates another process that acts on
+// the store in the meantime.
 //
-// A test writes documents into a store by hand. The package makes the ledger that names these
-// documents. The package imports jobs/ledger, stages and formats.
+// A test writes documents into a store by hand, and the package then makes the ledger that names
+// these documents. The package imports jobs/ledger, stages and formats.
 package ledgertest
 
 import (
@@ -59,7 +60,8 @@ func Edit(t testing.TB, b store.Bucket, crawl string, change func([]manifest.Ent
 	}
 }
 
-// Overtaken is a bucket on which another process acts once, right after the first Get of Key.
+// Overtaken is a bucket on which another process acts once, just after the first Get of the object
+// Key.
 type Overtaken struct {
 	store.Bucket
 	Key string
