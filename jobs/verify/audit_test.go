@@ -124,8 +124,8 @@ type noColumn struct {
 	None string `parquet:"none,optional"`
 }
 
-// settle rewrites all documents of round 0 so that the documents match the present bytes of an
-// object. After settle, checks can only find faults in the object's content.
+// settle rewrites all documents of round 0 so that they match the present bytes of an object. After
+// that, checks can find faults only in the object's content.
 func (d *damagedCrawl) settle(key string) {
 	d.t.Helper()
 	body := d.body(key)
@@ -182,7 +182,8 @@ func (d *damagedCrawl) recordDigests() {
 	})
 }
 
-// freezeInputs writes the present results into inputs.json, and all documents into the ledger.
+// freezeInputs writes the digests of the present results into inputs.json, and the digests of all
+// documents into the ledger.
 func (d *damagedCrawl) freezeInputs(p *manifest.Plan) {
 	d.t.Helper()
 	for _, stage := range stages.Order {
@@ -219,7 +220,7 @@ func (d *damagedCrawl) forget() {
 	})
 }
 
-// part returns the key of a dataset's published part of partition 0 in round 0.
+// part returns the key of part 0 of a published dataset in round 0.
 func part(dataset string) string { return layout.Table(dataset, testCrawl, 0, 0) }
 
 // change rewrites the rows of a part and corrects the documents that list the part.
@@ -229,7 +230,7 @@ func change[T any](d *damagedCrawl, key string, f func([]T) []T) {
 	d.settle(key)
 }
 
-// firstRow returns the index of the first row that the function fits accepts.
+// firstRow returns the index of the first row for which the function fits returns true.
 func firstRow[T any](d *damagedCrawl, rows []T, fits func(i int) bool) int {
 	d.t.Helper()
 	for i := range rows {
@@ -350,7 +351,7 @@ func TestASampleLooksAtPartOfEachKind(t *testing.T) {
 	}
 	for _, c := range d.audit(func(o *Options) { o.Sample = 0.2 }).Checked {
 		t.Logf("%s: %d of %d", c.Check, c.Looked, all[c.Check])
-		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // checks that are cheap always read everything
+		everything := c.Check == documents || c.Check == strayCheck || c.Check == filesThere || c.Check == tablesRead // these checks are cheap and always read everything
 		if everything != (c.Looked == all[c.Check]) {
 			t.Errorf("%s looked at %d of %d", c.Check, c.Looked, all[c.Check])
 		}

@@ -38,7 +38,7 @@ func BenchmarkVerify(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(400 << 20)) // as the command does
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(400 << 20)) // the command sets the same limit
 	for b.Loop() {
 		ctx, stop := context.WithCancel(b.Context())
 		heap := peakHeap(ctx)

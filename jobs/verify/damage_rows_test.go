@@ -230,15 +230,15 @@ func isPart(dataset string) func(manifest.File) bool {
 	return func(f manifest.File) bool { return f.Key == part(dataset) }
 }
 
-// second looks for two consecutive requests to one host that the function fits accepts. second
+// second finds two consecutive requests to one host for which the function fits returns true, and
 // returns the index of the later request.
 func second(d *damagedCrawl, rows []schema.Request, fits func(a, b *schema.Request) bool) int {
 	d.t.Helper()
 	return firstRow(d, rows, func(i int) bool { return i > 0 && rows[i-1].Host == rows[i].Host && fits(&rows[i-1], &rows[i]) })
 }
 
-// deniedURL returns a planned URL of partition 0 that robots.txt denied. Other URLs of the denied
-// URL's origin were requested.
+// deniedURL returns a planned URL of partition 0 that robots.txt denied. The crawl has requested
+// other URLs of the same origin.
 func deniedURL(d *damagedCrawl) string {
 	d.t.Helper()
 	asked := map[string]bool{}

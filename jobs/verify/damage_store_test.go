@@ -15,8 +15,7 @@ import (
 
 // damages maps names to functions that damage a crawl. Each function returns the checks that must
 // find the damage, and for each check the object that the check must name. An empty key allows any
-// object. The check "*" stands for any check, and its object is an object that any check may
-// report.
+// object. The entry "*" names an object that all other checks may report, but need not.
 type damages map[string]func(d *damagedCrawl) map[string]string
 
 func one(check, object string) map[string]string { return map[string]string{check: object} }

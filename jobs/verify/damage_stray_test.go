@@ -15,8 +15,8 @@ import (
 
 const strayCheck = "nothing stray is read"
 
-// createObject creates an object. The parameter like is the key of the object whose bytes createObject
-// copies. If like is empty, createObject makes up a few bytes.
+// createObject creates an object with the bytes of the object like. If like is empty, the new
+// object has a few bytes of its own.
 func (d *damagedCrawl) createObject(key, like string) {
 	d.t.Helper()
 	body := []byte("stray")
@@ -28,9 +28,9 @@ func (d *damagedCrawl) createObject(key, like string) {
 	}
 }
 
-// strayCases lists strays in folders that query engines read as a whole. The map's keys are
-// descriptions. Each entry has the key of the stray, and the key of the object whose bytes the
-// stray gets.
+// strayCases lists strays in folders that query engines read as a whole. The map's keys describe
+// the strays. Each value has the key of the stray, and the key of the object whose bytes the stray
+// gets.
 func strayCases(d *damagedCrawl) map[string][2]string {
 	text, warc := part(stages.FileText), warcOf(d)
 	return map[string][2]string{

@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site that denies other spellings of URLs
-// from the list, redirects and links. The test crawls once in format 1 and once in the present
-// format. Each audit then assumes the other format.
+// TestARoundIsJudgedByTheReadingThatItBeganWith crawls a site whose robots.txt denies some
+// spellings of URLs from the list, redirects and links. The test crawls once in format 1 and once
+// in format 2. The test then audits each crawl as if the crawl had begun in the other format.
 func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -78,7 +78,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				})
 			}
 			beganWith(format)
-			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 2 needs a second round for the links, so the number of rounds equals the format
+			if err := l.driver.Run(t.Context(), testCrawl, format); err != nil { // format 1 needs one round; format 2 needs a second round for the links
 				t.Fatal(err)
 			}
 			l.verify(t, true)
@@ -106,7 +106,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 			if format == 1 {
 				want = denied // a round of the present format denies the same URLs
 			}
-			if format == 1 { // this case is a round that begins today with a plan of the older version
+			if format == 1 { // a round that begins today may have a plan of the older version
 				key := filepath.Join(l.dir, layout.PlanManifest(testCrawl, 0, p.ID))
 				body, err := os.ReadFile(key)
 				if err != nil {

@@ -64,9 +64,9 @@ func crawlDeep(t *testing.T, rounds int) (store.Bucket, string, *config.Config) 
 	return b, dir, cfg
 }
 
-// A crawl of several rounds writes a base of urls, and its later rounds read the base in place of
-// the parts before it. The audit compares what they decided with these parts. A lost base is a
-// violation, and can be rebuilt.
+// A crawl of several rounds writes a base of urls. Later rounds read the base instead of the parts
+// before it, and the audit compares their decisions with these parts. A lost base is a violation,
+// and can be rebuilt.
 func TestABaseOfURLsIsReadAuditedAndRebuilt(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -113,7 +113,8 @@ func TestABaseOfURLsIsReadAuditedAndRebuilt(t *testing.T) {
 	}
 }
 
-// rebuilt rebuilds what a task lacks, which must be the object with the given key.
+// rebuilt rebuilds a task, and fails the test unless the rebuild recreates exactly the object with
+// the given key.
 func rebuilt(t *testing.T, b store.Bucket, cfg *config.Config, task stages.Task, key string) {
 	t.Helper()
 	r := worker.Runner{Bucket: b, Config: cfg, Version: "test", Scratch: t.TempDir(), Clock: stages.SystemClock{}, Log: slog.New(slog.DiscardHandler), Progress: stages.NoProgress{}}

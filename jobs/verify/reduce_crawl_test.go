@@ -35,7 +35,7 @@ import (
 const testCrawl = "2026-11"
 
 // sharedCrawl makes a store with two sealed rounds of a synthetic web, once for all tests. Tests
-// only read the store. A test that damages the store takes a copy.
+// only read this store. A test that damages the store first copies it.
 var sharedCrawl = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "verify-test-")
 	if err != nil {
@@ -139,8 +139,8 @@ func drive(ctx context.Context, b store.Bucket, cfg *config.Config, scratch stri
 	return d.Run(ctx, testCrawl, rounds)
 }
 
-// planBuckets plans round 0 for several reduce buckets. jobs.Plan would need millions of URLs for
-// several buckets. Round 1 has the same buckets.
+// planBuckets plans round 0 with several reduce buckets. jobs.Plan would need millions of URLs to
+// make several buckets. Round 1 has the same buckets.
 func planBuckets(ctx context.Context, b store.Bucket, cfg *config.Config, from source.Source, scratch string) error {
 	c := worker.PlanConfig(cfg)
 	c.BucketURLs = 100

@@ -18,7 +18,7 @@ func TestClustersAreThoseThatWereStored(t *testing.T) {
 		}
 	}
 	d.expectClean(5)
-	// The crawl must contain each kind of row, or the checks would prove nothing.
+	// The crawl must contain each kind of row. Otherwise, the checks would prove nothing.
 	kinds, chains, earlier := map[schema.DuplicateKind]int{}, 0, 0
 	for number := range 2 {
 		for _, row := range rowsOf[schema.Duplicate](d, stages.FileDuplicates, number) {
@@ -146,7 +146,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 func TestAChangedRepresentativeOfASealedRoundIsFound(t *testing.T) {
 	d := copyCrawl(t)
 	r := d.load(1)
-	d.a.Round = 1 // without a round number, the audit would also check round 0
+	d.a.Round = 1 // otherwise, the audit would also check round 0
 	key := layout.Working(testCrawl, 0, "dedup", stages.FileRepresentatives, 0)
 	rewrite(d, key, func(rows []schema.Representative) []schema.Representative { return rows[1:] })
 	if err := reducecheck.ClustersAreTheComponents(t.Context(), d.a, r); err != nil {

@@ -164,7 +164,7 @@ func TestADamagedPartIsMovedAwayAndMadeAnew(t *testing.T) {
 			t.Errorf("quarantine has %d bytes, the damaged part had %d", len(kept), len(damage))
 		}
 	}
-	// A recomputed part with another digest replaces nothing.
+	// If a recomputed part has another digest, it does not replace the stored part.
 	d.replace(key, flipped)
 	edit(d, result(stages.Frontier, 0), func(r *manifest.Result) {
 		for i := range r.Files {

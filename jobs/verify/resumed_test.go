@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/simweb/faults"
 )
 
-// TestACrawlThatWasInterruptedIsAsPromised stops a crawl several times. Every later attempt must
-// take over the rules of robots.txt, the pace and the outcomes from the previous attempt.
+// TestACrawlThatWasInterruptedIsAsPromised stops a crawl several times. Each attempt must take over
+// the rules of robots.txt, the pace and the outcomes from the attempt before it.
 func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

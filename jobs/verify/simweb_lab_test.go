@@ -56,7 +56,8 @@ func newSimwebLab(t *testing.T, w simweb.Config, change func(*config.Config)) *s
 	return &simwebLab{newCrawlLab(t, ln.Addr().String(), slices.Collect(web.Seeds()), change), web}
 }
 
-// newCrawlLab plans a crawl of URLs that the server at an address answers.
+// newCrawlLab plans a crawl of the given URLs. The server at addr answers all requests of the
+// crawl.
 func newCrawlLab(t *testing.T, addr string, urls []string, change func(*config.Config)) *crawlLab {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "store")

@@ -18,8 +18,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Execute runs tasks of a plan's round, each of which calls RunTask, and calls the function done with
-// the result of each task.
+// Execute runs tasks of a plan's round, and calls the function done when a task has ended. Each
+// task calls RunTask.
 type Execute func(ctx context.Context, p *manifest.Plan, tasks []stages.Task, done func(stages.Task, error)) error
 
 // RunInTasks audits a crawl as Run does, with the same report. Each phase of the audit has n tasks.
@@ -38,7 +38,7 @@ func RunInTasks(ctx context.Context, o Options, n int, execute Execute) (*Report
 	return report, err
 }
 
-// The type tasks divides the phases of one audit into tasks.
+// The type tasks runs the phases of one audit in tasks.
 type tasks struct {
 	Options
 	n       int
@@ -102,7 +102,7 @@ func (t *tasks) remove(ctx context.Context) error {
 
 func inputsKey(t stages.Task) string { return layout.Inputs(t.Crawl, t.Round, string(t.Stage)) }
 
-// The function findings reads what tasks have found, in the order of the tasks.
+// The function findings reads the findings of tasks, in the order of the tasks.
 func findings(ctx context.Context, b store.Bucket, p *manifest.Plan, all []stages.Task) ([]*manifest.Findings, error) {
 	found := make([]*manifest.Findings, len(all))
 	err := roundstate.EachResult(ctx, b, p, all, func(i int, r *manifest.Result, _ string) {
@@ -137,14 +137,14 @@ func RunTask(ctx context.Context, o Options, t stages.Task) error {
 	if err != nil {
 		return err
 	}
-	if _, err := inputsOf(ctx, o.Bucket, t); err != nil { // nobody removes the result of an audit that has ended
+	if _, err := inputsOf(ctx, o.Bucket, t); err != nil { // if the audit has ended, nobody would remove the result
 		return err
 	}
 	_, err = manifest.Create(ctx, o.Bucket, roundstate.ResultKey(t), &manifest.Result{
 		Header: manifest.Header{Version: o.Version}, Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: in.Plan, Findings: found,
 	})
 	if errors.Is(err, store.ErrExists) {
-		return nil // another attempt was first, and the crawl may have continued in between
+		return nil // another attempt stored its result first, and the crawl may have continued between the attempts
 	}
 	return err
 }

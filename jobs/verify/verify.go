@@ -11,11 +11,12 @@
 // (reducecheck) by round. In an unfinished round, the checks cover the committed results and
 // checkpoints. The crawl may continue during the audit.
 //
-// An audit runs in one process, or in tasks that an executor starts (RunInTasks). Only an audit in
-// tasks writes to the store, and removes its documents at the end. Memory is bounded: rows are streamed, and rows that must
-// be joined are sorted on local disk. An error means that the audit was impossible. All faults of
-// the data are violations. The report does not depend on the number of checks that run at the same
-// time. The package imports audit, fetchcheck, reducecheck, jobs/roundstate, stages and formats.
+// An audit runs in one process, or in tasks that an executor starts (RunInTasks). An audit in one
+// process writes nothing to the store. An audit in tasks writes its own documents, and removes them
+// at the end. Memory is bounded: rows are streamed, and rows that must be joined are sorted on
+// local disk. An error means that the audit was impossible. All faults of the data are violations.
+// The report does not depend on the number of checks that run at the same time. The package imports
+// audit, fetchcheck, reducecheck, jobs/roundstate, stages and formats.
 package verify
 
 import (

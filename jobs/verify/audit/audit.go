@@ -32,19 +32,19 @@ type Options struct {
 	Bucket   store.Bucket
 	Crawl    string
 	Round    int            // the only round to audit; negative: all rounds
-	Config   *config.Config // the frozen config; nil if unreadable: the audit skips checks that need a config
+	Config   *config.Config // the frozen config; if nil, the config is unreadable, and the audit skips checks that need a config
 	Scratch  string         // an existing local directory for temporary files
 	Parallel int            // number of steps that run at the same time; 0 means GOMAXPROCS
-	Sample   float64        // share of partitions, records and tasks to check, chosen by a hash of names; 1 means all
-	// Archive opens the store with external WARC files, for a reparse of external WARC files.
+	Sample   float64        // share of partitions, records and tasks to check; a hash of their names chooses them; 1 means all
+	// Archive opens the store with the external WARC files that a reparse reads.
 	Archive  func(ctx context.Context, address string) (store.Bucket, error)
 	Version  string // version of the running crawlbatch; empty means the version that made the crawl
-	OneClock bool   // true: all tasks ran on one machine, so times of different epochs may be compared
+	OneClock bool   // true: all tasks ran on one machine, so the audit may compare times of different epochs
 	Share    Share  // the part of the audit that this process does
-	ID       string // identifies an audit that runs in tasks, whose own documents are no strays; empty: the audit runs in one process
+	ID       string // ID of an audit in tasks, whose own documents are not strays; empty if the audit runs in one process
 
-	// Now is the time of the audit. Documents of an audit in tasks that began at most a day before
-	// Now are no strays.
+	// Now is the time of the audit. Documents of another audit in tasks are not strays if that
+	// audit began at most a day before Now.
 	Now time.Time
 }
 
@@ -76,7 +76,7 @@ func (r *Report) Found() int64 {
 	return n
 }
 
-// Check is an invariant, or a part of an invariant. A check has the name that reports use.
+// Check is an invariant, or a part of an invariant. Reports refer to a check by its Name.
 type Check struct {
 	Invariant int    // number of the invariant; 0 means the store's structure
 	Name      string // the statement that the check verifies
@@ -97,7 +97,7 @@ func URL(object, url string) At { return At{object, url, "url = " + SQL(url)} }
 func SQL(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // maxViolations limits the violations that one check lists in one round. Further violations are
-// only counted.
+// counted, but not listed.
 const maxViolations = 20
 
 // Audit collects the reports of the steps of one audit. Steps call the methods of Audit
@@ -109,15 +109,15 @@ type Audit struct {
 	Reparse   *manifest.Reparse // the source that the crawl parses again; nil for a crawl that fetches
 	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without external WARC files
 	Ledger    *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
-	last      int               // number of the crawl's last round, plus one
+	last      int               // number of the round after the crawl's last round
 	lost      map[string]bool   // keys of objects that were reported as lost or changed; only Load uses the map
 
 	mu      sync.Mutex
-	found   map[checkRound][]Violation // sorted violations; the first maxViolations of each check and round
+	found   map[checkRound][]Violation // the first maxViolations violations of each check and round, in order
 	checked map[string]*Checked
 	broken  map[string]bool                  // keys of unreadable objects that were reported
-	frozen  bool                             // true: broken does not change any more
-	places  map[checkPlace]Violation         // violations at places that several steps may meet; the smallest of each place
+	frozen  bool                             // true: broken no longer changes
+	places  map[checkPlace]Violation         // smallest violation of each place where several steps may find a violation
 	counted map[string]*manifest.CountedNote // by text
 	notes   []string
 }
@@ -141,8 +141,8 @@ func New(o Options) *Audit {
 	}
 }
 
-// Count adds to the number of items that a check has read. If a check finds nothing to read, the
-// report still lists the check after a call with 0.
+// Count adds to the number of items that a check has read. A check that finds nothing to read calls
+// Count with 0, so that the report lists the check.
 func (a *Audit) Count(c Check, read int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -156,9 +156,9 @@ func (a *Audit) Note(format string, args ...any) {
 	a.notes = append(a.notes, fmt.Sprintf(format, args...))
 }
 
-// CountNote adds one to the count of a note. The report lists each such note once, with its count.
-// In the text, {n} stands for the number of calls, and {example} for the smallest example of all
-// calls.
+// CountNote adds one to the count of the note with this text. The report has each such note once,
+// with its count. In the text, {n} stands for the number of calls, and {example} for the smallest
+// example of all calls.
 func (a *Audit) CountNote(text, example string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,8 +184,8 @@ func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
 	a.addViolation(v)
 }
 
-// WrongOnce reports a violation at a place that several steps of the check may meet. The report has
-// only the smallest of the place's violations.
+// WrongOnce reports a violation at a place where several steps of the check may find one. If they
+// find several violations at the place, the report has only the smallest of them.
 func (a *Audit) WrongOnce(c Check, place string, round int, at At, format string, args ...any) {
 	v := violation(c, round, at, format, args...)
 	a.mu.Lock()
@@ -231,8 +231,8 @@ func (a *Audit) entry(c Check) *Checked {
 	return e
 }
 
-// setBroken marks an object as unreadable and reported. After setBroken, no check reports the
-// object.
+// setBroken records that an object is unreadable and was reported. After setBroken, no check
+// reports the object again.
 func (a *Audit) setBroken(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -249,7 +249,7 @@ func (a *Audit) freezeBroken() {
 	a.frozen = true
 }
 
-// Broken reports whether any of the objects is unreadable and was already reported.
+// Broken reports whether any of the objects is unreadable and was reported.
 func (a *Audit) Broken(keys ...string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -261,8 +261,8 @@ func (a *Audit) Sampled(name string) bool {
 	return a.Sample >= 1 || fraction(name) < a.Sample
 }
 
-// SampledOf reports which of n items are in the sample, by the names of the items. If n is not 0,
-// at least one item is in the sample.
+// SampledOf reports which of n items are in the sample. The choice depends only on the names of the
+// items. If n is not 0, at least one item is in the sample.
 func (a *Audit) SampledOf(n int, name func(int) string) []bool {
 	in := make([]bool, n)
 	least := 0
@@ -314,7 +314,8 @@ func (a *Audit) Report() *Report {
 	return r
 }
 
-// compareViolations orders violations by their content, because the order of finding varies.
+// compareViolations orders violations by their content, because the order in which steps find them
+// varies.
 func compareViolations(a, b Violation) int {
 	return cmp.Or(cmp.Compare(a.Round, b.Round), cmp.Compare(a.Invariant, b.Invariant), cmp.Compare(a.Check, b.Check),
 		cmp.Compare(a.Object, b.Object), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Problem, b.Problem))

@@ -22,7 +22,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 	}
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
 	in, err := a.inputs(ctx, r, stage)
-	if err != nil || in == nil || a.lost[key] { // changed inputs prove nothing about results
+	if err != nil || in == nil || a.lost[key] { // inputs that were changed prove nothing about the results
 		return err
 	}
 	next := 0
@@ -38,7 +38,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 			switch {
 			case a.Broken(result):
 			case r.Results[from][n] == nil:
-				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process created the result after the audit had looked for the result
+				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process created the result after the audit had searched for it
 					return err
 				}
 				a.misplaced(r.Number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
@@ -97,8 +97,8 @@ func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*mani
 	return &in, nil
 }
 
-// loadSealed reads the seal of the round and its manifests, if the round is sealed. A seal without
-// one of its manifests counts as unreadable.
+// loadSealed reads the seal of the round and its manifests, if the round is sealed. If one of the
+// manifests is lost, the seal counts as unreadable.
 func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 	key := layout.Sealed(r.Crawl, r.Number)
 	var s manifest.Sealed
@@ -204,9 +204,9 @@ func FileText(f manifest.File) string {
 	return fmt.Sprintf("%d rows of %s in %d bytes with SHA-256 %s", f.Rows, strings.TrimSpace(f.Dataset+" "+f.Subset), f.Bytes, f.SHA256)
 }
 
-// Difference is an entry that differs between two lists.
+// Difference is an entry in which two lists differ.
 type Difference[T any] struct {
-	Name, How string // Name of the entry; How is "lacks", "should not list" or "differs in"
+	Name, How string // Name of the entry; How says how the lists differ: "lacks", "should not list" or "differs in"
 	Want, Got T
 }
 

@@ -27,7 +27,7 @@ var (
 	tablesRead  = Check{0, "tables can be read", "rows"}
 )
 
-// listedFile is a file, with advice for the case that the file is damaged.
+// listedFile is a file that a document lists, with the advice for a damaged file.
 type listedFile struct {
 	manifest.File
 	advice string
@@ -115,8 +115,8 @@ func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole boo
 	return nil
 }
 
-// CheckPresent reports a file that is missing or does not have its recorded size. The report
-// includes the advice.
+// CheckPresent reports a file that is missing or does not have its recorded size. The advice is
+// part of the reported problem.
 func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, advice string) error {
 	a.Count(filesThere, 1)
 	wrong := func(format string, args ...any) {
@@ -169,14 +169,14 @@ func (a *Audit) compareDigest(ctx context.Context, r *Round, f listedFile) error
 	return nil
 }
 
-// footer has a column that no file has, so that a read of a footer value reads only the file's
-// footer.
+// footer is a row type with a column that no file has. Opening a file with this type therefore
+// reads only the file's footer.
 type footer struct {
 	None string `parquet:"none,optional"`
 }
 
-// readTable compares a table's number of rows with the document. If the parameter whole is true,
-// readTable also decodes every column of a published part.
+// readTable compares a table's number of rows with the number in the document that lists the table.
+// If the parameter whole is true, readTable also decodes every column of a published part.
 func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
 	if err != nil {
@@ -203,8 +203,9 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole boo
 	return nil
 }
 
-// readRun compares the number of rows of a run's sections with the document. If the parameter whole
-// is false, readRun opens only the last section, whose end is the end of the run.
+// readRun compares the number of rows in a run's sections with the number in the document that
+// lists the run. If the parameter whole is false, readRun opens only the last section, whose end is
+// the end of the run.
 func (a *Audit) readRun(ctx context.Context, r *Round, f listedFile, whole bool) error {
 	sections, err := f.Sections()
 	if err != nil {
@@ -218,7 +219,7 @@ func (a *Audit) readRun(ctx context.Context, r *Round, f listedFile, whole bool)
 		}
 		t, err := table.OpenSection[footer](ctx, a.Bucket, s)
 		if whole && errors.Is(err, manifest.ErrChanged) {
-			return nil // the digest of the run differs too, which is reported
+			return nil // the run's digest differs too, and the check of digests reports that
 		}
 		if err != nil {
 			return a.Fault(err, tablesRead, r.Number, f.Key)

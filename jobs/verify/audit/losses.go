@@ -9,9 +9,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// checkLosses reports the lost objects of the crawl's ledger and of the store's head. A lost object
-// is gone, or has other contents than its entry says. For a round that is gone as a whole,
-// checkLosses reports only the folder.
+// checkLosses reports the lost objects that the crawl's ledger or the store's head names. A lost
+// object is gone, or its contents do not match its entry. If a whole round is gone, checkLosses
+// reports only the round's folder.
 func (a *Audit) checkLosses(ctx context.Context) error {
 	if a.Ledger == nil {
 		return a.checkHead(ctx)
@@ -46,7 +46,8 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 	return a.checkHead(ctx)
 }
 
-// wasRound describes a lost round by the newest state that the ledger names.
+// wasRound describes a lost round. wasRound names the newest state of the round that the ledger
+// shows.
 func (a *Audit) wasRound(round int) string {
 	switch {
 	case a.Ledger.Newest(manifest.EntrySealed, round) != nil:
@@ -71,7 +72,7 @@ func (a *Audit) listLosses(ctx context.Context) (all []*ledger.Lost, err error) 
 }
 
 // checkHead reports a lost head or a lost active.json. checkHead also reports other objects of the
-// crawl whose loss the head shows. Losses of other crawls are notes.
+// crawl whose loss the head shows. For lost objects of other crawls, checkHead only adds a note.
 func (a *Audit) checkHead(ctx context.Context) error {
 	a.Count(documents, 1)
 	for lost, err := range ledger.HeadLosses(ctx, a.Bucket, a.Crawl) {
@@ -82,7 +83,7 @@ func (a *Audit) checkHead(ctx context.Context) error {
 			a.reportLoss(lost)
 		case !IsFault(err):
 			return err
-		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // the checks of the crawl's own documents report this error
+		case !strings.Contains(err.Error(), layout.CrawlDir(a.Crawl)): // otherwise, the checks of the crawl's own documents report the error
 			a.Note("another crawl of the store: %v", err)
 		}
 	}
@@ -94,8 +95,8 @@ func ofOther(key, crawl string) bool {
 	return strings.HasPrefix(key, "crawl=") && !strings.HasPrefix(key, layout.CrawlDir(crawl))
 }
 
-// reportLoss reports a loss, once for each object. After reportLoss has reported an object, the checks
-// of documents do not report the object.
+// reportLoss reports each lost object once. After that, the checks of documents do not report the
+// object.
 func (a *Audit) reportLoss(l *ledger.Lost) {
 	if a.lost[l.Object] {
 		return

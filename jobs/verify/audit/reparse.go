@@ -11,10 +11,10 @@ import (
 )
 
 // A reparse keeps every invariant of a crawl that fetches. The results of a reparse's fetch tasks
-// follow from stored responses. The audit recomputes these results, and has no checkpoint to
-// compare. A reparse shares the requests and records of the crawl that fetched. An older parser may
-// have decided which noarchive pages to keep, so the audit does not check this decision with
-// today's parser.
+// follow from stored responses, so the audit recomputes these results and needs no checkpoint to
+// compare. The requests and records of a reparse are those of the crawl that fetched. An older
+// parser may have decided which noarchive pages to keep, so the audit does not check this decision
+// with today's parser.
 
 // loadReparse records the source that the crawl parses again.
 func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {
@@ -42,7 +42,8 @@ func (a *Audit) FetchedIn() string {
 	return a.Crawl
 }
 
-// OwnFile reports whether the round's own tasks wrote a file that the result of a fetch task lists.
+// OwnFile reports whether a task of this round wrote a file. The result of a reparse's fetch task
+// also lists files of the crawl that fetched.
 func (r *Round) OwnFile(f manifest.File) bool {
 	return strings.HasPrefix(f.Key, layout.StageDir(r.Crawl, r.Number, string(stages.Fetch)))
 }

@@ -23,7 +23,7 @@ type Round struct {
 	Number  int
 	Plan    *manifest.Plan
 	Reading robots.Reading                      // reading of robots.txt with which the round began
-	Sealed  *manifest.Sealed                    // with all its files; nil if the round is not sealed
+	Sealed  *manifest.Sealed                    // the seal, with all files of the round; nil if the round is not sealed
 	Results map[stages.Stage][]*manifest.Result // results by partition; a missing or unreadable result is nil
 	Earlier []*manifest.Sealed                  // sealed rounds before this round, oldest first, with the files that later rounds read
 	Before  *Round                              // the previous round; nil if the previous round is missing or unreadable
@@ -35,11 +35,11 @@ type Round struct {
 	digests map[stages.Stage][]string // SHA-256 of the results in Results
 }
 
-// documents is the check of a crawl's JSON documents.
+// documents is the check that reads a crawl's JSON documents.
 var documents = Check{0, "documents", "documents"}
 
 // Load reads the documents of the crawl and returns the rounds that have a valid plan. Load reports
-// documents with faults and leaves them out.
+// documents with faults, and does not return them.
 func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	earlier, err := a.loadCrawl(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 			if a.Ledger != nil && n < a.Ledger.Rounds() {
 				continue // checkLosses has reported the lost round
 			}
-			// Load looks at the next round, because a lost round must not hide later rounds.
+			// A lost round must not hide later rounds, so Load also looks for the next round.
 			if more, err := a.hasRound(ctx, n+1); err != nil || !more {
 				break
 			}
@@ -138,7 +138,8 @@ func (a *Audit) loadLedger(ctx context.Context) error {
 	return nil
 }
 
-// checkSuccessor reports a round that is not sealed although a later round n was planned.
+// checkSuccessor reports the last round if it is not sealed, although the later round n was
+// planned.
 func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 	if last == nil || last.Sealed != nil || a.Broken(layout.Sealed(a.Crawl, last.Number)) {
 		return nil
@@ -151,14 +152,14 @@ func (a *Audit) checkSuccessor(ctx context.Context, last *Round, n int) error {
 	return err
 }
 
-// loadPoliteness reads the newest revision of politeness, if a revision exists. Rows do not record
-// which limit of requests in flight and which lifetime of a robots.txt applied. Each check
-// therefore uses the larger of two values: the value in the newest revision and the value in the
-// config.
+// loadPoliteness reads the newest revision of politeness, if a revision exists. A row does not
+// record the limit of requests in flight and the lifetime of robots.txt that applied to it. Each
+// check therefore uses the larger of two values: the value in the newest revision and the value in
+// the config.
 func (a *Audit) loadPoliteness(ctx context.Context) error {
 	key := layout.Politeness(a.FetchedIn())
 	_, ok, err := a.readDocument(ctx, -1, key, &manifest.Politeness{}, false)
-	if err != nil || a.Config == nil { // an unreadable revision leaves the audit without a config, and the report has the error
+	if err != nil || a.Config == nil { // without a config, the limits stay unknown
 		return err
 	}
 	a.InFlight, a.RobotsTTL = mostInFlight(a.Config.Politeness), a.Config.Politeness.RobotsTTL.Std()
@@ -174,8 +175,8 @@ func (a *Audit) loadPoliteness(ctx context.Context) error {
 	return nil
 }
 
-// Each domain may allow another number of requests in flight to a host. mostInFlight returns the
-// largest of these numbers. Rows do not record which domain's setting applied.
+// mostInFlight returns the largest number of requests in flight to a host that any domain allows.
+// Rows do not record which domain's setting applied.
 func mostInFlight(p config.Politeness) int {
 	most := p.InFlightPerHost
 	for _, d := range p.Domains {
@@ -230,7 +231,7 @@ func (a *Audit) readDocument(ctx context.Context, round int, key string, d manif
 	return digest, true, nil
 }
 
-// misplaced reports a document that is missing or does not belong under its key.
+// misplaced reports a document that is missing, or that does not belong under its key.
 func (a *Audit) misplaced(round int, key, format string, args ...any) {
 	if a.lost[key] {
 		return
@@ -249,8 +250,8 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err != nil || r.Plan == nil {
 		return nil, err
 	}
-	// The crawl may continue during the audit. loadRound therefore reads a document before the
-	// documents that are its sources. These sources exist when the document exists.
+	// The crawl may continue during the audit. loadRound therefore reads each document before the
+	// documents from which it was made. If a document exists, its sources exist too.
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}

@@ -27,9 +27,9 @@ func IsFault(err error) bool {
 	return damaged
 }
 
-// Fault reports an unreadable object as a violation, once for each check, and returns nil. Fault
-// returns an error that is not about the data. Fault does not report objects that were found
-// unreadable before the steps ran.
+// Fault reports an unreadable object as a violation, once for each check, and returns nil. If the
+// error is not about the data, Fault returns the error. Fault does not report objects that were
+// found unreadable before the steps ran.
 func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	if !IsFault(err) {
 		return err
@@ -43,9 +43,9 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 }
 
 // Files lists the keys of the files that hold a partition's rows of a dataset. For captures, subset
-// selects one subset, and an empty subset selects all. The files come from the last stage that has
-// a result. Publish and merge write published files, and fetch writes segments. The result sorted
-// reports whether the rows are in the dataset's order.
+// selects one subset, or all subsets if it is empty. The files come from the last stage of the
+// partition that has a result. Publish and merge write published files, and fetch writes segments.
+// The result sorted is true if the rows are in the dataset's order.
 func (r *Round) Files(dataset, subset string, n int) (keys []string, sorted bool) {
 	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
 		result := r.Results[stage][n]
@@ -82,8 +82,8 @@ type unreadable struct {
 
 func (u unreadable) Unwrap() error { return u.error }
 
-// Concat yields the rows of objects as table.Concat does. The errors name the object, because Skip
-// needs the name.
+// Concat yields the rows of objects as table.Concat does. The errors also name the object, because
+// Skip needs the name.
 func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, key := range keys {
@@ -99,7 +99,7 @@ func Concat[T any](ctx context.Context, a *Audit, keys []string) iter.Seq2[T, er
 	}
 }
 
-// Each runs the function do on each row of the objects, and stops at the first error. The caller
+// Each calls the function do for each row of the objects, and stops at the first error. The caller
 // passes the error to Skip, which handles unreadable objects.
 func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key string, row *T) error) error {
 	for _, key := range keys {
@@ -115,8 +115,8 @@ func Each[T any](ctx context.Context, a *Audit, keys []string, do func(key strin
 	return nil
 }
 
-// Skip turns an error of Concat into a violation of the check if the data is at fault. After Skip,
-// the check ignores everything that depends on the object.
+// Skip turns an error of Concat into a violation of the check, if the data is at fault. The check
+// then ignores everything that depends on the unreadable object.
 func (a *Audit) Skip(err error, c Check, r *Round) error {
 	u, ok := errors.AsType[unreadable](err)
 	if !ok {

@@ -13,19 +13,19 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Step checks a round, or each partition of a round. Exactly one function of a step is set. A step
+// Step checks a round, or each partition of a round. Either Round or Partition is set. A step
 // reports faults of the data as violations. A step returns an error only if the audit cannot
 // continue.
 type Step struct {
 	Round     func(context.Context, *Audit, *Round) error
 	Partition func(context.Context, *Audit, *Round, int) error
-	Checks    []Check // the checks that the step counts and reports; the first check gets errors of Concat
-	Alone     bool    // the step runs alone after all other steps, one round after the other, because the step uses all CPUs and much memory
-	Divided   bool    // the function Round does only the audit's Share, so every task calls it; otherwise, one task calls Round for the whole round
+	Checks    []Check // the checks that the step counts and reports; the first check reports the objects that Concat cannot read
+	Alone     bool    // true: the step runs after all other steps, for one round at a time, because it uses all CPUs and much memory
+	Divided   bool    // true: every task calls Round, which does only the audit's Share; false: one task calls Round for the whole round
 }
 
-// Phase is a part of an audit that several tasks can do together. A phase begins when the phase
-// before has ended.
+// Phase is a part of an audit that several tasks can do together. A phase begins when the previous
+// phase has ended.
 type Phase string
 
 // These are the phases of an audit, in order.
@@ -42,7 +42,8 @@ type Work struct {
 	RobotsTTL  time.Duration // as Audit.RobotsTTL
 }
 
-// Elsewhere lets tasks do a phase for the given rounds, and returns what each task has found.
+// Elsewhere runs a phase for the given rounds in other tasks, and returns the findings of each
+// task.
 type Elsewhere func(ctx context.Context, w Work, rounds []*Round) ([]*manifest.Findings, error)
 
 // Run audits a crawl with steps. If the function elsewhere is not nil, other tasks do the phases,
@@ -88,7 +89,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 }
 
 // RunShare does the share of one task in a phase. Every task reads the crawl's documents. The
-// findings lack the faults of the documents, which Run reports.
+// findings do not include the faults of the documents, because Run reports these faults.
 func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.Findings, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
@@ -110,7 +111,7 @@ func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.F
 	return f, nil
 }
 
-// The method do does the audit's share of a phase.
+// The method do runs the audit's share of a phase.
 func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Round) error {
 	if phase == Checks {
 		a.freezeBroken()
@@ -124,7 +125,7 @@ func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Rou
 	return nil
 }
 
-// steps runs the audit's share of the steps for all rounds.
+// The method steps runs the audit's share of the given steps for all rounds.
 func (a *Audit) steps(ctx context.Context, steps []Step, rounds []*Round) error {
 	mine := func(i int, r *Round) bool { return steps[i].Divided || a.Share.Has(i+r.Number) }
 	together, running := errgroup.WithContext(ctx)

@@ -18,14 +18,14 @@ type Share struct{ Index, Of int }
 // Has reports whether the item with this number is in the share.
 func (s Share) Has(n int) bool { return s.Of <= 1 || n%s.Of == s.Index }
 
-// HasNamed reports whether the item with this name is in the share. Names divide items whose
-// numbers may differ between tasks because the crawl continues.
+// HasNamed reports whether the item with this name is in the share. HasNamed is for items whose
+// numbers may differ between tasks, because the crawl may continue during the audit.
 func (s Share) HasNamed(name string) bool {
 	return s.Of <= 1 || xxh3.HashString(name)%uint64(s.Of) == uint64(s.Index)
 }
 
-// NewID returns an ID of an audit in tasks that begins at a time. The ID is the time in seconds since
-// 1970, in base 36.
+// NewID returns the ID of an audit in tasks that begins at the given time. The ID is the time in
+// seconds since 1970, in base 36.
 func NewID(at time.Time) string { return strconv.FormatInt(at.Unix(), 36) }
 
 // ended reports whether an audit in tasks with this ID has ended: it began more than a day ago.
@@ -34,7 +34,7 @@ func (a *Audit) ended(id string) bool {
 	return err != nil || a.Now.Sub(time.Unix(at, 0)) > 24*time.Hour
 }
 
-// forget removes all findings. The sets of lost and unreadable objects remain.
+// forget removes all findings, but keeps the sets of lost and unreadable objects.
 func (a *Audit) forget() {
 	fresh := New(a.Options)
 	a.found, a.checked, a.places, a.counted, a.notes = fresh.found, fresh.checked, fresh.places, fresh.counted, nil
@@ -62,7 +62,7 @@ func (a *Audit) findings() *manifest.Findings {
 	return f
 }
 
-// add adds the findings of a task. Two tasks may have the same note, which the report has only
+// add adds the findings of a task. If two tasks have the same note, the report has the note only
 // once.
 func (a *Audit) add(f *manifest.Findings) {
 	a.mu.Lock()

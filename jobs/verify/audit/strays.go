@@ -28,13 +28,13 @@ type Stray struct {
 	Round int    // number of the round; negative if the object belongs to no round
 	Why   string // the reason why the object is a stray
 	// Read is true if SQL engines or readers of WARC files read the object because they read the
-	// whole folder. Other strays only take room.
+	// whole folder. Other strays only use space.
 	Read bool
 }
 
-// Strays loads the documents of a crawl and calls the function do for each stray, in the order of
-// folders. If a document is damaged, Strays reports the damage and does not call the function,
-// because the objects that the document lists are unknown.
+// Strays loads the documents of a crawl and calls the function do for each stray, folder by folder.
+// If a document is damaged, nobody knows which objects it lists. Strays then reports the damage and
+// does not call the function.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
 	rounds, err := a.Load(ctx)
@@ -57,8 +57,8 @@ func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, erro
 	return r, nil
 }
 
-// checkStrays reports a stray as a violation if query engines read the stray. checkStrays counts
-// all other strays in a note.
+// checkStrays reports a stray as a violation if query engines read it. All other strays are counted
+// in a note.
 func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	a.Count(noStray, 0)
 	first := ""
@@ -78,8 +78,8 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 	return nil
 }
 
-// listStrays lists the crawl's objects in the store, prefix by prefix, and yields the
-// strays. The listing needs 8 bytes of memory for each file that documents list.
+// listStrays lists the crawl's objects in the store, prefix by prefix, and yields the strays.
+// listStrays needs 8 bytes of memory for each file that a document lists.
 func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
 	l := newLister(a, rounds)
 	return func(yield func(Stray, error) bool) {
@@ -103,7 +103,7 @@ func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray
 }
 
 // The method wrote reports whether an object is a document of this audit's tasks, or a config for
-// pods, which this audit may have stored.
+// pods. This audit may have stored such a config.
 func (a *Audit) wrote(key string) bool {
 	rest, config := strings.CutPrefix(key, layout.CrawlDir(a.Crawl)+"settings-")
 	return config && !strings.Contains(rest, "/") || a.ID != "" && strings.Contains(key, "/"+string(stages.AuditStage(a.ID, "")))
@@ -147,7 +147,7 @@ func (l *lister) prefixes() []string {
 
 var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
 
-// judge describes an object as a Stray. The field Why is empty if the object is no stray.
+// judge describes an object as a Stray. If the object is not a stray, the field Why is empty.
 func (l *lister) judge(o store.Info) Stray {
 	s := Stray{Info: o, Round: -1}
 	if _, ok := l.listed[xxh3.HashString(o.Key)]; ok {
@@ -197,9 +197,9 @@ func (l *lister) ofCrawl(key string) string {
 	return "no crawl has an object of this name"
 }
 
-// ofNoRound judges an object of a round that has no readable plan. Another process may plan the
-// round after the last one right now. The planned round has a folder and no tables. The listing
-// reaches the folder before the tables.
+// ofNoRound judges an object of a round that has no readable plan. During the audit, another
+// process may plan the round after the last one. This round then has a folder, but no tables. The
+// listing reaches the folder before the tables.
 func (l *lister) ofNoRound(number int, read bool) string {
 	l.begun = l.begun || number == l.last && !read
 	if number < l.last || number == l.last && l.begun {
@@ -244,8 +244,8 @@ func (r *Round) mayWrite(stage stages.Stage, dataset string, n int) bool {
 	return r.unfinished(stage, n)
 }
 
-// ofArchive judges an unlisted WARC file or index. An attempt that died or came too late may leave
-// a file whose name begins like the names of the partition's files.
+// ofArchive judges an unlisted WARC file or index. An attempt that died or was too late may leave
+// such a file. The file's name then begins like the names of the partition's other files.
 func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRead bool) {
 	warc := key
 	if base, ok := strings.CutSuffix(key, ".cdxj"); ok {
@@ -320,7 +320,8 @@ func (r *Round) ofStage(stage stages.Stage, name string) string {
 	return "no stage has an object of this name"
 }
 
-// ofPart judges an object of a task. The parameter dataset is "" for objects that no result lists.
+// ofPart judges an object of a task. If no result lists objects of this kind, the parameter dataset
+// is "".
 func (r *Round) ofPart(stage stages.Stage, dataset, part string) string {
 	n, err := layout.ParsePart(part)
 	switch {

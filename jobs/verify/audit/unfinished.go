@@ -19,8 +19,8 @@ type Checkpoint struct {
 }
 
 // loadUnfinished reads the checkpoints of fetch tasks that have no result. loadUnfinished leaves
-// out checkpoints that are unreadable or belong to another task. The check of checkpoints reports
-// such checkpoints.
+// out checkpoints that are unreadable or belong to another task, because the check of checkpoints
+// reports them.
 func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 	if a.Reparse != nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// locatedRecord holds the place and the description of a record, as a row gives them.
+// locatedRecord holds the columns of a row that give the place and the description of a record.
 type locatedRecord struct {
 	File    string         `parquet:"warc_filename"`
 	Offset  int32          `parquet:"warc_record_offset"`
@@ -42,7 +42,7 @@ func (l *locatedRecord) noArchive() bool {
 	return slices.ContainsFunc(strings.Split(l.Robots, ","), func(d string) bool { return d == "noarchive" || d == "nocache" })
 }
 
-// payloadAt is the place of the payload of a revisit, as the revisit's row gives the place.
+// payloadAt holds the columns of a revisit's row that give the place of the revisit's payload.
 type payloadAt struct {
 	PayloadFile   string `parquet:"payload_warc_filename,optional"`
 	PayloadOffset int32  `parquet:"payload_warc_record_offset,optional"`
@@ -78,9 +78,8 @@ func compareMentions(a, b *mention) int {
 	return strings.Compare(a.URL, b.URL)
 }
 
-// recordsAreWhereRowsSay reads a partition's rows about records in the order of WARC file and
-// offset. The rows are captures and rows that point to captures. The check also reads the index
-// beside each WARC file.
+// recordsAreWhereRowsSay reads a partition's captures and the rows that point to them, in the order
+// of WARC file and offset. The check also reads the index beside each WARC file.
 func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	fetched := r.Fetched(n)
 	if fetched == nil {
@@ -138,7 +137,7 @@ func addCaptures(ctx context.Context, a *audit.Audit, keys []string, rows *table
 func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32, rows *table.Sorter[mention]) error {
 	return audit.Each(ctx, a, keys, func(key string, l *locatedRecord) error {
 		if l.File == "" && kind == ofFetch {
-			return nil // a row without a response points to no record
+			return nil // a row without a response does not point to a record
 		}
 		return rows.Add(&mention{*l, kind, key})
 	})
@@ -148,7 +147,7 @@ func addPointers(ctx context.Context, a *audit.Audit, keys []string, kind int32,
 type archive struct {
 	*audit.Audit
 	round  *audit.Round
-	warcs  map[string]int64 // the WARC files in the list of the fetch task, with their sizes
+	warcs  map[string]int64 // sizes of the WARC files that the fetch task lists
 	reader *warc.Reader
 
 	key    string       // key of the open file
@@ -156,7 +155,7 @@ type archive struct {
 	window window
 	index  *index // index of the file; nil if the index was reported as unreadable
 	other  bool   // true: the file belongs to another task and holds payloads of this partition's revisits
-	tried  bool   // true: verify has tried to open the file of the other task, and reported a failure
+	tried  bool   // true: the check has tried to open the other task's file, and has reported any failure
 
 	read, pointed, lines int64
 }
@@ -227,7 +226,7 @@ func (c *archive) openFile(ctx context.Context, key string) error {
 	}
 	size, ok := c.warcs[key]
 	if !ok {
-		c.other = true // the check opens the file of another task only for a revisit, and reports all other mentions
+		c.other = true // the check opens another task's file only for a revisit, and reports all other mentions of the file
 		return nil
 	}
 	delete(c.warcs, key)
@@ -252,8 +251,7 @@ func (c *archive) open(ctx context.Context, b store.Bucket, key string) error {
 	return nil
 }
 
-// leaveFile finishes a WARC file. leaveFile checks the lines of the file's index that no capture
-// names.
+// leaveFile checks the index lines that no capture names, and closes the WARC file.
 func (c *archive) leaveFile(ctx context.Context) error {
 	if c.index != nil {
 		if c.object != nil {
@@ -342,8 +340,8 @@ func (c *archive) capture(m *mention) error {
 	return c.examine(m, "", func(m *mention) (string, error) { return c.checkRecord(m, compareRecord) })
 }
 
-// examine reads the record of a mention if the record is in the sample. examine reports a problem
-// of the record.
+// examine reads the record of a mention if the record is in the sample, and reports a problem of
+// the record.
 func (c *archive) examine(m *mention, what string, problemOf func(*mention) (string, error)) error {
 	if !c.Sampled(fmt.Sprintf("%s@%d", m.File, m.Offset)) {
 		return nil

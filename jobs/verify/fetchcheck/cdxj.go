@@ -114,7 +114,7 @@ func (x *index) compare(c *archive, m *mention) {
 }
 
 // checkUnnamed checks the index lines that no capture names. Such a line comes from a response
-// whose row was lost in a crash. A record must still begin at the line's offset.
+// whose row was lost in a crash, but a record must still begin at the line's offset.
 func (x *index) checkUnnamed(ctx context.Context, c *archive) error {
 	for i := range x.entries {
 		e := &x.entries[i]

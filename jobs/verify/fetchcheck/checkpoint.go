@@ -14,12 +14,12 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. If the plan
-// started again without the checkpoint, the task would request URLs a second time.
+// remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. Without the
+// right checkpoint, the task would request URLs a second time.
 const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
-// restoreLast is the advice for a finished task whose checkpoint is lost or old. A finished task
-// has a result, so the task sends no more requests.
+// restoreLast is the advice for a finished task whose checkpoint is lost or old. Such a task sends
+// no more requests, because it has a result.
 const restoreLast = "restore the task's last checkpoint from a copy"
 
 // resultIsWhatItsCheckpointLists compares the result of a fetch task with the checkpoint from which
@@ -63,7 +63,7 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 	return nil
 }
 
-// notLost reports a partition whose checkpoint is lost.
+// notLost reports a violation if the checkpoint of a partition is lost.
 func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	witness, err := segments.Witness(ctx, a.Bucket, taskOf(r, n), r.Plan.ID)
@@ -77,8 +77,7 @@ func notLost(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	return err
 }
 
-// isLast reports an old checkpoint. A checkpoint is old if an object of its partition proves that a
-// later checkpoint existed.
+// isLast reports a violation if an object of the partition proves that a later checkpoint existed.
 func isLast(ctx context.Context, a *audit.Audit, r *audit.Round, n int, c *manifest.Checkpoint, version store.Version) error {
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
 	evidence, err := segments.PutBack(ctx, a.Bucket, taskOf(r, n), c)
@@ -100,8 +99,8 @@ func taskOf(r *audit.Round, n int) stages.Task {
 }
 
 // recordedRows counts the planned rows that a checkpoint records. If the checkpoint is wrong,
-// recordedRows also returns the problem. The count is negative if the checkpoint belongs to another
-// partition.
+// recordedRows also returns a description of the problem. If the checkpoint belongs to another
+// partition, the count is negative.
 func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, problem string) {
 	if c.Plan != p.ID || c.Partition != n {
 		return -1, fmt.Sprintf("it belongs to partition %d of plan %q, not to %d of %q: restore the one that belongs here", c.Partition, c.Plan, n, p.ID)

@@ -35,7 +35,7 @@ type planned struct {
 
 // everyPlannedURLHasOneOutcome compares the planned URLs of a partition with its rows of fetches.
 // The check first matches rows by the number of the planned row, and then compares the URLs. In an
-// unfinished partition, a URL must have an outcome if and only if the checkpoint records the URL.
+// unfinished partition, exactly the URLs that the checkpoint records must have an outcome.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	result := r.Fetched(n)
 	fetches, _ := r.Files(stages.FileFetches, "", n)
@@ -68,12 +68,11 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 type outcomes struct {
 	*audit.Audit
 	round   *audit.Round
-	object  string // key of the file with the rows; of the first file if there are several; of the plan if there is none
+	object  string // key of the first file with the rows, or of the plan if no file has the rows
 	plan    string // key of the plan's file
 	planned int64
 	counts  map[string]int64 // number of rows, by outcome
-	// recorded holds the planned rows that have an outcome. recorded is nil if all rows have an
-	// outcome.
+	// recorded holds the planned rows that have an outcome, or is nil if all rows have one.
 	recorded *roaring.Bitmap
 }
 

@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rounding is the largest error of the difference of two times, in milliseconds. Both times are
-// rounded down to milliseconds.
+// rounding is the largest error in the difference of two times, in milliseconds, because both times
+// are rounded down to milliseconds.
 const rounding = 1
 
 // paced holds the columns of requests that invariant 3 needs.
@@ -34,7 +34,7 @@ func comparePaced(a, b *paced) int {
 }
 
 // delaysAreKept reads the requests to each host of a partition in the order of their start times.
-// For two consecutive requests, the row of the second request records the delay that applied.
+// The row of a request records the delay that applied after the previous request.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	keys, sorted := r.Files(stages.FileRequests, "", n)
 	if len(keys) == 0 || a.Broken(keys...) {
@@ -113,8 +113,8 @@ func (p *pacing) gap(before, q *paced) {
 }
 
 // flight counts the requests in flight at the start of the request q, including q, and compares the
-// number with the limit. Times are whole milliseconds, so a request that took none may have ended
-// before all others that started in the same millisecond.
+// number with the limit. Times are whole milliseconds. A request that took 0 ms may therefore have
+// ended before all other requests that started in the same millisecond.
 func (p *pacing) flight(e *epochPace, q *paced) {
 	e.flying = slices.DeleteFunc(e.flying, func(f paced) bool { return f.Start+f.TotalMS <= q.Start })
 	n := 1
@@ -133,20 +133,20 @@ func (p *pacing) flight(e *epochPace, q *paced) {
 // next round.
 type edgeRequest struct {
 	paced
-	Later  bool // true: the request is in the later round, which is checked
+	Later  bool // true: the request is in the later round, which is the checked round
 	Object string
 }
 
-// compareEdges orders the requests to each host by round and then by time. A host has several
-// requests of one round if redirects of other partitions lead to the host.
+// compareEdges orders the requests to each host by round and then by time. A host can have several
+// requests of one round, because redirects may lead other partitions to the host.
 func compareEdges(a, b *edgeRequest) int {
 	return cmp.Or(strings.Compare(a.Host, b.Host), audit.FalseFirst(a.Later, b.Later), comparePaced(&a.paced, &b.paced))
 }
 
 // delaysAreKeptBetweenRounds checks the delay between the last request of the previous round and
-// the first request of this round, for each host. The delay applies because host clocks carry over.
-// The check compares times of two rounds only if all tasks ran on one clock. With a sample, the
-// check covers only some hosts.
+// the first request of this round, for each host. The delay applies because a round takes over the
+// hosts' clocks from the previous round. The check compares times of two rounds only if all tasks
+// ran on one clock. With a sample, the check covers only some hosts.
 func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	if !a.OneClock || r.Before == nil {
 		return nil
@@ -160,7 +160,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		for n := range of.Plan.Partitions {
 			keys, _ := of.Files(stages.FileRequests, "", n)
 			if a.Broken(keys...) {
-				return nil // without the previous round, its last request is unknown
+				return nil // the previous round is missing, so its last requests are unknown
 			}
 			if err := addEdges(ctx, a, keys, of == r, edges); err != nil {
 				return a.Skip(err, delayKept, of)
@@ -168,7 +168,7 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 		}
 	}
 	var gaps int64
-	var last, first edgeRequest // the host's requests in the previous round and in this round
+	var last, first edgeRequest // a host's last request in the previous round and first request in this round
 	for e, err := range edges.Sorted(ctx) {
 		if err != nil {
 			return err
@@ -190,9 +190,9 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	return nil
 }
 
-// addEdges adds one request for each host of a partition to the sorter out. If the parameter later
-// is true, this is the host's first request, otherwise the last request. addEdges needs a few
-// hundred bytes of memory for each host.
+// addEdges adds one request for each host of a partition to the sorter out: the host's first
+// request if the parameter later is true, otherwise its last request. addEdges needs a few hundred
+// bytes of memory for each host.
 func addEdges(ctx context.Context, a *audit.Audit, keys []string, later bool, out *table.Sorter[edgeRequest]) error {
 	edges := map[string]edgeRequest{}
 	err := audit.Each(ctx, a, keys, func(key string, q *paced) error {

@@ -21,7 +21,7 @@ func comparePlaced(a, b *placedURL) int {
 	return cmp.Or(strings.Compare(a.Domain, b.Domain), strings.Compare(a.URL, b.URL), cmp.Compare(a.Partition, b.Partition))
 }
 
-// everyDomainIsInOnePartition looks for domains and URLs in two partitions of the round, and for
+// everyDomainIsInOnePartition reports domains and URLs that are in two partitions of the round, and
 // URLs that occur twice in one partition. With a sample, the check covers only some domains.
 func everyDomainIsInOnePartition(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	rows, err := table.NewSorter(a.Scratch, comparePlaced, 4*audit.SortMemory)

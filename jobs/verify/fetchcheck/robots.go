@@ -31,8 +31,7 @@ type requestRow struct {
 
 	PlannedURL string `parquet:"planned_url"`
 
-	// File and Offset are the place of a response. The robots.txt in this response applied to the
-	// request.
+	// File and Offset are the place of the response whose robots.txt applied to the request.
 	File   string `parquet:"robots_warc_filename"`
 	Offset int32  `parquet:"robots_warc_record_offset"`
 }
@@ -51,7 +50,7 @@ type fetchRow struct {
 	Rule    string `parquet:"robots_rule"`
 }
 
-// robotsTxtIsObeyed evaluates the stored robots.txt files again, for each request and each verdict
+// robotsTxtIsObeyed evaluates the stored robots.txt files again for each request and each verdict
 // of a partition.
 func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
 	if a.Reparse == nil && r.Reading == robots.Every && !r.Plan.KeepsSpellings() {
@@ -177,8 +176,8 @@ func (j *judge) request(ctx context.Context, q *requestRow) (limited bool, err e
 	return limited, nil
 }
 
-// deniedNow adds a note about a request. The robots.Reading of the round allowed the request, but
-// the newest Reading denies the request.
+// deniedNow adds a note about a request that the robots.Reading of the round allowed, but that the
+// newest Reading denies.
 func (j *judge) deniedNow(url, rule string) {
 	j.CountNote(fmt.Sprintf("round %d, %s: requests that robots.txt allowed as the round read it, and denies as rounds begun by this crawlbatch read it: "+
 		"at least {n}, such as {example} (the round kept no spellings of lists and links, so only redirects could be checked)", j.round.Number, robotsObeyed.Name),
@@ -189,7 +188,7 @@ func (j *judge) deniedNow(url, rule string) {
 const staleSlack = 2 * time.Minute
 
 // robotsFor finds the robots.txt that applied to a request. robotsFor reports a request that has no
-// robots.txt. robotsFor also reports a row that names another robots.txt.
+// robots.txt, and a row that names another robots.txt.
 func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*robotsResponse, bool, error) {
 	responses, err := j.files.responsesBefore(ctx, origin, q.Epoch, q.Start)
 	if err != nil {
@@ -201,8 +200,8 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 		}
 		return nil, false, nil
 	}
-	// The crawler may fetch robots.txt again just before it sends a request. Then the previous file
-	// may have decided about the request.
+	// The crawler may fetch robots.txt again just before it sends a request. In this case, the
+	// previous robots.txt may have applied to the request.
 	grace := j.Config.Fetch.Timeout.Total.Std() / time.Millisecond
 	newest := responses[0]
 	for i, f := range responses {
@@ -235,7 +234,7 @@ func (j *judge) robotsFor(ctx context.Context, origin string, q *requestRow) (*r
 	return nil, false, nil
 }
 
-// rulesOf reads the crawler's rules in a robots.txt. rulesOf caches the rules of one origin.
+// rulesOf reads the crawler's rules in a robots.txt, and caches the rules of one origin.
 func (j *judge) rulesOf(ctx context.Context, origin string, f *robotsResponse) (*robots.Group, bool, error) {
 	if f.digest() == "" {
 		return robots.AllowAll(), true, nil
@@ -299,9 +298,9 @@ func (j *judge) fetches(ctx context.Context, rows iter.Seq2[fetchRow, error]) er
 	return nil
 }
 
-// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule. Target and
-// rule come from error_detail, or for rows of format 1 from error. deniedRedirect ignores text that
-// was shortened in the row.
+// deniedRedirect returns the target of a redirect that robots.txt denied, and the rule that denied
+// the target. Both come from error_detail, or from error in rows of format 1. deniedRedirect
+// ignores text that was shortened in the row.
 func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	if phrase != "redirect to a URL that robots.txt denies" {
 		if detail, ok = strings.CutPrefix(phrase, "redirect to "); !ok {
@@ -314,8 +313,9 @@ func deniedRedirect(phrase, detail string) (target, rule string, ok bool) {
 	return strings.Cut(detail, ": ")
 }
 
-// findVerdict looks for a robots.txt of the URL's origin that gives the same verdict as the row.
-// The parameter spelling is the URL's spelling in a redirect, or "" if the spelling equals url.
+// findVerdict searches the robots.txt files of the URL's origin for one that gives the same verdict
+// as the row. The parameter spelling is the URL's spelling in a redirect, or "" if the spelling
+// equals url.
 func (j *judge) findVerdict(ctx context.Context, row, url, spelling string, allowed bool, rule string) error {
 	all := j.spellings.planned[url]
 	if spelling != "" {

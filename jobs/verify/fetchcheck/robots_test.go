@@ -86,8 +86,8 @@ func archived(t *testing.T, replies []reply) *judge {
 	return &judge{Audit: a, round: &audit.Round{}, files: files, agent: "testbot", spellings: &partitionSpellings{}}
 }
 
-// nameRobots writes the place of a robots.txt into a request. This robots.txt has the digest in
-// the request, and its record is the last such record before the request.
+// nameRobots writes the place of a robots.txt response into a request. nameRobots chooses the last
+// response before the request whose file has the digest in the request.
 func (j *judge) nameRobots(q *requestRow) {
 	for _, all := range j.files.byURL {
 		for _, f := range all {

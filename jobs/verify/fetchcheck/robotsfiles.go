@@ -61,8 +61,8 @@ func (f *robotsResponse) place() string {
 	return fmt.Sprintf("%s@%d", f.capture.File, f.capture.Offset)
 }
 
-// liesAt reports whether a file and an offset are the place of the response's record. If file is
-// empty, liesAt reports whether the response is not stored.
+// liesAt reports whether the response's record is at the given file and offset. If file is empty,
+// liesAt reports whether the response is not stored.
 func (f *robotsResponse) liesAt(file string, offset int32) bool {
 	if f.capture == nil {
 		return file == ""
@@ -77,16 +77,16 @@ func (f *robotsResponse) String() string {
 	return fmt.Sprintf("%s (status %d, %s at %d)", f.URL, f.Status, f.capture.File, f.capture.Offset)
 }
 
-// robotsFiles holds the responses to the robots.txt requests of a partition. robotsFiles needs a
-// few hundred bytes of memory for each origin, because the files themselves stay in the store.
+// robotsFiles holds the responses to the robots.txt requests of a partition. The files themselves
+// stay in the store, so robotsFiles needs only a few hundred bytes of memory for each origin.
 type robotsFiles struct {
 	*audit.Audit
 	round *audit.Round
 	canon *urlkey.Canonicalizer
 	byURL map[string][]*robotsResponse // responses by URL, in the order of arrival
 	// For each origin, carried lists the responses that this round took over from earlier rounds.
-	// The map lost has the origins for which such a response is unreadable. The check reports each
-	// unreadable response once, and does not judge requests to the origins in the map lost.
+	// The map lost contains the origins with an unreadable response of this kind. The check reports
+	// each unreadable response once, and does not judge requests to these origins.
 	carried map[string][]*robotsResponse
 	lost    map[string]bool
 
@@ -110,7 +110,7 @@ func (s *robotsFiles) close() {
 	}
 }
 
-// epochOf matches the epoch in the key of a WARC file.
+// epochOf finds the epoch in the key of a WARC file.
 var epochOf = regexp.MustCompile(`-e([0-9]+)-[0-9]{5}\.`)
 
 // load reads the robots.txt requests and their responses.
@@ -147,8 +147,8 @@ func (s *robotsFiles) load(ctx context.Context, captures, requests []string) err
 	return nil
 }
 
-// classify returns the meaning of the response, without following redirects. A response that is
-// truncated or not stored allows nothing.
+// classify returns the meaning of the response itself, without following a redirect. A response
+// that is truncated or not stored allows nothing.
 func (f *robotsResponse) classify() robots.Class {
 	var failed error
 	if f.Error != "" {
@@ -164,10 +164,10 @@ func (f *robotsResponse) classify() robots.Class {
 	return class
 }
 
-// responsesBefore lists the responses to an origin's robots.txt that came before a request,
-// newest first. The list has only conclusive responses. The parameters epoch and start belong to
-// this request. Responses of a higher epoch are later, even if the machines' clocks disagree.
-// Responses carried over from an earlier round are older than all epochs.
+// responsesBefore lists the conclusive responses to an origin's robots.txt that came before a
+// request, newest first. The request has the given epoch and start time. Responses of a higher
+// epoch are later, even if the machines' clocks disagree. Responses carried over from an earlier
+// round are older than all epochs.
 func (s *robotsFiles) responsesBefore(ctx context.Context, origin string, epoch int32, start int64) ([]*robotsResponse, error) {
 	var out []*robotsResponse
 	for _, f := range slices.Backward(s.byURL[origin+"/robots.txt"]) {
@@ -202,8 +202,8 @@ func (s *robotsFiles) followRedirects(ctx context.Context, f *robotsResponse) (*
 		if target == "" {
 			break // a redirect without a target leads to no file
 		}
-		// Among the target's conclusive responses, the first response after the redirect counts. A
-		// resumed task may have fetched the target in a later epoch.
+		// The target's first conclusive response after the redirect counts. A resumed task may have
+		// fetched the target in a later epoch.
 		i := slices.IndexFunc(s.byURL[target], func(t *robotsResponse) bool {
 			return (t.Epoch > f.Epoch || t.Epoch == f.Epoch && t.Start >= f.Start) && t.class != robots.Unreachable
 		})
@@ -235,7 +235,7 @@ func (s *robotsFiles) target(ctx context.Context, f *robotsResponse) (string, er
 	return strings.Clone(k.URL), nil
 }
 
-// read reads the stored response. read reports an unreadable record.
+// read reads the stored response, or reports an unreadable record.
 func (s *robotsFiles) read(ctx context.Context, f *robotsResponse) (*wire.Exchange, bool, error) {
 	if s.Broken(f.capture.File) {
 		return nil, false, nil
@@ -279,8 +279,7 @@ func (s *robotsFiles) readRecord(c *robotsCapture) ([]byte, error) {
 	return io.ReadAll(e)
 }
 
-// carriedRow is a row of a working file. A carriedRow names the place of the response to a
-// robots.txt request.
+// carriedRow is a row of the working file that lists the places of robots.txt responses.
 type carriedRow struct {
 	Origin  string `parquet:"origin"`
 	Outcome string `parquet:"outcome"`
@@ -292,8 +291,8 @@ type carriedRow struct {
 type fetchTask struct{ round, partition int }
 
 // loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
-// working file gives only the places of these responses. A response counts only if the earlier
-// round fetched the response for the origin's robots.txt, possibly after redirects.
+// working file gives only the places of these responses. loadCarried accepts a response only if the
+// earlier round fetched it as the origin's robots.txt, directly or after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, audit.Keys(s.round.Fetched(n).FilesOf(stages.FileRobots))) {

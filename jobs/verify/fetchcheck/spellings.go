@@ -17,11 +17,11 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// partitionSpellings holds the spellings of a partition's URLs that are not canonical. robots.txt
-// must have allowed each spelling. The plan lists the spellings of planned URLs and of other known
-// URLs. The spellings in redirects come from the stored responses. In memory, the type holds the
-// spellings of planned URLs and of redirect targets, and about 150 bytes for each followed
-// redirect.
+// partitionSpellings holds those spellings of a partition's URLs that are not canonical, because
+// robots.txt must have allowed each of them. The plan lists the spellings of planned URLs and of
+// other known URLs. The spellings in redirects come from the stored responses. In memory, a
+// partitionSpellings has the spellings of planned URLs and of redirect targets, and about 150 bytes
+// for each followed redirect.
 type partitionSpellings struct {
 	planned map[string][]string // spellings of planned URLs, and of redirect targets that the plan lists
 	chains  map[string][]hop    // redirects by planned URL, in the order of responses
@@ -64,7 +64,7 @@ func (s *partitionSpellings) tooMany(url string) bool {
 	return schema.Spellings(s.planned[url]).Overflow()
 }
 
-// spelledRow holds the columns of a plan's row that concern spellings.
+// spelledRow holds the columns of a plan's row that are needed for spellings.
 type spelledRow struct {
 	URL       string   `parquet:"url"`
 	Spellings []string `parquet:"spellings,list"`
@@ -82,7 +82,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 			s.planned[strings.Clone(row.URL)] = row.Spellings
 		}
 	}
-	targets := map[string]bool{} // these URLs were not planned, but were requested or denied after redirects
+	targets := map[string]bool{} // URLs that were not planned, but were requested or denied after redirects
 	for q, err := range audit.Concat[requestRow](ctx, a, requests) {
 		if err != nil {
 			return nil, err
@@ -154,13 +154,13 @@ func (s *partitionSpellings) loadKnown(ctx context.Context, a *audit.Audit, know
 	})
 }
 
-// redirectOf is the place of a response in a chain.
+// redirectOf is the place of a response in a chain of redirects.
 type redirectOf struct {
 	planned string
 	hop     int
 }
 
-// redirectRecord is a stored redirect that the function stored.Each passes to its caller.
+// redirectRecord is a stored redirect that readRedirects reads with stored.Each.
 type redirectRecord struct {
 	robotsCapture
 	of redirectOf
@@ -168,8 +168,8 @@ type redirectRecord struct {
 	as string // spelling of the redirect's target
 }
 
-// readRedirects reads the targets of redirects from the stored responses. An unreadable
-// response has no target. The check recordsAreWhereRowsSay reports the response.
+// readRedirects reads the targets of redirects from the stored responses. An unreadable response
+// has no target, and the check recordsAreWhereRowsSay reports it.
 func (s *partitionSpellings) readRedirects(ctx context.Context, a *audit.Audit, responses map[sent]redirectOf, captures []string, canon *urlkey.Canonicalizer) error {
 	archive := stored.NewArchive(a.Bucket, maxRedirectRecord)
 	defer archive.Close()

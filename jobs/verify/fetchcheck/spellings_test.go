@@ -18,7 +18,7 @@ import (
 
 const spelledRules = "User-agent: *\nDisallow: /%7Ejoe/\nDisallow: /q?z=1&a=2\n"
 
-// spelledJudge returns a judge with the rules of spelledRules, and with spellings from a plan and
+// spelledJudge returns a judge that has the rules in spelledRules, and spellings from a plan and
 // from redirects.
 func spelledJudge(t *testing.T, reading robots.Reading) *judge {
 	t.Helper()
@@ -109,8 +109,9 @@ func TestVerdictsAreThoseOfEverySpelling(t *testing.T) {
 	}
 }
 
-// In TestSpellingsOfRedirectsTargetsAreReadFromThePlan, the plan lists known URLs besides the
-// planned URLs. Known URLs count if they are targets of redirects that were requested or denied.
+// In TestSpellingsOfRedirectsTargetsAreReadFromThePlan, the plan lists not only planned URLs but
+// also other known URLs. The spellings of a known URL count if a redirect to this URL was requested
+// or denied.
 func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 	j := archived(t, []reply{{epoch: 1, at: 1, raw: rawResponse(200, "", spelledRules)}})
 	yes := true

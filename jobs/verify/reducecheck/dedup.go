@@ -44,15 +44,14 @@ func comparePageFacts(a, b *pageFact) int {
 	return cmp.Or(strings.Compare(a.surt, b.surt), strings.Compare(a.url, b.url))
 }
 
-// ClustersAreTheComponents groups the pages by the definition in package dedup, but does not call
+// ClustersAreTheComponents groups the pages as package dedup defines clusters, but does not call
 // the code of dedup. The check compares the groups with every row of duplicates, with the columns
 // that publish fills, and with the representatives that later rounds will read.
 //
-// The check reads pages twice in the same order. The first pass reads fingerprints and digests and
-// computes the components. The components stay in memory. The components take about 80 bytes for
-// each page of the round and for each representative of an earlier round. The second pass reads the
-// members of clusters with their rows, sorts the members by component, and judges each cluster as a
-// whole.
+// The check reads pages twice in the same order. The first pass reads fingerprints and digests, and
+// computes the components. The components stay in memory, and take about 80 bytes for each page of
+// the round and for each representative of an earlier round. The second pass reads the members of
+// clusters with their rows, sorts the members by component, and judges each cluster as a whole.
 func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(clustersMatch, 0)
 	a.Count(sealedUnchanged, 0)
@@ -104,7 +103,7 @@ type dedupCheck struct {
 	published   bool // true: the pages come from publish and have the columns about clusters
 	maxDistance int
 	minWords    int
-	earlier     []*manifest.Sealed // rounds with whose representatives the pages are compared, oldest first
+	earlier     []*manifest.Sealed // rounds whose representatives are compared with the pages, oldest first
 
 	likeness
 	members *table.Sorter[member]

@@ -21,8 +21,8 @@ type likeness struct {
 	digest      [][sha1.Size]byte
 	long        []bool  // true: the page has enough words to be compared by fingerprint
 	parent      []int32 // parent of each page in the union-find; a root is its own parent
-	total       []int32 // at the index of a component's root: the number of the component's pages
-	current     []int32 // at the index of a component's root: the number of its pages of this round
+	total       []int32 // number of the component's pages, at the index of the component's root
+	current     []int32 // number of the component's pages of this round, at the index of the component's root
 }
 
 // textDigest decodes a value of text_digest. textDigest returns false if the value is not a digest.
@@ -58,10 +58,9 @@ func (l *likeness) union(a, b int32) {
 }
 
 // connect joins pages with equal digests, and long pages with equal fingerprints. connect also
-// joins two long pages whose fingerprints differ in at most k bits, if at least one page is of this
-// round. Two representatives of earlier rounds are not joined because of such a distance. Joining
-// two equal representatives changes no cluster, because a page that resembles one of the
-// representatives also resembles the other.
+// joins two long pages whose fingerprints differ in at most k bits, but only if at least one of the
+// pages is of this round. connect may join two equal representatives of earlier rounds, because
+// this changes no cluster: a page that resembles one of them also resembles the other.
 func (l *likeness) connect(ctx context.Context, scratch string, k int) error {
 	order := make([]int32, l.count())
 	for i := range order {
@@ -77,8 +76,8 @@ func (l *likeness) connect(ctx context.Context, scratch string, k int) error {
 	slices.SortFunc(order, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round come before representatives of earlier rounds
 	})
-	// One page represents all pages with the same fingerprint. The representing page is a page of
-	// this round, if possible.
+	// One page represents all pages with the same fingerprint. If possible, this is a page of this
+	// round.
 	distinct := order[:0]
 	for _, i := range order {
 		if n := len(distinct); n > 0 && l.fingerprint[distinct[n-1]] == l.fingerprint[i] {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestComponentsAreThoseOfAllPairs compares the components with the definition, for each pair of
-// pages.
+// TestComponentsAreThoseOfAllPairs compares each pair of pages to compute the components as they
+// are defined, and requires that connect finds the same components.
 func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
@@ -62,7 +62,7 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 		}
 		for i := range want {
 			if want[i] < 0 {
-				continue // a page of a sealed round that resembles no page of this round
+				continue // page i is of a sealed round and resembles no page of this round
 			}
 			for j := range i {
 				if same := l.find(int32(i)) == l.find(int32(j)); same != (want[i] == want[j]) {

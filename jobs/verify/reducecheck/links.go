@@ -17,14 +17,14 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// linkTarget is a URL that the round found. Targets are sorted in the order in which the check
-// looks up targets.
+// linkTarget is a URL to which a link or a redirect of the round leads. Targets are sorted in the
+// order in which the check looks them up.
 type linkTarget struct {
 	Bucket    int32
 	SURT, URL string
 	Source    string // URL of the page that has the link or redirect
 	Kind      string // kind of the link; empty if the link is not followed and only the spelling counts
-	Spelling  string // spelling of the target in a page of the target's own domain; empty for a page of another domain
+	Spelling  string // spelling of the target in the link; empty if the link is on a page of another domain
 }
 
 func compareTargets(a, b *linkTarget) int {
@@ -69,8 +69,7 @@ type urlRow struct {
 	Spellings []string `parquet:"spellings,list"`
 }
 
-// fact is one table's row about one URL. A fact has exactly one value in the fields below the field
-// key.
+// fact is one table's row about one URL. Exactly one of the fields after the field key is set.
 type fact struct {
 	surt, url string
 	key       string // key of the file with the outcome
@@ -98,7 +97,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 		return nil // the tables are not complete yet
 	}
 	if a.Share.Index >= r.Plan.Buckets {
-		return nil // the share has no bucket
+		return nil // the audit's share contains no bucket
 	}
 	targets, err := table.NewSorter(a.Scratch, compareTargets, audit.SortMemory)
 	if err != nil {
@@ -140,11 +139,11 @@ const maxRecent = 16 << 10
 
 // collectTargets reads all links and keeps those whose target is in a bucket of the audit's share.
 // collectTargets reads the targets of followed links, of redirects that were passed to the
-// frontier, and of other links with a spelling that counts. collectTargets skips unreadable parts.
-// collectTargets also skips a link if remembered links tell the same target and spelling.
+// frontier, and of other links with a spelling that counts. collectTargets skips unreadable parts,
+// and links that add neither the first kind nor another spelling to a remembered target.
 func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *table.Sorter[linkTarget]) error {
 	type remembered struct {
-		linkTarget // with the first kind and the last spelling of the target's rows
+		linkTarget // the target, with the first kind and the last spelling of its links
 		domain     string
 	}
 	recent := map[string]*remembered{}
@@ -153,7 +152,7 @@ func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *ta
 		if t == nil {
 			k, err := urlkey.KeyOf(target)
 			if err != nil {
-				return nil // the merge stage notes a target without a key, which can neither be planned nor joined
+				return nil // the merge stage counts targets without a key, which can be neither planned nor joined
 			}
 			if len(recent) == maxRecent {
 				clear(recent)
@@ -225,7 +224,7 @@ func (t *targetsAt) targetsIn(bucket int) iter.Seq2[fact, error] {
 func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int, at *targetsAt) error {
 	var in []iter.Seq2[fact, error]
 	for _, sealed := range r.Earlier {
-		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // not the bases, so that a wrong base shows
+		keys := audit.Keys(urlstate.Overlapping(sealed, bucket, r.Plan.Buckets)) // reads the parts and not the bases, so that the check notices a wrong base
 		in = append(in, convertObjects(ctx, a, keys, func(_ string, u *urlRow) fact {
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 		})...)
@@ -272,7 +271,7 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 }
 
 // filterOf opens the URL filter of a bucket. filterOf returns nil if an older frontier stage wrote
-// no filter. filterOf reports an unreadable filter and returns nil.
+// no filter. filterOf also returns nil for an unreadable filter, after reporting it.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
 	for _, result := range r.Results[stages.Frontier] {
@@ -301,7 +300,7 @@ type urlChecker struct {
 	filter  *urlfilter.Filter // filter of the URLs in urls and skips; nil if the bucket has no filter
 	targets int64             // number of distinct targets
 	rows    int64             // number of rows of urls, skips and fetches
-	tested  int64             // number of distinct URLs that the filter was asked for
+	tested  int64             // number of distinct URLs that were looked up in the filter
 	spelled int64             // number of distinct URLs with spellings
 
 	urlFacts

@@ -22,7 +22,7 @@ type member struct {
 	URL       string
 	Standing  bool // true: the page's round lists the page as a representative
 
-	Row                 bool // true: the page has a row of duplicates, which fills the fields below
+	Row                 bool // true: the page has a row of duplicates; the fields below come from this row
 	Representative, Via string
 	Kind                string
 	Distance, Size      int32
@@ -31,8 +31,8 @@ type member struct {
 }
 
 // compareMembers puts the representative of each component first. The representative is the oldest
-// sealed page. Among pages of the same age, a page comes first if the page names no other page as
-// canonical. The next criteria are a shorter URL, and then the order of the URLs.
+// page. Among pages of the same age, pages that do not name another page as canonical come first.
+// After that, pages are ordered by the length of their URLs, and then by the URLs.
 func compareMembers(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), cmp.Compare(a.Age, b.Age), audit.FalseFirst(a.Elsewhere, b.Elsewhere),
 		cmp.Compare(len(a.URL), len(b.URL)), strings.Compare(a.URL, b.URL), cmp.Compare(a.Page, b.Page))
@@ -99,8 +99,8 @@ func (a *pageFacts) add(m *pageFact) {
 	}
 }
 
-// judgeURL judges a URL by its own rows. judgeURL adds the URL's pages that are in clusters to the
-// members. The parameter page points to the number of the next page.
+// judgeURL judges a URL by its own rows, and adds those pages of the URL that are in clusters to
+// the members. The parameter page points to the number of the next page.
 func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {
@@ -134,7 +134,7 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 }
 
 // onlyRows returns the URL's row of duplicates and its row of representatives, if they exist.
-// onlyRows reports rows without a page and repeated rows.
+// onlyRows reports repeated rows, and rows of a URL that has no page.
 func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Duplicate, standing *schema.Representative) {
 	for _, t := range []struct {
 		table, key string
@@ -229,8 +229,8 @@ func (d *dedupCheck) judge(ctx context.Context) (err error) {
 	return d.judgeChains(ctx, chains)
 }
 
-// judgeMember compares a member's row with the expected row. If the page in the member's Via must
-// be looked up among the other members, judgeMember returns a claim about this page.
+// judgeMember compares a member's row with the expected row. If the page in the member's column via
+// must be looked up among the other members, judgeMember returns a claim that asks for this page.
 func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	key := d.duplicatesKey(int(m.Bucket))
 	if stands := m.Page == representative.Page; m.Standing != stands {
@@ -289,8 +289,8 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 }
 
 // claim is either a member of a cluster, or a question of one member about another member. If Asks
-// is true, the claim is a question: does the member in Page and Member resemble the member with the
-// given URL?
+// is true, the claim is a question: does the member with the number Page and the URL Member
+// resemble the member with the URL in the field URL?
 type claim struct {
 	Component int32
 	URL       string
@@ -300,7 +300,8 @@ type claim struct {
 	Member    string // URL of the member that asks
 }
 
-// In the order of compareClaims, the members with a URL come before the questions about the URL.
+// compareClaims orders claims by component and URL. The members with a URL come before the
+// questions about this URL.
 func compareClaims(a, b *claim) int {
 	return cmp.Or(cmp.Compare(a.Component, b.Component), strings.Compare(a.URL, b.URL), audit.FalseFirst(a.Asks, b.Asks), cmp.Compare(a.Page, b.Page))
 }

@@ -19,13 +19,13 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/reparse"
 )
 
-// SameInputsGiveSameBytes recomputes the reduce tasks of the sample and of the audit's share from their frozen inputs. The
-// check compares every row of every part, the parts' digests and the result with the committed
-// rows, digests and result. If a task's result differs, the check computes the task's parts a
-// second time and compares their bytes. Other checks report missing results, and stored bytes that
-// do not match the result. Different bytes are a violation. In two cases, different bytes give only
-// a note: another version of crawlbatch made the result, or the source of a reparse was damaged
-// during the reparse and is whole now.
+// SameInputsGiveSameBytes recomputes the reduce tasks that are in the sample and in the audit's
+// share, from their frozen inputs. The check compares every row of every part, the digests of the
+// parts, and the result with those that the task committed. If a task's result differs, the check
+// computes the task's parts a second time and compares their bytes. Other checks report missing
+// results, and stored bytes that do not match the result. Different bytes are a violation, except
+// in two cases that give only a note: another version of crawlbatch made the result, or the source
+// of a reparse was damaged during the reparse and is whole now.
 func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(resultsReproduced, 0)
 	if a.Config == nil {
@@ -58,7 +58,7 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 // Recomputing a task with unreadable inputs proves nothing.
 func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 	var files []manifest.File
-	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // The function foreign reports whether a file is unreadable and comes from the crawl that fetched
+	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // foreign reports whether a file of the crawl that fetched is unreadable
 	if t.Stage == stages.Fetch && slices.ContainsFunc(r.Results[t.Stage][t.Partition].Files, foreign) {
 		return true
 	}
@@ -88,7 +88,7 @@ func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
 func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *manifest.Result) error {
 	again := worker.Runner{
 		Archive: a.Archive, Bucket: a.Bucket, Config: a.Config, Version: "verify", Scratch: a.Scratch, Clock: stages.SystemClock{},
-		Log:      slog.New(slog.DiscardHandler), // the first run of the task has logged the warnings about rows
+		Log:      slog.New(slog.DiscardHandler), // the task logged its warnings about rows when it first ran
 		Progress: stages.NoProgress{},
 	}
 	if result, err := again.Reproduce(ctx, t); err == nil {
@@ -98,7 +98,8 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 			return nil
 		}
 	}
-	// Only the bytes show which objects differ.
+	// Reproduce does not show which objects differ, so the check makes all parts again and compares
+	// their bytes.
 	result, _, release, err := again.Recompute(ctx, t)
 	if err != nil {
 		if !audit.IsFault(err) && !errors.Is(err, stages.ErrPermanent) {
@@ -138,8 +139,8 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 	return nil
 }
 
-// withoutFilter removes the URL filter from a recomputed result if the committed result has no
-// filter. An older version made such a result.
+// withoutFilter removes the URL filter from a recomputed result if the committed result has none,
+// because an older version made it.
 func withoutFilter(t stages.Task, result, committed *manifest.Result) {
 	if t.Stage == stages.Frontier && len(committed.FilesOf(stages.FileURLFilter)) == 0 {
 		result.Files = slices.DeleteFunc(result.Files, func(f manifest.File) bool { return f.Dataset == stages.FileURLFilter })

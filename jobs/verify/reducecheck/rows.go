@@ -19,12 +19,12 @@ func complete(r *audit.Round, s stages.Stage) bool {
 // nameOf returns the round's name in tables, such as 2026-11.0.
 func nameOf(r *audit.Round) string { return fmt.Sprintf("%s.%d", r.Crawl, r.Number) }
 
-// partitionKeys lists a stage's objects of a dataset for the partitions of a bucket.
+// partitionKeys lists the objects of a dataset that a stage wrote for the partitions of a bucket.
 func partitionKeys(r *audit.Round, s stages.Stage, dataset string, bucket int) []string {
 	return stages.Keys(stages.OfBucket(r.Plan, r.Results[s], bucket), dataset)
 }
 
-// bucketKeys lists a stage's objects of a dataset for a bucket, from all tasks of the stage.
+// bucketKeys lists the objects of a dataset that all tasks of a stage wrote for a bucket.
 func bucketKeys(r *audit.Round, s stages.Stage, dataset string, bucket int) []string {
 	return stages.PartKeys(r.Results[s], dataset, bucket)
 }

@@ -17,7 +17,7 @@ import (
 // spellingsBySource holds the spellings of one URL, by source. Tables of format 1 have no spellings.
 type spellingsBySource struct {
 	known   schema.Spellings // spellings in urls of earlier rounds
-	own     schema.Spellings // the part of the spellings in known that comes from rounds of the same crawl; the plan must list these spellings
+	own     schema.Spellings // those of the known spellings that come from rounds of the same crawl; the plan must list them
 	planned schema.Spellings
 	linked  schema.Spellings // spellings in this round's links from the URL's own domain
 }
@@ -86,7 +86,7 @@ func (c *urlChecker) checkSpellings() {
 	}
 }
 
-// missingSpelling returns a spelling that the parameter all has and the parameter now lacks. If
+// missingSpelling returns a spelling that is in the parameter all but not in the parameter now. If
 // no spelling is missing, the result is "".
 func missingSpelling(now, all schema.Spellings) string {
 	for _, s := range all {
