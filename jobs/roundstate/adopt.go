@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// look is the pause between two reads of a checkpoint while an attempt of an older version holds
-// the partition.
+// look is the pause between two reads of a checkpoint while waitForAttempts waits for an attempt of
+// an older version.
 const look = time.Second
 
 // Ready prepares a store for a command that writes. The first such command adopts every crawl of an
@@ -48,7 +48,7 @@ func Ready(ctx context.Context, b store.Bucket, crawl string, w ledger.Writer, l
 		}
 	}
 	if l != nil && ledger.CheckHead(l, head) != nil {
-		// A plan may have named the crawl in the head since the head was read.
+		// A `plan` command may have added the crawl to the head after Ready read the head.
 		if head, _, err = ledger.LoadHead(ctx, b, crawl); err == nil {
 			err = ledger.CheckHead(l, head)
 		}
@@ -75,7 +75,7 @@ func read(ctx context.Context, b store.Bucket, head *manifest.Crawls, crawl stri
 	return l, l.Unadopted(m, head), nil
 }
 
-// adopt gives a ledger to each listed crawl that has an older format, and logs the adoption.
+// adopt creates the ledger of each listed crawl that has an older format, and logs the adoption.
 func adopt(ctx context.Context, b store.Bucket, crawls []string, w ledger.Writer, log *slog.Logger) error {
 	waited := false
 	adopted, err := w.Adopt(ctx, b, crawls, func(ctx context.Context, a *manifest.Active) error {
@@ -137,9 +137,9 @@ type sighting struct {
 	since   time.Time
 }
 
-// released reports whether no attempt holds a partition. A partition is free if its checkpoint is
-// released, complete or absent, if the store's lock on the partition is free, or if the checkpoint
-// has not changed for 1.1 times its lease.
+// released reports whether no attempt holds the partition whose checkpoint has the given key. The
+// partition is free if its checkpoint is released, complete, damaged or absent, if the store's lock
+// on the partition is free, or if the checkpoint has not changed for 1.1 times its lease.
 func released(ctx context.Context, b store.Bucket, key string, seen *sighting, clock stages.Clock) (bool, error) {
 	var c manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, b, key, &c)

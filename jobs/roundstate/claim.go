@@ -19,9 +19,9 @@ import (
 var ErrBusy = errors.New("another fetch stage runs in this store")
 
 // Claim writes a round to active.json. A store runs only one fetch stage at a time, because
-// politeness applies only within a round. Drivers and tasks claim before they request anything. The
-// error is ErrBusy if another round is being fetched, and a ledger.Lost error if active.json or the
-// round's fetched data is gone. The parameter l is the ledger of the plan's crawl.
+// politeness applies only within a round. Drivers and tasks call Claim before they send a request.
+// The error is ErrBusy if another round is being fetched, and a ledger.Lost error if active.json or
+// the round's fetched data is gone. The parameter l is the ledger of the plan's crawl.
 func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) error {
 	if err := l.CheckFetchedOf(ctx, b, p); err != nil {
 		return err
@@ -60,9 +60,9 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 	}
 }
 
-// nothingToFetch reports whether the round that active.json names has nothing left to fetch. A
-// late task may have claimed the round again while the round's last result was committed. Errors
-// advise a command, and crawl is the --month of this command.
+// nothingToFetch reports whether the round that active.json names has nothing left to fetch. Such a
+// round can remain in active.json if a late task claims the round again while another task commits
+// the round's last result. The parameter crawl is the --month of the command that errors recommend.
 func nothingToFetch(ctx context.Context, b store.Bucket, a *manifest.Active, crawl string) (bool, error) {
 	l, err := ledger.OfActive(ctx, b, a, crawl)
 	if err != nil {
@@ -93,8 +93,8 @@ func nonce(p *manifest.Plan, clock stages.Clock, what string) string {
 }
 
 // Fetching wraps the bucket of a fetch task. Each attempt creates its partition's object under
-// fetch/taken/ before its first request. Before the wrapper creates this object, the wrapper
-// appends the entry `fetching` to the ledger.
+// fetch/taken/ before its first request. Before this object is created, the wrapper appends the
+// entry `fetching` to the ledger, unless the ledger has the entry.
 func Fetching(b store.Bucket, l *ledger.Ledger, p *manifest.Plan, w ledger.Writer) store.Bucket {
 	return &fetching{b, l, p, w}
 }
@@ -126,9 +126,9 @@ func (f *fetching) Create(ctx context.Context, key string, body io.ReaderAt, siz
 	return f.Bucket.Create(ctx, key, body, size)
 }
 
-// NeverDone checks a task that has no result. The error is nil if the task never had a result, and
-// a ledger.Lost error if the task once had a result. The result done is true if the task's result
-// was committed and frozen after the caller looked.
+// NeverDone checks a task for which the caller found no result. The error is nil if the task never
+// had a result, and a ledger.Lost error if the task once had a result. The result done is true if
+// the task has a result now, because an attempt committed it after the caller looked for it.
 func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.Task) (done bool, err error) {
 	lost := CheckResult(l, t)
 	if lost == nil {
@@ -141,8 +141,9 @@ func NeverDone(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stages.T
 	return r != nil, err
 }
 
-// CheckResult returns a ledger.Lost error if a task without a result once had a result. A task had
-// a result if a later stage froze its inputs, or if the round is sealed.
+// CheckResult checks a task that has no result. If the ledger shows that the task once had a
+// result, CheckResult returns a ledger.Lost error. A task had a result if a later stage froze its
+// inputs, or if the round is sealed.
 func CheckResult(l *ledger.Ledger, t stages.Task) error {
 	had := l.Newest(manifest.EntrySealed, t.Round)
 	for _, later := range stages.Order {

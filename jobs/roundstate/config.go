@@ -12,12 +12,13 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// ConfigInForce returns two configs: the config that a crawl froze, and the config with which a
-// process continues. The process then applies its own --config and flags to the second config. If
-// settings is not empty, the second config is the config that a driver stored for its pods under
-// the key settings. If settings is empty, the second config is the frozen config. In both cases the
-// second config has the crawl's newest politeness. If the newest politeness is lost, the second
-// config has the frozen politeness, and the error is a ledger.Lost error.
+// ConfigInForce returns two configs of a crawl. The first config is the config that the crawl
+// froze. The second config is the config with which a process continues, and to which it then
+// applies its own --config and flags. If settings is not empty, a driver has stored the second
+// config for its pods under the key settings. If settings is empty, the second config is the frozen
+// config. In both cases, the second config has the crawl's newest politeness. If the newest
+// politeness is lost, the second config has the frozen politeness, and the error is a ledger.Lost
+// error.
 func ConfigInForce(ctx context.Context, b store.Bucket, l *ledger.Ledger, settings string, lookup func(string) (string, bool)) (frozen, current *config.Config, err error) {
 	_, frozen, err = openIn(ctx, b, l, lookup)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
 
-// OpenCrawl reads crawl.json and its frozen config. lookup reads the environment. The
-// error is ErrNoCrawl if the store never had the crawl, and a ledger.Lost error if crawl.json is
-// gone or is not the document that the ledger names.
+// OpenCrawl reads crawl.json and its frozen config, and expands each ${VAR} in the config with
+// lookup. The error is ErrNoCrawl if the store never had the crawl, and a ledger.Lost error if
+// crawl.json is gone or is not the document that the ledger names.
 func OpenCrawl(ctx context.Context, b store.Bucket, crawl string, lookup func(string) (string, bool)) (*manifest.Crawl, *config.Config, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err != nil {

@@ -25,11 +25,11 @@ var feeds = map[stages.Stage][]stages.Stage{
 // Feeds lists the stages whose results a stage reads, in the order of its inputs.json.
 func Feeds(stage stages.Stage) []stages.Stage { return slices.Clone(feeds[stage]) }
 
-// readsResult reports whether the task t reads a result. The result belongs to partition n of the
-// stage from. A merge task reads the results of its own partition. A publish task reads the merge
-// result of its own partition, and the rank results of its own bucket and of bucket 0, whose task
-// writes the hosts of all buckets since format 4. All other tasks read every result of a stage. For
-// example, frontier counts the hosts of all buckets of rank.
+// readsResult reports whether the task t reads the result of partition n of the stage from. A merge
+// task reads the results of its own partition. A publish task reads the merge result of its own
+// partition and two rank results: the result of its own bucket, and the result of bucket 0, whose
+// task writes the hosts of all buckets since format 4. All other tasks read every result of a
+// stage. For example, frontier counts the hosts of all buckets of rank.
 func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool {
 	switch {
 	case t.Stage == stages.Merge, t.Stage == stages.Publish && from == stages.Merge:
@@ -40,15 +40,15 @@ func readsResult(t stages.Task, p *manifest.Plan, from stages.Stage, n int) bool
 	return true
 }
 
-// Freeze creates inputs.json of a reduce stage once, and returns the document. Freeze returns
-// ErrNotReady until every task of the earlier stages has a result.
+// Freeze creates inputs.json of a reduce stage once, and returns the document. If a task of an
+// earlier stage has no result yet, Freeze returns ErrNotReady.
 func Freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer) (*manifest.Inputs, error) {
 	return freeze(ctx, b, p, stage, w, func() ([]manifest.InputTask, error) {
 		return digestsFeeding(ctx, b, p, stage)
 	})
 }
 
-// digestsFeeding returns the entries of a reduce stage's inputs.json.
+// digestsFeeding returns the entries for the inputs.json of a reduce stage.
 func digestsFeeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) ([]manifest.InputTask, error) {
 	var all []manifest.InputTask
 	for _, from := range feeds[stage] {
@@ -82,7 +82,7 @@ func FreezeSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *
 	return in, err
 }
 
-// digestsOfSource returns the entries of inputs.json of a reparse's fetch stage.
+// digestsOfSource returns the entries for the inputs.json of a reparse's fetch stage.
 func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, p *manifest.Plan) ([]manifest.InputTask, error) {
 	source, started, err := FindPlan(ctx, b, of.Of, p.Round)
 	if err != nil {
@@ -99,9 +99,9 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 	return digests, err
 }
 
-// freeze returns inputs.json of a stage. If the document neither exists nor has an entry in the
-// ledger, freeze creates the document with the tasks that collect returns. freeze also
-// appends a missing entry to the ledger.
+// freeze returns inputs.json of a stage. If the document does not exist and the ledger has no entry
+// for it, freeze creates the document with the tasks that the function collect returns. If only the
+// entry is missing, freeze appends the entry to the ledger.
 func freeze(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage, w ledger.Writer, collect func() ([]manifest.InputTask, error)) (*manifest.Inputs, error) {
 	key := layout.Inputs(p.Crawl, p.Round, string(stage))
 	l, err := ledger.Load(ctx, b, p.Crawl)
@@ -153,7 +153,7 @@ func frozenFor(in *manifest.Inputs, p *manifest.Plan, stage stages.Stage, err er
 	return err
 }
 
-// digestsOf returns the entries of inputs.json for all tasks of a stage. digestsOf also returns the
+// digestsOf returns the entries of inputs.json for all tasks of a stage. The result missing is the
 // index of the first task without a result, or -1.
 func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task) (all []manifest.InputTask, missing int, err error) {
 	results, digests, err := loadResults(ctx, b, p, tasks)
@@ -164,8 +164,8 @@ func digestsOf(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []st
 }
 
 // Gather loads the results that a reduce task reads, and compares the results with the frozen
-// inputs. Results that the task does not read stay nil. Earlier rounds have only the files that the
-// task reads.
+// inputs. Results that the task does not read stay nil. The earlier rounds in the returned Input
+// list only the files that the task reads.
 func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task, frozen *manifest.Inputs) (*stages.Input, error) {
 	in := &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{}}
 	var sources []stages.Task
@@ -200,9 +200,9 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	return in, err
 }
 
-// FrozenFormats returns the format in which each stage of a round was frozen. A stage writes its
-// parts in the format in which the stage was frozen. If inputs.json is lost, the format is 1: an
-// older crawlbatch may have written the parts that a newer crawlbatch sealed.
+// FrozenFormats returns the format in which each stage of a round was frozen, which is the format
+// of the stage's parts. If inputs.json is lost, the format is 1, because an older crawlbatch may
+// have written the parts that a newer crawlbatch sealed.
 func FrozenFormats(ctx context.Context, b store.Bucket, s *manifest.Sealed) (map[stages.Stage]int, error) {
 	out := map[stages.Stage]int{}
 	for _, stage := range stages.Order[1:] { // the fetch stage, which comes first, freezes nothing

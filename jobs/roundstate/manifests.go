@@ -21,13 +21,15 @@ import (
 // Selection says which files of sealed rounds a reader needs. The zero value selects all files.
 type Selection struct {
 	Dataset func(name string) bool // nil: every dataset
-	// Bucket is the reader's bucket, of so many Buckets. A file is selected if its bucket overlaps
-	// the reader's bucket, or if it has no bucket. If Buckets is 0, every bucket is selected.
+	// Bucket is the number of the reader's bucket, and Buckets is the number of buckets that the
+	// reader's plan has. A file is selected if its bucket overlaps the reader's bucket, or if it
+	// has no bucket. If Buckets is 0, every bucket is selected.
 	Bucket, Buckets int
 }
 
-// overlaps reports whether the selection includes files in the buckets first to last, of so many
-// buckets. All buckets are equal ranges of the same hashes.
+// overlaps reports whether the selection includes files in the buckets first to last. The parameter
+// of is the number of buckets in the round of these files. Whatever their number, buckets are equal
+// ranges of the same hashes.
 func (s *Selection) overlaps(first, last, of int) bool {
 	if s.Buckets == 0 || first == manifest.NoBucket {
 		return true
@@ -36,7 +38,7 @@ func (s *Selection) overlaps(first, last, of int) bool {
 	return first <= to && from <= last
 }
 
-// datasets returns the selected ones of the datasets in a manifest.
+// datasets returns the datasets of a manifest that the selection includes.
 func (s *Selection) datasets(l *manifest.FileList) []string {
 	return slices.DeleteFunc(slices.Clone(l.Datasets), func(name string) bool { return s.Dataset != nil && !s.Dataset(name) })
 }
@@ -66,7 +68,7 @@ func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, w
 			}
 		}
 	}
-	_ = group.Wait() // errs has the errors, in an order that does not depend on timing
+	_ = group.Wait() // never fails: the errors are in errs, in an order that does not depend on timing
 	for i, s := range sealed {
 		if err := cmp.Or(errs[i]...); err != nil {
 			return nil, err
@@ -82,7 +84,7 @@ func WithFiles(ctx context.Context, b store.Bucket, sealed []*manifest.Sealed, w
 	return out, nil
 }
 
-// readManifest returns the selected files in a manifest of a sealed round.
+// readManifest returns those files of a manifest that are selected.
 func readManifest(ctx context.Context, b store.Bucket, s *manifest.Sealed, l *manifest.FileList, want Selection) ([]manifest.File, error) {
 	checked := manifest.NewChecked(b)
 	checked.Add("", l.File)
@@ -112,8 +114,8 @@ func laterFiles(t stages.Task, p *manifest.Plan) Selection {
 	return Selection{Dataset: func(string) bool { return false }}
 }
 
-// createManifest creates a manifest. The key of a manifest contains its digest, so another object of
-// this key is damaged. No seal names the object yet.
+// createManifest creates a manifest under a key that contains the manifest's digest. If the store
+// has an object with this key and other contents, the object is damaged, and no seal names it yet.
 func createManifest(ctx context.Context, b store.Bucket, f manifest.File, body []byte) error {
 	_, err := store.CreateBytes(ctx, b, f.Key, body)
 	if errors.Is(err, store.ErrExists) {

@@ -17,7 +17,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// sealable returns a store with a round of one partition and one bucket whose tasks all have results.
+// sealable returns a store with a round that can be sealed. The round has one partition and one
+// bucket, and all its tasks have results.
 func sealable(t *testing.T) (store.Bucket, *manifest.Plan) {
 	t.Helper()
 	b := emptyStore(t)
@@ -112,7 +113,7 @@ func TestAReaderGetsTheFilesThatItAsksFor(t *testing.T) {
 	}
 }
 
-// dying is a bucket of a process that dies when it would create sealed.json.
+// dying is the bucket of a process that dies just before it creates sealed.json.
 type dying struct{ store.Bucket }
 
 var errDied = errors.New("killed")
@@ -133,7 +134,8 @@ func TestASealIsFinishedAfterAKillBetweenManifestsAndHead(t *testing.T) {
 	if s, err := SealedRound(t.Context(), b, "2026-11", 0); s != nil || err != nil || len(before) != 1 {
 		t.Errorf("%d objects are there, the round is sealed: %t, %v", len(before), s != nil, err)
 	}
-	// Another version of crawlbatch may have made a manifest of other bytes. It is in nobody's way.
+	// Another version of crawlbatch may have made a manifest with other contents. Such a manifest
+	// does no harm, because it has another key.
 	other := layout.FileList("2026-11", 0, 0, "ffffffffffffffff")
 	if _, err := store.CreateBytes(t.Context(), b, other, []byte("of another version")); err != nil {
 		t.Fatal(err)
@@ -154,7 +156,7 @@ func TestASealIsFinishedAfterAKillBetweenManifestsAndHead(t *testing.T) {
 
 func TestTheFirstOfTwoSealsCounts(t *testing.T) {
 	b, p := sealable(t)
-	first := &manifest.Sealed{Crawl: p.Crawl, Plan: p.ID, Buckets: 1} // as a version would seal that lists other files
+	first := &manifest.Sealed{Crawl: p.Crawl, Plan: p.ID, Buckets: 1} // the seal of a version that lists other files
 	create(t, b, layout.Sealed(p.Crawl, 0), first)
 	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// WrittenBy maps the name of a dataset to the stage that writes its parts.
+// WrittenBy maps the name of each dataset to the stage that writes the dataset's parts.
 var WrittenBy = map[string]stages.Stage{
 	"captures": stages.Merge, "fetches": stages.Merge, "requests": stages.Merge, "text": stages.Merge, "links": stages.Merge,
 	"duplicates": stages.Dedup, "hosts": stages.Rank, "urls": stages.Frontier, "skips": stages.Frontier, "pages": stages.Publish,

@@ -63,7 +63,7 @@ func Plans(ctx context.Context, b store.Bucket, crawl string, round int) ([]stri
 	return ledger.Plans(ctx, b, crawl, round)
 }
 
-// FormatOf returns the schema.FormatVersion with which a round began.
+// FormatOf returns the format (schema.FormatVersion) with which a round began.
 func FormatOf(l *ledger.Ledger, round int) (int, error) {
 	if e := l.Started(round); e != nil {
 		return e.Format, nil
@@ -120,15 +120,15 @@ func BeginIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int, w
 		return nil, nil, err
 	}
 	if first {
-		// Replaced plans only take room, so Begin does not repeat a failed removal.
+		// Replaced plans only use space, so Begin does not retry a failed removal.
 		_ = removeReplaced(ctx, b, p)
 	}
 	return p, l, nil
 }
 
-// settled returns an error if the stored crawl.json is not the document that the ledger names. This
-// happens while `plan --replace` runs, because the command first names the new document and then
-// stores the document.
+// settled returns an error if the stored crawl.json is not the document that the ledger names. The
+// two differ while `plan --replace` runs, because the command names the new document in the ledger
+// before it stores the document.
 func settled(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if round > 0 {
 		return nil
@@ -170,8 +170,8 @@ func RemovePlan(ctx context.Context, b store.Bucket, crawl string, round int, id
 }
 
 // Choose records in the ledger that a round will follow a committed plan, and names the crawl.json
-// for this plan. Choose first calls allow with the present ledger. If another writer
-// changes the ledger meanwhile, Choose calls the function again.
+// for this plan. Choose first calls the function allow with the present ledger. If another writer
+// changes the ledger in the meantime, Choose calls allow again.
 func Choose(ctx context.Context, b store.Bucket, p *manifest.Plan, now string, w ledger.Writer, allow func(l *ledger.Ledger) (more []manifest.Entry, err error)) error {
 	key := layout.PlanManifest(p.Crawl, p.Round, p.ID)
 	var stored manifest.Plan

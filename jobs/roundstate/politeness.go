@@ -84,9 +84,9 @@ func loadPoliteness(ctx context.Context, b store.Bucket, crawl string) (p config
 }
 
 // PublishPoliteness makes p the newest revision of a crawl's politeness, unless p already is the
-// newest, and returns the number of the revision. Tasks that start later follow this revision, even
-// if their own config has another politeness. If the newest revision is lost or damaged, the new
-// revision gets a higher number.
+// newest. PublishPoliteness returns the number of the newest revision. Tasks that start later
+// follow this revision, even if their own config has another politeness. If the newest revision is
+// lost or damaged, the new revision gets a higher number.
 func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p config.Politeness, w ledger.Writer) (int, error) {
 	text, err := p.YAML()
 	if err != nil {
@@ -100,7 +100,7 @@ func PublishPoliteness(ctx context.Context, b store.Bucket, crawl string, p conf
 		named := namedPoliteness(l)
 		newest, revision, v, digest, err := loadPoliteness(ctx, b, crawl)
 		if named != nil && errors.Is(err, manifest.ErrCorrupt) {
-			revision = named.entry.Revision + 1 // the damaged revision may be newer than the entry
+			revision = named.entry.Revision + 1 // the damaged revision may be newer than the ledger's entry
 			_, v, err = b.Get(ctx, layout.Politeness(crawl), manifest.MaxBytes)
 		}
 		if err != nil {

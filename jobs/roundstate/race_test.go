@@ -49,7 +49,7 @@ func begin(t *testing.T, b store.Bucket, crawl string) {
 func TestWhatAnotherProcessDoesMeanwhileIsNoLoss(t *testing.T) {
 	const crawl = "2026-11"
 	for name, test := range map[string]struct {
-		key     string // the other process acts after this object was read
+		key     string // the other process acts just after the command reads this object
 		act     func(t *testing.T, b store.Bucket)
 		command func(ctx context.Context, b store.Bucket) error
 	}{

@@ -35,7 +35,7 @@ func RebuildInputs(ctx context.Context, b store.Bucket, p *manifest.Plan, stage 
 	return e.Object, storeRecreated(ctx, b, e, in)
 }
 
-// feeding returns the entries of inputs.json, for any stage that freezes its inputs.
+// feeding returns the entries for the inputs.json of a stage.
 func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages.Stage) ([]manifest.InputTask, error) {
 	if stage != stages.Fetch {
 		return digestsFeeding(ctx, b, p, stage)
@@ -47,10 +47,10 @@ func feeding(ctx context.Context, b store.Bucket, p *manifest.Plan, stage stages
 	return digestsOfSource(ctx, b, of, p)
 }
 
-// RebuildSeal recreates a lost or changed seal, and the seal's lost or changed manifests. RebuildSeal
-// returns the keys of the recreated objects. All results of the round must exist. The recreated
-// seal must have the digest in the ledger; this also proves the manifests, because the seal has
-// their digests.
+// RebuildSeal recreates a lost or changed seal, and the seal's lost or changed manifests.
+// RebuildSeal returns the keys of the recreated objects. All results of the round must exist. The
+// recreated seal must have the digest in the ledger. The digest of the seal also proves that the
+// manifests are right, because the seal contains their digests.
 func RebuildSeal(ctx context.Context, b store.Bucket, p *manifest.Plan, l *ledger.Ledger, w ledger.Writer) (rebuilt []string, err error) {
 	e := l.Newest(manifest.EntrySealed, p.Round)
 	if e == nil {
@@ -143,7 +143,7 @@ func ResultDigest(ctx context.Context, b store.Bucket, l *ledger.Ledger, t stage
 			var in manifest.Inputs
 			_, _, err := manifest.Load(ctx, b, layout.Inputs(t.Crawl, t.Round, string(later)), &in)
 			if errors.Is(err, store.ErrNotFound) {
-				continue // a later step recreates a lost inputs.json and compares digests
+				continue // a later step recreates the lost inputs.json and compares its digests
 			}
 			if err != nil {
 				return "", err

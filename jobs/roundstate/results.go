@@ -22,9 +22,8 @@ func ResultKey(t stages.Task) string {
 	return layout.Result(t.Crawl, t.Round, string(t.Stage), t.Partition)
 }
 
-// LoadResult reads the result of a task, regardless of the plan that the task belongs to.
-// LoadResult returns the result and the hex SHA-256 of its document. For a task without a result,
-// LoadResult returns nil.
+// LoadResult reads the result of a task, whatever plan the task belongs to. LoadResult returns the
+// result and the hex SHA-256 of the result's document, or nil for a task without a result.
 func LoadResult(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Result, string, error) {
 	var r manifest.Result
 	key := ResultKey(t)
@@ -51,9 +50,9 @@ func LoadResultOf(ctx context.Context, b store.Bucket, p *manifest.Plan, t stage
 	return r, digest, err
 }
 
-// EachResult reads the results of tasks of a plan, many at a time. For each task, EachResult calls
-// the function use with the task's index in the list tasks, from several goroutines. For a task
-// without a result, the result is nil and the digest is empty.
+// EachResult reads the results of tasks of a plan, many at the same time. For each task, EachResult
+// calls the function use with the index of the task in the list. Several goroutines may call use at
+// the same time. If a task has no result, r is nil and digest is empty.
 func EachResult(ctx context.Context, b store.Bucket, p *manifest.Plan, tasks []stages.Task, use func(i int, r *manifest.Result, digest string)) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)

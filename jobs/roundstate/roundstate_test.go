@@ -53,10 +53,10 @@ func TestTasksOfManyBucketsGetTheResultsTheyRead(t *testing.T) {
 		{stages.Merge, 1, stages.Fetch, []bool{false, true, false}},
 		{stages.Dedup, 0, stages.Merge, []bool{true, true, true}},
 		{stages.Rank, 1, stages.Merge, []bool{true, true, true}},
-		{stages.Frontier, 1, stages.Merge, []bool{true, true, true}}, // redirects lead to any partition
-		{stages.Frontier, 1, stages.Rank, []bool{true, true}},        // priorities compare hosts of all buckets
+		{stages.Frontier, 1, stages.Merge, []bool{true, true, true}}, // redirects may lead to any partition
+		{stages.Frontier, 1, stages.Rank, []bool{true, true}},        // priorities depend on the hosts of all buckets
 		{stages.Publish, 2, stages.Merge, []bool{false, false, true}},
-		{stages.Publish, 2, stages.Rank, []bool{true, true}}, // bucket 0's task writes the hosts of bucket 1
+		{stages.Publish, 2, stages.Rank, []bool{true, true}}, // the task of bucket 0 writes the hosts of bucket 1
 		{stages.Publish, 2, stages.Dedup, []bool{true}},
 	} {
 		frozen, err := Freeze(t.Context(), b, p, c.stage, ledgertest.Writer())

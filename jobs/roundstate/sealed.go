@@ -25,15 +25,15 @@ func Seal(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer
 	if err != nil {
 		return err
 	}
-	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // another process may have stored the seal, with its own version of crawlbatch
+	if err := createOnce(ctx, b, layout.Sealed(p.Crawl, p.Round), s); err != nil { // another version of crawlbatch may have stored the seal first
 		return err
 	}
 	return RecordSeal(ctx, b, p.Crawl, p.Round, w)
 }
 
-// sealOf makes the seal of a round from the round's results, and passes the manifests that the seal
-// names to the function put. sealOf reads the results one by one and keeps only the files that the
-// seal lists.
+// sealOf makes the seal of a round from the round's results, and calls the function put for each
+// manifest that the seal names. To save memory, sealOf reads the results one by one and keeps only
+// the files that the seal lists.
 func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writer, put func(f manifest.File, body []byte) error) (*manifest.Sealed, error) {
 	sealing, digests := publish.NewSealing(p), map[stages.Stage][]string{}
 	var mu sync.Mutex
@@ -63,8 +63,8 @@ func sealOf(ctx context.Context, b store.Bucket, p *manifest.Plan, w ledger.Writ
 }
 
 // checkFrozen compares the digests of results with the digests that later stages froze in
-// inputs.json. A different digest and a changed inputs.json are errors. A lost inputs.json is no
-// error, because verify reports the loss.
+// inputs.json. A different digest and a changed inputs.json are errors. A lost inputs.json is not
+// an error, because verify reports the loss.
 func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests map[stages.Stage][]string) error {
 	l, err := ledger.Load(ctx, b, p.Crawl)
 	if err != nil {
@@ -97,8 +97,8 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 	return nil
 }
 
-// notFrozen is the error for a changed result. A later stage, or a task of this stage, had frozen
-// the digest of the result before the change.
+// notFrozen is the error for a result that was changed after its digest was frozen in inputs.json.
+// The parameter reader names the stage or task that reads the result.
 func notFrozen(reader string, of stages.Task) error {
 	return fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", reader, of, stages.ErrPermanent)
 }
@@ -131,8 +131,8 @@ func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sea
 	return sealedHistory(ctx, b, crawl, math.MaxInt)
 }
 
-// sealedHistory returns the sealed rounds of a crawl whose numbers are below the parameter before.
-// The rounds of the crawls that this crawl continues come first.
+// sealedHistory returns those sealed rounds of a crawl whose numbers are less than the parameter
+// before. The rounds of the crawls that this crawl continues come first.
 func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
 	var chain []*manifest.Sealed
 	seen := map[string]bool{}
@@ -166,14 +166,15 @@ func Sealed(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Seal
 	return sealedBefore(ctx, b, l, math.MaxInt)
 }
 
-// sealedBefore returns the sealed rounds of a crawl before a round. sealedBefore also reads the
-// seals of later rounds, because a seal that is damaged or of another crawl must stop every task.
+// sealedBefore returns those sealed rounds of a crawl whose numbers are less than the parameter
+// before. sealedBefore also reads the seals of later rounds, because a seal that is damaged or
+// belongs to another crawl must stop every task.
 func sealedBefore(ctx context.Context, b store.Bucket, l *ledger.Ledger, before int) ([]*manifest.Sealed, error) {
 	var all []*manifest.Sealed
 	for {
 		s, err := SealIn(ctx, b, l, len(all))
 		if len(all) >= before && errors.Is(err, ledger.ErrLost) {
-			err = nil // a rebuild recreates a lost seal
+			err = nil // the lost seal of a later round is not an error, because a rebuild recreates it
 		}
 		if err != nil || s == nil {
 			return all[:min(before, len(all))], err
@@ -202,7 +203,7 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 			err = cmp.Or(lostPlan(ctx, b, l, round), err)
 		}
 	} else {
-		_, _, err = manifest.Load(ctx, b, key, &s) // the sealing process may not have appended the entry yet
+		_, _, err = manifest.Load(ctx, b, key, &s) // the process that sealed the round may not have appended the entry yet
 	}
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
@@ -216,8 +217,8 @@ func SealIn(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) (*
 	return &s, nil
 }
 
-// lostPlan returns a ledger.Lost error if the plan of a round is lost, otherwise nil. Nobody can
-// recreate a seal without the plan, so the error must tell the user of the lost plan.
+// lostPlan returns a ledger.Lost error if the plan of a round is lost, otherwise nil. A seal cannot
+// be recreated without the plan, so the user must learn that the plan is lost.
 func lostPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) error {
 	if _, _, err := PlanIn(ctx, b, l, round); errors.Is(err, ledger.ErrLost) {
 		return err

@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rate measures how many URLs per second got their outcome in the last minute.
+// rate measures the number of URLs per second that got an outcome in the last minute.
 type rate struct {
 	samples []sample
 }
@@ -19,7 +19,7 @@ type sample struct {
 
 const rateSpan = time.Minute
 
-// take adds a sample and returns the rate.
+// take adds a sample and returns the rate of all samples.
 func (r *rate) take(now time.Time, n int64) float64 {
 	r.samples = append(r.samples, sample{now, n})
 	for len(r.samples) > 2 && now.Sub(r.samples[1].at) >= rateSpan {
@@ -35,7 +35,7 @@ func (r *rate) take(now time.Time, n int64) float64 {
 // scale compares the real duration of tasks with the plan's prediction.
 type scale struct {
 	began          map[int]time.Time
-	planned, taken float64 // predicted and real seconds, summed over the tasks that this process has run from start to end
+	planned, taken float64 // predicted and real seconds of the tasks that this process has run from start to end
 }
 
 func (s *scale) begin(partition int, now time.Time) {
@@ -61,9 +61,10 @@ func (s *scale) of(planned float64) float64 {
 	return planned * s.taken / s.planned
 }
 
-// remaining predicts the remaining time of the fetch stage. It assigns the tasks to lanes, one for
-// each task that may run at the same time; a lane runs one task after the other. A running task
-// predicts its own end. The map running must not be empty. The caller holds p.mu.
+// remaining predicts the remaining time of the fetch stage. remaining assigns the tasks to lanes.
+// There is one lane for each task that may run at the same time, and a lane runs one task after
+// another. A running task predicts its own end. The map running must not be empty. The caller holds
+// p.mu.
 func (p *Progress) remaining(running map[int]stages.Activity) time.Duration {
 	var lanes []float64
 	for _, a := range running {

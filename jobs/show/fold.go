@@ -10,9 +10,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Fold breaks one line into rows of at most width cells and indents all but the first. It never
-// breaks a word or a command in backquotes, even if a row becomes too long, so that people can copy
-// them.
+// Fold breaks one line into rows of at most width cells, and indents all rows but the first. Fold
+// never breaks a word or a command in backquotes, even if the row becomes too long, so that people
+// can copy words and commands.
 func Fold(text string, width int) []string {
 	if width <= 0 || cells(text) <= width {
 		return []string{text}
@@ -33,13 +33,13 @@ func Fold(text string, width int) []string {
 	return append(rows, row)
 }
 
-// cut breaks a row into shorter ones, even within a word.
+// cut breaks a row into rows of at most width cells, even within a word.
 func cut(row string, width int) []string {
 	var rows []string
 	for cells(row) > width {
 		head := runewidth.Truncate(row, width, "")
 		if head == "" {
-			break // there is no room for even one character
+			break // a row has no room for even one character
 		}
 		rows, row = append(rows, head), row[len(head):]
 	}
@@ -59,8 +59,8 @@ func words(text string) []string {
 
 func cells(s string) int { return runewidth.StringWidth(s) }
 
-// printable replaces control characters. The text may come from the web, and a terminal would obey
-// them.
+// printable replaces control characters, because the text may come from the web, and a terminal
+// would obey its control characters.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

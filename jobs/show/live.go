@@ -21,8 +21,8 @@ const (
 	lookEvery  = time.Second            // time between two checks whether to write a line
 	frameLeast = 50 * time.Millisecond  // shortest time between two frames, when many lines come
 
-	soon       = 10 * time.Second // pause between two lines while a stage is younger than slowAge, or when its reasons for waiting change
-	slowAge    = 2 * time.Minute  // age of a stage from which lines are written every atLeast
+	soon       = 10 * time.Second // pause between two lines if URLs are recorded while a stage is younger than slowAge, or if its reasons for waiting change
+	slowAge    = 2 * time.Minute  // age at which a stage counts as older, so that the pause between two lines is atLeast
 	atLeast    = time.Minute      // pause between two lines of an older stage
 	adviseFrom = time.Minute      // shortest wait for which advice is shown
 )
@@ -53,7 +53,8 @@ func (p *Progress) show(ctx context.Context) {
 	}
 }
 
-// pause waits until the next frame is due, or only for frameLeast if a new line is queued.
+// pause waits until the next frame is due. If a new line is queued, pause waits only for
+// frameLeast.
 func (p *Progress) pause(ctx context.Context, every time.Duration) {
 	sleep, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,7 +95,7 @@ type picture struct {
 	activity   stages.Activity
 	slowest    stages.Task     // the task that will end last
 	holds      stages.Activity // activity of the slowest task
-	asOf       time.Time       // time of that activity; zero means now
+	asOf       time.Time       // time at which the activity was recorded; zero means now
 	stopping   bool
 }
 
@@ -107,7 +108,7 @@ func (p *Progress) look() (*picture, bool) {
 	}
 	tasks := slices.Collect(maps.Values(p.watched))
 	p.mu.Unlock()
-	// Asking a task takes a moment, so this happens without the lock.
+	// Asking a task takes a moment, so look asks the tasks without holding p.mu.
 	slices.SortFunc(tasks, func(a, b *watchedTask) int { return cmp.Compare(a.task.Partition, b.task.Partition) })
 	running := map[int]stages.Activity{}
 	var all []stages.Activity
@@ -154,7 +155,7 @@ func (p *Progress) look() (*picture, bool) {
 	return pic, true
 }
 
-// waiting reports whether all tasks of the stage only wait for hosts.
+// waiting reports whether all tasks of the stage do nothing but wait for hosts.
 func (pic *picture) waiting() bool {
 	a := pic.activity
 	return a.InFlight == 0 && a.Ready == 0 && a.Delayed == 0 && len(a.Waits) > 0
@@ -194,8 +195,8 @@ func (pic *picture) speed() []string {
 // shownLive is the number of waits that the block lists if the terminal has room.
 const shownLive = 4
 
-// live returns the lines of the block. If the terminal is low, it lists fewer waits, so that the
-// longest wait and the advice stay visible.
+// live returns the lines of the block. If the terminal has few rows, live lists fewer waits, so
+// that the longest wait and the advice stay visible.
 func (p *Progress) live() []string {
 	pic, ok := p.look()
 	if !ok {
@@ -236,7 +237,7 @@ func (p *Progress) blockOf(pic *picture, shown int) []string {
 	return out
 }
 
-// bar returns a progress bar, or "" on a narrow terminal.
+// bar returns a progress bar, or "" if the terminal is too narrow for one.
 func bar(pic *picture, width int) string {
 	const size = 20
 	if width < 100 || pic.of == 0 {
@@ -274,8 +275,9 @@ func (p *Progress) speak() {
 	p.mu.Unlock()
 }
 
-// pauseAfter returns the pause until the next line. It is ten seconds if the reasons for waiting
-// have changed, or if URLs are recorded in the first minutes. Otherwise it is one minute.
+// pauseAfter returns the pause until the next line. The pause is ten seconds if the reasons for
+// waiting have changed, or if URLs were recorded in the first minutes of the stage. Otherwise, the
+// pause is one minute.
 func pauseAfter(said linesState, done int64, reasons string, runs time.Duration) time.Duration {
 	if done != said.urls && runs < slowAge || reasons != said.reasons && reasons != "" {
 		return soon
@@ -305,8 +307,7 @@ func (pic *picture) line(now time.Time, failures bool) string {
 	return line
 }
 
-// waitLines describes the first waits and counts the other hosts for which tasks wait. The
-// parameter shown limits the described waits.
+// waitLines describes at most shown waits, and counts the other hosts for which tasks wait.
 func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	var out []string
 	for _, w := range a.Waits[:min(shown, len(a.Waits))] {
@@ -318,7 +319,8 @@ func waitLines(a stages.Activity, shown int, now time.Time) []string {
 	return out
 }
 
-// reasons identifies the reasons for which all tasks wait. It returns "" if any task does not wait.
+// reasons identifies the reasons for which all tasks wait. If a task does not wait, reasons returns
+// "".
 func (pic *picture) reasons() string {
 	if !pic.waiting() {
 		return ""
@@ -375,7 +377,7 @@ func (p *Progress) peek(ctx context.Context) {
 	}
 }
 
-// take updates the display from the statuses in checkpoints. The caller holds p.mu.
+// take updates the display from the statuses that checkpoints contain. The caller holds p.mu.
 func (p *Progress) take(found []jobs.FetchStatus) {
 	p.seen = slices.DeleteFunc(slices.Clone(found), func(f jobs.FetchStatus) bool { return p.finished[f.Partition] })
 	n := p.start.URLs

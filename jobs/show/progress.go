@@ -17,7 +17,7 @@ import (
 
 // Options configures a Progress.
 type Options struct {
-	Out        io.Writer // gets the summaries of rounds; if nil, they are dropped
+	Out        io.Writer // gets the summaries of rounds; if nil, no summaries are written
 	Err        io.Writer // gets all other output
 	Clock      stages.Clock
 	Log        *slog.Logger
@@ -47,10 +47,10 @@ type Progress struct {
 	base     int64
 	watched  map[int]*watchedTask
 	watches  int
-	finished map[int]bool // partitions whose task has ended in this run
+	finished map[int]bool // partitions whose tasks have ended in this run
 	scale    scale
 	rate     rate
-	seen     []jobs.FetchStatus // tasks in other processes, as their checkpoints describe them
+	seen     []jobs.FetchStatus // states of tasks in other processes, from their checkpoints
 
 	stopping bool
 	lines    []string // lines that are queued for the space above the block
@@ -68,12 +68,12 @@ type watchedTask struct {
 	look  func() stages.Activity
 	since time.Time
 
-	last stages.Activity // result of the last look; only one goroutine uses it
+	last stages.Activity // activity at the last look; only one goroutine uses it
 	next time.Time       // earliest time of the next look
 }
 
-// share limits the calls of look to 1/share of a task's time, because the task walks through all
-// its hosts and sends nothing meanwhile.
+// share limits the calls of look to 1/share of a task's time. During a call, the task walks through
+// all its hosts and sends no requests.
 const share = 100
 
 // recentActivity returns the recent activity of the task.
@@ -242,7 +242,7 @@ func (p *Progress) StageDone(stage stages.Stage, failed int) {
 	if failed > 0 {
 		line += fmt.Sprintf(", %s failed", Count(int64(failed), "task"))
 	}
-	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // an existing plan takes no time, so it gets no line
+	if missing > 0 && (stage != stages.Plan || took >= time.Second) { // an existing plan gets no line, because planning then takes no time
 		p.say(line)
 	}
 	p.poke()

@@ -107,8 +107,8 @@ func TestAWaitIsSaidWithItsReasonWhenItBeginsAndOnceAMinute(t *testing.T) {
 	})
 }
 
-// The slowest partition decides when the stage ends, so its wait is shown first. The advice names
-// that partition and the host for which it waits.
+// The slowest partition decides when the stage ends. The display therefore shows the wait of this
+// partition first, and the advice names this partition and the host for which it waits.
 func TestOfSeveralPartitionsTheSlowestIsAdvisedWithItsOwnHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		long stages.Wait
@@ -176,7 +176,7 @@ func TestTheRestIsPredictedFromWhatRunsAndFromWhatTasksTook(t *testing.T) {
 		begin(p, planOf(1, 1, 1, 1))
 		ends := p.Watch(fetchTask(0), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 90 * time.Second} })
 		also := p.Watch(fetchTask(1), func() stages.Activity { return stages.Activity{InFlight: 1, Remaining: 30 * time.Second} })
-		synctest.Wait() // the display looks at the tasks too, which only one goroutine at a time may do
+		synctest.Wait() // the display also looks at the tasks, and only one goroutine at a time may do so
 		// One lane needs 30 s + 60 s, the other lane needs 90 s + 60 s.
 		if pic, _ := p.look(); pic.left != 150*time.Second {
 			t.Errorf("predicted %s, want 2m30s", pic.left)

@@ -56,7 +56,7 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
-// fullTable is the width from which the table has columns for the cost of stages.
+// fullTable is the smallest width at which the table also shows the cost of each stage.
 const fullTable = 78
 
 // table writes one row for each stage.
@@ -196,7 +196,8 @@ func (p *printer) activity(f jobs.FetchStatus, now time.Time) {
 	}
 }
 
-// activityOf returns the activity in a task's checkpoint and its time, or false if there is none.
+// activityOf returns the activity in a task's checkpoint and the time of the activity. If the
+// checkpoint has no activity, activityOf returns false.
 func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	c := f.Activity
 	if c == nil {
@@ -215,7 +216,7 @@ func activityOf(f jobs.FetchStatus) (stages.Activity, time.Time, bool) {
 	return a, moment(c.At), true
 }
 
-// moment converts a time in a manifest.
+// moment converts a time in a manifest to a time.Time.
 func moment(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

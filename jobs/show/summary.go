@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Plan writes a summary of a plan and of the refused lines, beginning with the given verb. The
-// parameter refused, if not empty, names the store that lists each refused line. If partitions is
+// Plan writes a summary of a plan and of the refused lines. The summary begins with verb. If
+// refused is not empty, it is the name of the store that lists each refused line. If partitions is
 // true, Plan adds a line for each partition.
 func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) error {
 	var text strings.Builder

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/term"
 )
 
-// Size returns the width and height of the terminal behind w. It returns false if w is not a
-// terminal, or if the terminal can only show lines. That is assumed if TERM is dumb or unset, or if
-// the size is unknown.
+// Size returns the width and height of the terminal behind w. Size returns false if w is not a
+// terminal, or if the terminal can only show lines. Size assumes the latter if TERM is dumb or
+// unset, or if the size is unknown.
 func Size(w io.Writer) (width, height int, ok bool) {
 	f := file(w)
 	if f == nil || !term.IsTerminal(int(f.Fd())) {
@@ -34,8 +34,8 @@ func Width(w io.Writer, otherwise int) int {
 	return otherwise
 }
 
-// Block is the last part of a terminal's output, which is redrawn in place. Only one goroutine may
-// use it.
+// Block is the last part of a terminal's output, and is redrawn in place. Only one goroutine may
+// use a Block.
 type Block struct {
 	W     io.Writer
 	Size  func() (width, height int)
@@ -53,8 +53,9 @@ func newBlock(w io.Writer) *Block {
 	}}
 }
 
-// maxBlock limits the width of a block's rows, in cells. A terminal reports a new width a moment
-// late. Until then, it does not fold a row that is narrower than both widths.
+// maxBlock limits the width of a block's rows, in cells. A resized terminal reports its new width a
+// moment late. In this moment, the terminal does not fold rows that are narrower than both its old
+// and its new width.
 const maxBlock = 99
 
 // rows folds the block's lines to the current width of the terminal. The result most is the number
@@ -111,8 +112,8 @@ func (b *Block) Draw(stay, block []string) error {
 	return err
 }
 
-// height returns the number of rows that the drawn block takes now. When a terminal becomes
-// narrower, it folds rows.
+// height returns the number of rows that the drawn block takes now. The number grows when the
+// terminal becomes narrower, because the terminal then folds rows.
 func (b *Block) height(width int) int {
 	n := 0
 	for _, row := range b.drawn {
@@ -126,10 +127,10 @@ type LogOutput struct {
 	Plain io.Writer
 
 	mu    sync.Mutex
-	above *Progress // display that shows the log; nil means Plain
+	above *Progress // display above whose block the log is written; nil means Plain
 }
 
-// Above sends the log to the lines above p, or to Plain if p is nil. On a nil LogOutput it does
+// Above sends the log to the lines above p, or to Plain if p is nil. If l is nil, Above does
 // nothing.
 func (l *LogOutput) Above(p *Progress) {
 	if l != nil {

@@ -27,7 +27,7 @@ func Count(n int64, what string) string {
 	return Thousands(n) + " " + what + "s"
 }
 
-// clockTime writes a time of day, with the date unless that is today.
+// clockTime writes a time of day, and adds the date if it is not today's.
 func clockTime(at, now time.Time) string {
 	at, now = at.Local(), now.Local()
 	if at.Sub(now) < 10*time.Minute && now.Sub(at) < 10*time.Minute {
@@ -63,7 +63,7 @@ func remainingTime(d time.Duration) string {
 	return fmt.Sprintf("about %.1f h left", d.Hours())
 }
 
-// closing says when the window closes. It returns "" if the stage should end before that.
+// closing says when the window closes, or returns "" if the stage should end earlier.
 func closing(a stages.Activity, now time.Time) string {
 	if a.Closes.IsZero() || a.Remaining < a.Closes.Sub(now)-time.Minute {
 		return ""
@@ -71,7 +71,7 @@ func closing(a stages.Activity, now time.Time) string {
 	return "the window closes at " + clockTime(a.Closes, now) + " and the rest is deferred"
 }
 
-// Wait describes a wait with its reason. A wait without an end describes the slowest host.
+// Wait describes a wait with its reason. If the wait has no end, Wait describes the slowest host.
 func Wait(w stages.Wait, now time.Time) string {
 	switch {
 	case w.Host == "":
@@ -82,7 +82,7 @@ func Wait(w stages.Wait, now time.Time) string {
 	return "waits for " + wait(w, now)
 }
 
-// wait writes a wait: its host, reason and end, and how many URLs wait.
+// wait describes a wait: its host, reason and end, and the number of URLs that wait.
 func wait(w stages.Wait, now time.Time) string {
 	text := w.Why
 	if w.Host != "" {
@@ -138,7 +138,7 @@ func states(a stages.Activity) string {
 	return strings.Join(parts, ", ")
 }
 
-// merge adds up the activities of several tasks, with the waits of the slowest task first.
+// merge adds up the activities of several tasks. The waits of the slowest task come first.
 func merge(all []stages.Activity) stages.Activity {
 	var sum stages.Activity
 	all = slices.Clone(all)

@@ -24,8 +24,9 @@ const (
 	recordStopping = 5 * time.Second
 )
 
-// createWithin limits one write while the store does not answer. The transfer of the bytes has
-// additional time. After createWithin, the attempt either waits or lets a later attempt write.
+// createWithin limits the time of one write while the store does not answer. A write gets
+// additional time for the transfer of its bytes. After createWithin, the attempt either waits or
+// lets a later attempt write.
 const createWithin = 5 * time.Minute
 
 // meter measures one attempt.
@@ -86,8 +87,8 @@ func classOf(err error) string {
 	return manifest.ClassFailed
 }
 
-// recordAttempt creates the next attempts/part-…-eN.json. An attempt gets no record if the
-// attempt only waited for the previous stage, or found the task done.
+// recordAttempt creates the next attempts/part-…-eN.json. recordAttempt creates no record for an
+// attempt that only waited for the previous stage, or that found the task's result in the store.
 func (r Runner) recordAttempt(ctx context.Context, t stages.Task, err error, u manifest.Usage) error {
 	if errors.Is(err, roundstate.ErrNotReady) || err == nil && u.Puts == 0 {
 		return nil

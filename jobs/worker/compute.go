@@ -64,9 +64,9 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 }
 
 // Reproduce recomputes a task without writing parts, so Reproduce is much faster than Recompute.
-// Reproduce compares the rows of the task's tables with the stored parts. The returned result
-// describes the stored parts. Reproduce fails if a part is missing or has other rows. Runs are
-// encoded again instead.
+// Reproduce compares the rows of the task's tables with the stored parts, and fails if a part is
+// missing or has other rows. For runs, Reproduce compares no rows, but encodes the runs again. The
+// returned result describes the stored parts.
 func (r Runner) Reproduce(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	r.compare = true
 	result, _, release, err := r.Recompute(ctx, t)

@@ -34,7 +34,7 @@ func TestATaskRefusesToFetchBesideAnotherCrawl(t *testing.T) {
 	if err := roundstate.Release(t.Context(), r.Bucket, &other, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
 	}
-	// A task that may fetch fails with an error about the missing file of the plan.
+	// The task may fetch now, and fails only because the file of the plan is missing.
 	if err := r.Run(t.Context(), task(stages.Fetch, 0)); errors.Is(err, roundstate.ErrBusy) || !errors.Is(err, store.ErrKey) {
 		t.Errorf("alone: %v", err)
 	}

@@ -166,9 +166,9 @@ func fetchedBy(t stages.Task, files []manifest.File) []manifest.File {
 	return slices.DeleteFunc(slices.Clone(files), func(f manifest.File) bool { return strings.HasPrefix(f.Key, own) })
 }
 
-// lostFiles returns the files of a result that are lost or damaged in the store. Files that can be
-// recreated must have the right digest, and fetched files the right size. lostFiles opens every
-// file, because a listing may omit a file.
+// lostFiles returns the files of a result that are lost or damaged in the store. A file that can be
+// recreated must have the right digest, and a fetched file must have the right size. lostFiles
+// opens every file, because a listing may omit a file.
 func (r Runner) lostFiles(ctx context.Context, t stages.Task, committed *manifest.Result) ([]manifest.File, error) {
 	var missing []manifest.File
 	fetched := map[string]bool{}

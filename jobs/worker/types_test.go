@@ -17,8 +17,8 @@ func zip(s string) string {
 	return b.String()
 }
 
-// The config decides first whether a type is stored. If the config does not mention a type, a text
-// type is stored, and so is a type for which the registry has a handler.
+// The config decides first whether a document is stored. If the config does not mention the
+// document's type, the handler for the type decides.
 func TestTypesThatAreStored(t *testing.T) {
 	body := map[string]string{
 		"sitemap.gz": zip("<?xml version='1.0'?><urlset><url><loc>/a</loc></url>"),

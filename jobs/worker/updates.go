@@ -31,8 +31,8 @@ type PolitenessUpdates struct {
 // Publish makes the politeness of c the crawl's newest revision and passes the politeness to the
 // running tasks. The parameter file names the source of c.
 func (u *PolitenessUpdates) Publish(ctx context.Context, file string, c *config.Config) error {
-	// Publish changes the store first. Otherwise, another attempt could take over a task and be
-	// less polite than the task was.
+	// Publish changes the store first. Otherwise, an attempt that takes over a task in the meantime
+	// could be less polite than the attempt before it.
 	publishing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	revision, err := roundstate.PublishPoliteness(publishing, u.Bucket, u.Crawl, c.Politeness, ledger.Writer{Version: u.Version, Clock: u.Clock})

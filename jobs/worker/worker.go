@@ -1,10 +1,10 @@
 // Package worker gathers the committed inputs of one task, calls the stage, and commits the result
 // once.
 //
-// A Runner takes a task and a store. The Runner stores the task's result under the result's fixed
-// key, or a record of the attempt's failure. Pods and the local executor use the package. Any
-// process may run any task at any time, and the store decides which result counts. The package
-// imports jobs/config, jobs/roundstate, every stage, planner and formats.
+// A Runner takes a task and a store. The Runner stores the task's result under a fixed key, and a
+// record of how the attempt ended. Pods and the local executor use the package. Any process may run
+// any task at any time, and the store decides which result counts. The package imports jobs/config,
+// jobs/roundstate, every stage, planner and formats.
 package worker
 
 import (
@@ -38,8 +38,8 @@ type Runner struct {
 	Reloads  *Reloads       // passes new politeness to running tasks; may be nil
 	Machine  string         // name of this machine or pod; empty: the host name
 	GiveUp   bool           // true: fetch tasks send no requests, and URLs without an outcome become deferred
-	// Archive opens a store with external WARC files for reading, by its address. If Archive is
-	// nil, tasks that parse external WARC files fail.
+	// Archive opens the store of external WARC files that has the given address, for reading. If
+	// Archive is nil, tasks that parse external WARC files fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 
 	compare bool // true: the task compares its rows with the stored parts (see Reproduce)
