@@ -30,7 +30,7 @@ type Driver struct {
 	Version  string
 	Scratch  string                      // an existing local directory for planning
 	Lookup   func(string) (string, bool) // the environment, for ${VAR} in the frozen config
-	Flags    string                      // the flags for this store except --month, with a leading space; errors add these flags to the commands that they advise
+	Flags    string                      // flags for this store except --month, with a leading space; the commands in errors end with these flags
 }
 
 // Run continues the crawl until the given number of rounds is sealed. If rounds is 0, Run continues
@@ -75,7 +75,8 @@ func (d *Driver) Run(ctx context.Context, crawl string, rounds int) error {
 	return nil
 }
 
-// planShown calls planNext and reports the planning to the observer as a stage with one task.
+// planShown calls planNext, and reports the planning to the observer as if it were a stage with one
+// task.
 func (d *Driver) planShown(ctx context.Context, crawl string, round int) (bool, error) {
 	t := stages.Task{Stage: stages.Plan, Crawl: crawl, Round: round}
 	d.Observer.StageStarted(StageStart{Plan: &manifest.Plan{Crawl: crawl, Round: round}, Stage: stages.Plan, Tasks: 1, Missing: []stages.Task{t}})
@@ -142,8 +143,8 @@ func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round in
 		return false, err
 	}
 	if l.Newest(manifest.EntrySealed, round) == nil {
-		// The process that sealed the round may have died before the process recorded the seal in
-		// the ledger.
+		// The process that sealed the round may have died before it recorded the seal in the
+		// ledger.
 		if err := roundstate.RecordSeal(ctx, d.Bucket, l.Crawl, round, d.ledgers()); err != nil {
 			return false, err
 		}
@@ -152,7 +153,7 @@ func (d *Driver) observeSealedIn(ctx context.Context, l *ledger.Ledger, round in
 	return true, nil
 }
 
-// stage runs the tasks of a stage that have no result.
+// stage runs those tasks of a stage that have no result.
 func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) error {
 	missing, err := d.Missing(ctx, p, stage, nil)
 	if err != nil {
@@ -183,8 +184,7 @@ func (d *Driver) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage
 	return nil
 }
 
-// neverDone returns nil if the missing tasks never had a result. Otherwise, neverDone returns a
-// ledger.Lost error.
+// neverDone returns a ledger.Lost error if the first of the missing tasks once had a result.
 func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stages.Task) error {
 	if len(missing) == 0 {
 		return nil
@@ -198,8 +198,8 @@ func (d *Driver) neverDone(ctx context.Context, p *manifest.Plan, missing []stag
 }
 
 // observeStart tells the observer that a stage begins. Fetch tasks resume from their checkpoints,
-// so observeStart also tells the progress so far. observeStart ignores an unreadable checkpoint,
-// because the task itself reports the checkpoint.
+// so for the fetch stage, observeStart also reports the progress so far. observeStart ignores an
+// unreadable checkpoint, because the task itself reports the error.
 func (d *Driver) observeStart(ctx context.Context, p *manifest.Plan, stage stages.Stage, tasks int, missing []stages.Task) {
 	s := StageStart{Plan: p, Stage: stage, Tasks: tasks, Missing: missing}
 	if stage == stages.Fetch {
@@ -254,8 +254,8 @@ type failure struct {
 func (f *failure) Error() string   { return f.text }
 func (f *failure) Unwrap() []error { return f.causes }
 
-// failureOf returns the error of a stage whose tasks failed with these errors. The returned error
-// is permanent if all failures are permanent.
+// failureOf returns the error for a stage in which tasks failed with the given errors. The returned
+// error is permanent if all of these errors are permanent.
 func failureOf(failed []error) error {
 	for _, err := range failed {
 		if !errors.Is(err, stages.ErrPermanent) {

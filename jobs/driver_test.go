@@ -25,8 +25,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fake is an executor that commits an empty result for each task. If the function fails returns an
-// error for a task, the task fails with this error.
+// fake is an executor that commits an empty result for each task. If the field fails is set and
+// returns an error for a task, the task fails with this error.
 type fake struct {
 	bucket store.Bucket
 	ran    []string
@@ -207,8 +207,7 @@ func TestTheFirstPlanRefusesAnAgentThatRobotsCannotName(t *testing.T) {
 	if _, _, err := f.plan(true, someURLs...); !errors.Is(err, config.ErrInvalid) {
 		t.Errorf("a plan that replaces the first: %v", err)
 	}
-	// This crawl has begun. The crawl's user agent comes from an older version, and robots.txt
-	// cannot name such an agent.
+	// This crawl has frozen a user agent that robots.txt cannot name, as older versions allowed.
 	var crawl manifest.Crawl
 	version, _, err := manifest.Load(t.Context(), f.bucket, layout.CrawlManifest("2026-11"), &crawl)
 	if err != nil {

@@ -34,8 +34,8 @@ type PlanRequest struct {
 	Crawl   string
 	Sources []source.Source // sources to read in addition to the frontier
 	// Frontier is true if Plan also takes the due URLs of the last crawl that has a sealed round.
-	// If the request has other sources, a crawl with a sealed round need not exist. Later rounds of
-	// a crawl always read the crawl's own frontier.
+	// Such a crawl must exist, unless the request has other sources. Later rounds of a crawl always
+	// read the crawl's own frontier.
 	Frontier bool
 	Config   *config.Config // the config that the user gives; an existing crawl keeps its frozen keys
 	Replace  bool
@@ -45,7 +45,7 @@ type PlanRequest struct {
 	Scratch  string // an existing local directory
 	Lookup   func(string) (string, bool)
 
-	driver bool // true: a driver makes the request; Plan then freezes the clock, and accepts a plan that another driver made
+	driver bool // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
 }
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
@@ -54,8 +54,8 @@ func (r PlanRequest) ledgers() ledger.Writer {
 }
 
 // Plan plans the crawl's first round that is not sealed, and returns the plan. The result same is
-// true if the store already had exactly the returned plan. Plan writes nothing until the plan is
-// complete. A dry run writes nothing at all.
+// true if the store already had an equal plan. Plan writes nothing until the plan is complete, and
+// a dry run writes nothing at all.
 func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err error) {
 	cfg, old, err := r.frozenConfig(ctx)
 	if err == nil && !r.DryRun {
@@ -131,9 +131,9 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 	return made, counts, err
 }
 
-// freezeNow freezes the time in the parameter now for planning a round. If the ledger already has a
-// time that is later than the parameter before, freezeNow keeps the time in the ledger. freezeNow
-// returns the frozen time.
+// freezeNow freezes the time at which a round is planned, and returns the frozen time. If the
+// ledger already has a time that is later than the argument before, freezeNow returns the time in
+// the ledger. Otherwise, freezeNow appends the argument now to the ledger.
 func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.Time) (time.Time, error) {
 	_, err := r.ledgers().Append(ctx, r.Bucket, r.Crawl, func(l *ledger.Ledger) ([]manifest.Entry, error) {
 		if others, ok := l.Now(round); ok && others.After(before) {
@@ -177,7 +177,7 @@ func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *
 	return crawl, len(sealed), earlier, err
 }
 
-// plannedFrom reports whether plans are made from a dataset of earlier rounds.
+// plannedFrom reports whether planning a round reads this dataset of earlier rounds.
 func plannedFrom(dataset string) bool {
 	return dataset == stages.FileHosts || roundstate.HasStates(dataset)
 }
@@ -212,10 +212,10 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int
 	})
 }
 
-// commit creates the crawl if it does not exist, stores the plan, and chooses the plan. The choice
-// is one swap of the ledger. The swap fails if the round has started meanwhile. The swap also fails
-// if the round follows a plan that the request must not replace. A replaced plan stays until the
-// round starts, because another `plan --replace` may choose the replaced plan again.
+// commit creates the crawl if it does not exist, stores the plan, and chooses the plan with one
+// swap of the ledger. The swap fails if the round has started in the meantime, or if the round
+// follows a plan that the request must not replace. A replaced plan stays until the round starts,
+// because another `plan --replace` may choose it again.
 func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, now time.Time) error {
 	// Before its first write, commit checks that the store supports the operations that a crawl
 	// needs.
@@ -276,8 +276,8 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
 }
 
-// replaceCrawl stores the crawl.json that the ledger names now. The round cannot start before
-// crawl.json is stored. Another `plan --replace` may have stored its own crawl.json after this
+// replaceCrawl stores the crawl.json that the ledger now names, because the round cannot start
+// before it is stored. Another `plan --replace` may have stored its own crawl.json after this
 // command read crawl.json.
 func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
 	key := layout.CrawlManifest(r.Crawl)
@@ -300,8 +300,8 @@ func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest strin
 	}
 }
 
-// discard removes a plan that was not chosen, if the round has started. After the start, nobody can
-// choose the plan.
+// discard removes a plan that was not chosen, if the round has already started. After the start, no
+// process can choose the plan.
 func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
 	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
 	if err != nil {
@@ -364,7 +364,7 @@ func checkNew(c *config.Config) error {
 	return c.RefuseLiteralSecrets(nil)
 }
 
-// A round of more than mostFarURLs URLs may only have a dedup.max_distance up to nearDistance.
+// A round of more than mostFarURLs URLs must not have a dedup.max_distance above nearDistance.
 const (
 	mostFarURLs  = 100_000_000
 	nearDistance = 3
@@ -381,8 +381,8 @@ func checkDistance(distance int, urls int64) error {
 		distance, urls, simhash.EstimatedCost(urls, distance).Round(time.Minute), simhash.EstimatedCost(urls, nearDistance).Round(time.Minute), nearDistance, nearDistance, mostFarURLs)
 }
 
-// CheckAgent returns an error if robots.txt would read the user agent's product token as the token
-// of another crawler. A crawl that has already frozen a wrong user agent continues.
+// CheckAgent returns an error for a user agent whose product token robots.txt would read as the
+// token of another crawler. A crawl that has already frozen such a user agent continues.
 func CheckAgent(c *config.Config) error {
 	if c.UserAgent == "" {
 		return nil // the crawl uses the program's own agent, or RequireContact rejects the config
@@ -393,8 +393,9 @@ func CheckAgent(c *config.Config) error {
 	return nil
 }
 
-// compare compares a plan with the plan that the ledger names. The result same reports whether the
-// plans are equal. If the request must not replace the named plan, compare returns ErrPlanned.
+// compare compares a plan with the plan that the ledger names. The result same is true if the plans
+// are equal. If the plans differ, compare returns ErrPlanned if the round has started, or if the
+// request must not replace the named plan.
 func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
 	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
 		return false, err
@@ -418,7 +419,7 @@ func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.
 	return false, nil
 }
 
-// reach is the number of earlier months in which lastCrawl looks for a crawl.
+// reach is the number of earlier months in which lastCrawl searches for a crawl.
 const reach = 36
 
 // errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.

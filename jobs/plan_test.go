@@ -12,7 +12,7 @@ func TestALargePlanNeedsASmallDistance(t *testing.T) {
 	for _, tt := range []struct {
 		distance int
 		urls     int64
-		want     string // beginning of the error, or "" if the plan is allowed
+		want     string // beginning of the expected error; "" if the plan is allowed
 	}{
 		{3, 2_000_000_000, ""},
 		{7, 100_000_000, ""},

@@ -21,7 +21,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// hookedStore is a store that calls hook before the store's n-th write or delete.
+// hookedStore is a store that calls the function hook before the n-th write or delete.
 type hookedStore struct {
 	store.Bucket
 	n    int
@@ -105,8 +105,8 @@ func (f *fixture) checkStarted(first string) {
 	}
 }
 
-// TestAReplacementAndAStartHaveOneWinner starts the round before each write of a replacement, and
-// replaces the plan before each write of a start.
+// TestAReplacementAndAStartHaveOneWinner starts the round before each write of a `plan --replace`.
+// The test also replaces the plan before each write of the start of a round.
 func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
 	begin := func(f *fixture, b store.Bucket) error {
 		_, err := roundstate.Begin(f.t.Context(), b, "2026-11", 0, ledgertest.Writer())
@@ -145,9 +145,9 @@ func TestAReplacementAndAStartHaveOneWinner(t *testing.T) {
 	}
 }
 
-// TestAReplacementThatIsKilledIsGoneOnWith stops a replacement before each of its writes. After the
-// stop, the round starts with the earlier plan, or an error says that the replacement has to be
-// repeated.
+// TestAReplacementThatIsKilledIsGoneOnWith stops a `plan --replace` before each of its writes.
+// After the stop, either the round starts with the earlier plan, or an error says that the command
+// has to be repeated.
 func TestAReplacementThatIsKilledIsGoneOnWith(t *testing.T) {
 	for n := 1; ; n++ {
 		f := newFixture(t)
@@ -197,8 +197,8 @@ func TestTwoDriversPlanWithOneClock(t *testing.T) {
 	}
 }
 
-// TestADriverThatFindsNothingDueWritesNothing looks for a next round again and again. A CronJob
-// does the same after the last round.
+// TestADriverThatFindsNothingDueWritesNothing runs a driver several times after the last round, as
+// a CronJob does.
 func TestADriverThatFindsNothingDueWritesNothing(t *testing.T) {
 	f := newFixture(t)
 	f.mustPlan()

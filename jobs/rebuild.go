@@ -14,8 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rebuilders is the number of tasks that Rebuild checks at the same time. Rebuild also recomputes a
-// task with missing parts.
+// rebuilders is the number of tasks that Rebuild checks and, if parts are missing, recomputes at
+// the same time.
 const rebuilders = 4
 
 // RebuildRequest says where to look for lost parts. The zero value of a request selects round 0.
@@ -108,7 +108,7 @@ func (d *Driver) rebuildStage(ctx context.Context, p *manifest.Plan, stage stage
 			return nil
 		})
 	}
-	_ = group.Wait() // errs contains all errors
+	_ = group.Wait() // never fails: the errors are in errs
 	var failed []error
 	for i, t := range tasks {
 		if len(keys[i]) > 0 {

@@ -39,7 +39,7 @@ type ReparseRequest struct {
 	Lookup  func(string) (string, bool)
 }
 
-// ErrNotSealed means that the crawl to parse again has no finished round.
+// ErrNotSealed means that the crawl that is to be parsed again has no finished round.
 var ErrNotSealed = errors.New("no round of it is finished")
 
 // Reparse creates the crawl and the plan of its first round, unless they already exist. Driver.Run
@@ -72,7 +72,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		}
 	}
 	if exists {
-		if err := r.ledgers().Found(ctx, r.Bucket, r.As); err != nil { // an earlier process may have created only a part of the crawl
+		if err := r.ledgers().Found(ctx, r.Bucket, r.As); err != nil { // an earlier process may have died while it created the crawl
 			return nil, err
 		}
 		p, _, err := roundstate.FindPlan(ctx, r.Bucket, r.As, 0)
@@ -159,7 +159,7 @@ func (r *ReparseRequest) exists(ctx context.Context, crawl *manifest.Crawl) (boo
 	return true, nil
 }
 
-// describe names the source of a reparse.
+// describe returns a description of a reparse's source.
 func describe(r *manifest.Reparse) string {
 	if r.Of != "" {
 		return "crawl " + r.Of
@@ -206,9 +206,9 @@ func (d *Driver) planReparse(ctx context.Context, crawl string, round int) (bool
 	return err == nil, err
 }
 
-// prepareFetch prepares a fetch stage. A store runs only one fetch stage at a time. For a crawl
-// that fetches, prepareFetch claims this stage. For a reparse, prepareFetch freezes the inputs from
-// the source.
+// prepareFetch prepares a fetch stage. For a crawl that fetches, prepareFetch claims active.json,
+// because a store runs only one fetch stage at a time. For a reparse, prepareFetch freezes the
+// inputs from the source.
 func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 	of, err := roundstate.ReparseOf(ctx, d.Bucket, p.Crawl)
 	if err != nil {

@@ -24,7 +24,7 @@ var (
 type RetryRequest struct {
 	Stage      stages.Stage // stage of the tasks; empty means the first stage that has tasks to run again
 	Partitions []int        // partitions of the tasks; empty means all
-	Classes    []string     // classes of manifest.FailureClasses; a task runs if its newest attempt failed in one of these classes; empty means all tasks
+	Classes    []string     // classes of manifest.FailureClasses; only tasks whose newest attempt failed in one of these classes run; empty means all tasks
 }
 
 // Retry runs the tasks without a result in the newest started round, and returns the number of
@@ -72,11 +72,11 @@ func (d *Driver) Retry(ctx context.Context, crawl string, r RetryRequest) (int, 
 	return 0, nil
 }
 
-// GiveUp ends those fetch tasks of the newest started round that have no result yet. It returns
-// their number. GiveUp commits the outcomes that the checkpoints of the ended tasks list. URLs
-// without an outcome become deferred and are due in the next round. GiveUp sends no requests.
-// GiveUp takes over a running task only when the running attempt ends or stops renewing its lease.
-// The user should stop a running attempt before giving up its task.
+// GiveUp ends those fetch tasks of the newest started round that have no result yet, and returns
+// the number of these tasks. GiveUp commits the outcomes that the checkpoints of the ended tasks
+// list. URLs without an outcome become deferred and are due in the next round. GiveUp sends no
+// requests. If an attempt at a task is running, GiveUp takes the task over only when the attempt
+// ends or stops renewing its lease. The user should therefore stop the attempt first.
 func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (int, error) {
 	p, err := d.current(ctx, crawl)
 	if err != nil {
@@ -116,8 +116,8 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	return len(missing), nil
 }
 
-// checkPartitions returns an error for partitions that the newest sealed round does not have. A
-// partition that does not exist is an error even if all rounds are sealed.
+// checkPartitions returns an error for partitions that the newest sealed round does not have, so
+// that a wrong partition is an error even if all rounds are sealed.
 func (d *Driver) checkPartitions(ctx context.Context, crawl string, stage stages.Stage, partitions []int) error {
 	sealed, err := roundstate.Sealed(ctx, d.Bucket, crawl)
 	if err != nil || len(partitions) == 0 {

@@ -78,7 +78,7 @@ func TestAPartitionThatIsNotThereIsRefused(t *testing.T) {
 		for _, stage := range []stages.Stage{stages.Fetch, stages.Merge} {
 			for partition, want := range map[int]error{0: nil, 17: ErrNoPartition} {
 				if when == "running" && want == nil {
-					continue // Retry would run the task of this partition
+					continue // Retry would accept this partition and run its task
 				}
 				if n, err := f.driver.Retry(t.Context(), "2026-11", RetryRequest{Stage: stage, Partitions: []int{partition}}); n != 0 || !errors.Is(err, want) {
 					t.Errorf("%s, %s:%d: %d, %v; want %v", when, stage, partition, n, err, want)

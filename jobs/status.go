@@ -104,9 +104,9 @@ type TaskStatus struct {
 // StatusReader.
 type StatusReader struct {
 	Bucket store.Bucket
-	Flags  string // flags of printed commands, with a leading space: all flags for this store except --month
+	Flags  string // all flags for this store except --month, with a leading space; for the printed commands
 
-	listed   bool // the store's crawls were compared with the head
+	listed   bool // true: the store's crawls were compared with the head
 	results  map[stages.Task][]manifest.Count
 	attempts map[string]*manifest.Attempt // attempts that were read, by key
 }
@@ -155,7 +155,7 @@ func (r *StatusReader) losses(ctx context.Context, s *Status, l *ledger.Ledger) 
 		return err
 	}
 	if err == nil {
-		if !r.listed { // the listing of crawls is long, and a watched status reads often
+		if !r.listed { // the comparison takes a long time, and `status --watch` calls Read often
 			err = ledger.CheckCrawls(ctx, r.Bucket, head, l.Crawl)
 		} else {
 			err = ledger.CheckHead(l, head)
@@ -211,8 +211,9 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	return rs, nil
 }
 
-// stage reads the results and attempts of a stage, and for fetch also the checkpoints of tasks
-// without a result. stage returns the tasks without a result, too.
+// stage reads the results and attempts of a stage. For fetch, stage also reads the checkpoints of
+// the tasks without a result. The results are the status of the stage, and the tasks without a
+// result.
 func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (st *StageStatus, missing []stages.Task, err error) {
 	st = &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
 	results, err := r.readResults(ctx, p, stage)
