@@ -55,7 +55,7 @@ type Column struct {
 	Name        string
 	Type        Type
 	Nullable    bool
-	Stable      bool // two crawls of the same web get the same values
+	Stable      bool // whether two crawls of the same web get the same values
 	Description string
 }
 
@@ -65,7 +65,7 @@ type Dataset struct {
 	Row        string   // description of a row, such as "a planned URL and its one outcome"
 	Columns    []Column // columns that the Parquet files hold
 	Partitions []Column // columns whose values are part of the files' keys: crawl, round and, for captures, subset
-	SortedBy   []string // columns by which the rows of each file are sorted
+	SortedBy   []string // columns that determine the order of the rows in each file
 }
 
 // The partition columns.
@@ -118,7 +118,7 @@ func Columns(t reflect.Type) []Column {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("parquet"), ",")
 		if name == "" || name == "-" {
-			continue // an embedded struct is no column; VisibleFields also lists its fields
+			continue // an embedded struct is not a column, but VisibleFields also lists its fields
 		}
 		out = append(out, Column{
 			Name:        name,
@@ -131,7 +131,7 @@ func Columns(t reflect.Type) []Column {
 	return out
 }
 
-// describe returns a column's description, and adds the format in which the column was introduced.
+// describe returns a column's description, including the format that introduced the column.
 func describe(f reflect.StructField) string {
 	if v := schema.Since(f); v > 1 {
 		return fmt.Sprintf("%s; null in tables older than format %d", f.Tag.Get("doc"), v)

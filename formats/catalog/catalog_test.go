@@ -169,8 +169,8 @@ func TestViewsOfAnS3StoreNameItsEndpointAndNoSecret(t *testing.T) {
 	}
 }
 
-// A reparse parses the responses of an earlier crawl again, so its state of a URL is never newer
-// than the crawl's.
+// A reparse parses the responses of an earlier crawl a second time, so the crawl and not the
+// reparse has the newest state of a URL.
 func TestTheNewestStateOfAURLIsNeverThatOfAReparseBesideCrawls(t *testing.T) {
 	const condition = "crawl NOT LIKE '%r%'"
 	for name, tc := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// S3 tells DuckDB how to reach a store at s3://. The SQL holds no credentials. DuckDB takes
-// credentials from the user's environment, profile or instance.
+// S3 tells DuckDB how to reach a store at s3://. The SQL holds no credentials, because DuckDB takes
+// them from the user's environment, profile or instance.
 type S3 struct {
 	Endpoint string // URL of an S3-compatible service; empty means AWS
 	Region   string // region of the bucket; empty means the credential chain's region
@@ -62,8 +62,8 @@ func DuckDB(w io.Writer, root string, s3 S3, note string, sealed []*manifest.Sea
 }
 
 // withoutReparses returns the condition that excludes reparses from the search for the newest state
-// of a URL. A reparse is only as recent as the crawl that it parses again. If all crawls are
-// reparses, the condition is empty.
+// of a URL. A reparse parses responses of an earlier crawl, so its states are no newer than those
+// of that crawl. If all crawls are reparses, the condition is empty.
 func withoutReparses(sealed []*manifest.Sealed) string {
 	again := func(s *manifest.Sealed) bool { return layout.IsReparse(s.Crawl) }
 	if len(sealed) > 0 && !slices.ContainsFunc(sealed, func(s *manifest.Sealed) bool { return !again(s) }) {
@@ -119,7 +119,7 @@ func duckView(out io.Writer, name string, d Dataset, root string, sealed []*mani
 	duckComments(out, name, d)
 }
 
-// duckExpression returns the SQL expression by which a view selects a column.
+// duckExpression returns the SQL expression that selects a column for a view.
 func duckExpression(c Column, empty bool) string {
 	switch {
 	case empty:

@@ -22,7 +22,7 @@ func AppendJSON(dst []byte, row any) ([]byte, error) {
 	first := true
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		if f.Anonymous {
-			continue // an embedded struct is no column; VisibleFields also lists its fields
+			continue // an embedded struct is not a column, but VisibleFields also lists its fields
 		}
 		if !first {
 			dst = append(dst, ',')

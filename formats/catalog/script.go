@@ -57,8 +57,8 @@ func newScript(root string, sealed []*manifest.Sealed) *Script {
 	}}
 }
 
-// tableName returns the name under which the script opens a dataset's rows. The table of the
-// dataset urls is urls_history, because urls is a view that shows the newest state of each URL.
+// tableName returns the name of the table or view with all rows of a dataset. For the dataset urls,
+// the name is urls_history, because urls is a view that shows the newest state of each URL.
 func tableName(d Dataset) string {
 	if d.Name == "urls" {
 		return "urls_history"
@@ -122,7 +122,7 @@ func joined[T any](items []T, separator string, text func(T) string) string {
 	return strings.Join(texts, separator)
 }
 
-// quoted returns the columns' names as a list. Each name stands between two quote characters.
+// quoted returns the columns' names as a list. Each name is enclosed in quote characters.
 func quoted(columns []Column, quote string) string {
 	return joined(columns, ", ", func(c Column) string { return quote + c.Name + quote })
 }

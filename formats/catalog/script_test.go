@@ -178,8 +178,8 @@ func TestSemicolonsEndStatementsAndStandNowhereElse(t *testing.T) {
 	}
 }
 
-// Trino and Spark run Common Crawl's queries too. The queries must be standard SQL once the names
-// of the table and the crawl are replaced.
+// The queries for Common Crawl's index must also run in Trino and Spark, so they may use only
+// standard SQL.
 func TestCommonCrawlsQuestionsAskForNothingThatOnlyDuckDBHas(t *testing.T) {
 	only := regexp.MustCompile(`(?i)\b(qualify|exclude|struct_pack|list_value|strptime|epoch_ms|regexp_matches|string_agg|group by all|order by all)\b|::|\[[0-9]`)
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")

@@ -9,7 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// Older names the datasets with parts of format 1 in one sealed round.
+// Older lists the datasets of a sealed round that have parts of format 1.
 type Older struct {
 	Crawl    string
 	Round    int

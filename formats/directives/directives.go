@@ -5,7 +5,7 @@
 // The input is values of header fields and meta elements, which may be hostile. The output is the
 // directives for one robot, and texts for columns. The number and the length of these texts are
 // bounded. No input is an error, and parsing takes linear time. If two directives conflict, the
-// stricter directive counts. The package imports only the standard library.
+// stricter one applies. The package imports only the standard library.
 package directives
 
 import (
@@ -116,7 +116,7 @@ func (d *Robots) add(item string) {
 	d.one(item, isWord(item))
 }
 
-// These directives are known and have no value.
+// words lists the known directives without a value.
 var words = [...]string{"noindex", "nofollow", "none", "noarchive", "nocache", "index", "follow", "all", "archive"}
 
 func isWord(folded string) bool { return slices.Contains(words[:], folded) }
@@ -155,7 +155,7 @@ var dateLayouts = [...]string{
 	"2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05", "2006-01-02",
 }
 
-// These numbers are the offsets in hours of the named time zones of RFC 822.
+// zones maps the names of time zones in RFC 822 to their offsets in hours.
 var zones = map[string]int{
 	"GMT": 0, "UT": 0, "UTC": 0, "Z": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
 }
@@ -182,8 +182,8 @@ func parseDate(s string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// isSpace reports whether r is white space or a control character. In text columns, one space
-// replaces each run of such characters.
+// isSpace reports whether r is white space or a control character. In text columns, a single space
+// replaces each run of white space and control characters.
 func isSpace(r rune) bool { return r <= ' ' || r >= 0x7F && (r <= 0x9F || unicode.IsSpace(r)) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }

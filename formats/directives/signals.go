@@ -6,7 +6,7 @@ import (
 )
 
 // Signals holds the preferences of Content-Signal (contentsignals.org). A preference such as
-// ai-train=no tells what fetched content may be used for. The zero value has no preferences.
+// ai-train=no says what fetched content may be used for. The zero value has no preferences.
 type Signals struct {
 	list []signal // sorted by name
 }
@@ -90,7 +90,8 @@ func (s Signals) String() string {
 // TDM is the reservation of text and data mining (TDMRep, the final report of a W3C community group
 // from 2024). The zero value states nothing.
 type TDM struct {
-	// Reserved tells whether the right is reserved. It is nil if the document does not say.
+	// Reserved reports whether the right is reserved. It is nil if the document does not say so
+	// either way.
 	Reserved *bool
 	Policy   string // the policy as the document gives it, usually a URL
 }
@@ -114,7 +115,7 @@ func (t *TDM) Reservation(value string) {
 	}
 }
 
-// PolicyAt adds a value of tdm-policy. The first added value counts.
+// PolicyAt adds a value of tdm-policy. If there are several values, PolicyAt keeps the first.
 func (t *TDM) PolicyAt(value string) {
 	if value = trim(value); t.Policy == "" && len(value) <= maxPolicy {
 		t.Policy = oneLine(value)

@@ -49,8 +49,8 @@ type Parsed struct {
 // Parser reads documents. Parsers are safe for concurrent use. A Parser must not keep a Document or
 // its body.
 type Parser interface {
-	// Sniff returns the media type of a document, without parameters, from the Content-Type field
-	// ("" if there is none) and the document's first bytes, up to SniffLen.
+	// Sniff returns the media type of a document, without parameters. It needs the Content-Type
+	// field, or "" if there is none, and the first bytes of the document, up to SniffLen.
 	Sniff(contentType string, prefix []byte) string
 	// Wants reports whether to store a document that begins with prefix. mediaType is the result of
 	// Sniff. With a nil prefix, Wants reports whether any document of that type may be stored.
@@ -61,8 +61,8 @@ type Parser interface {
 	// IsSitemap reports whether a document that begins with prefix is a sitemap, which may be
 	// longer than other documents. mediaType is the result of Sniff.
 	IsSitemap(mediaType string, prefix []byte) bool
-	// Parse reads a document. It returns an error if the parser fails. A malformed document causes
-	// no error.
+	// Parse reads a document. It returns an error if the parser fails, but not if the document is
+	// malformed.
 	Parse(*Document) (*Parsed, error)
 }
 
@@ -84,7 +84,7 @@ func Parse(parser Parser, d *Document) (p *Parsed, err error) {
 // Origin holds the columns of a page that describe its capture.
 type Origin struct {
 	schema.URLColumns
-	schema.CaptureColumns // Complete ignores Charset and Languages, which come from the document
+	schema.CaptureColumns // Complete ignores Charset and Languages; the parser takes them from the document
 	PlannedURL            string
 	ETag, LastModified    string
 	Changed               *bool              // nil if the URL was not fetched before

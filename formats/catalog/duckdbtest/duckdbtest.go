@@ -20,8 +20,8 @@ import (
 	"testing"
 )
 
-// Modules is the name of an environment variable. The variable holds a directory with DuckDB in its
-// node_modules.
+// Modules is the environment variable that names a directory whose node_modules folder holds
+// DuckDB.
 const Modules = "CRAWLBATCH_DUCKDB"
 
 //go:embed query.mjs
