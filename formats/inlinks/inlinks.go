@@ -3,10 +3,10 @@
 //
 // A sum has the same value however the pages are partitioned. All pages of a host are in one
 // partition. Each column of a sum is a count, a least or greatest value, or a set of the least
-// elements. Anchor texts are such a set: a sum keeps the MaxAnchors texts with the least hashes.
-// Each text that survives the last sum has survived every earlier one, so its count is exact. A
-// site-wide link has many sources but one anchor text, so few targets have more than MaxAnchors
-// texts.
+// elements. Of the anchor texts, a sum keeps a set of the last kind: the MaxAnchors texts with the
+// least hashes. Each text that survives the last sum has survived every earlier one, so its count
+// is exact. A site-wide link has many sources but one anchor text, so few targets have more than
+// MaxAnchors texts.
 //
 // Package inlinks imports packages schema and urlkey.
 package inlinks
@@ -75,8 +75,8 @@ func Finish(sum *schema.TargetLinks) schema.Inlink {
 type Anchors struct {
 	texts []anchor
 	index map[string]int // index of each text in texts; nil while there are few texts
-	limit anchor         // greatest kept text, set once a text was dropped
-	full  bool           // whether a text was dropped
+	limit anchor         // greatest kept text; unset until a text has been dropped
+	full  bool           // a text has been dropped
 }
 
 type anchor struct {
@@ -91,8 +91,8 @@ func compareAnchors(a, b anchor) int {
 
 const fewAnchors = 8 // up to this number, comparing texts is faster than a map
 
-// Add adds n links with an anchor text. Links without text do not count. Add copies a new text. It
-// returns the growth of memory, in bytes.
+// Add adds n links with an anchor text and ignores links without text. It copies a new text. Add
+// returns the additional memory, in bytes.
 func (a *Anchors) Add(text string, n int32) (grown int) {
 	if text == "" {
 		return 0

@@ -85,7 +85,7 @@ func Settings(crawl, digest string) string { return CrawlDir(crawl) + "settings-
 // this store.
 func Active() string { return "active.json" }
 
-// Quarantined returns the key of the n-th object that was moved away from key. No command reads
+// Quarantined returns the new key of the n-th object that was moved away from key. No command reads
 // quarantined objects.
 func Quarantined(key string, n int) string {
 	if n > 1 {
@@ -119,8 +119,8 @@ func PlanDir(crawl string, round int, plan string) string {
 	return RoundDir(crawl, round) + "plan-" + plan + "/"
 }
 
-// PlanManifest returns the key of a plan's manifest. The planner writes the manifest last. Without
-// a manifest, the plan does not exist.
+// PlanManifest returns the key of a plan's manifest. The planner writes the manifest last, so a
+// plan without a manifest is incomplete and is ignored.
 func PlanManifest(crawl string, round int, plan string) string {
 	return PlanDir(crawl, round, plan) + "plan.json"
 }
@@ -205,8 +205,8 @@ func Working(crawl string, round int, stage, name string, partition int) string 
 	return fmt.Sprintf("%swork/%s/%s.parquet", StageDir(crawl, round, stage), name, Part(partition))
 }
 
-// Run returns the key of a task's run, a working file that is no Parquet file but a sequence of
-// Parquet files, one for each bucket (see manifest.Section).
+// Run returns the key of a task's run. A run is a working file that consists of several Parquet
+// files, one for each bucket with rows (see manifest.Section).
 func Run(crawl string, round int, stage, name string, partition int) string {
 	return fmt.Sprintf("%swork/%s/%s.run", StageDir(crawl, round, stage), name, Part(partition))
 }

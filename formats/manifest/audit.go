@@ -1,6 +1,7 @@
 package manifest
 
-// Audit is inputs.json of an audit that runs in tasks. It says what the tasks of one phase audit.
+// Audit is the inputs.json of an audit that is divided into tasks. It says what the tasks of one
+// phase must check.
 type Audit struct {
 	Header
 	Crawl       string   `json:"crawl"`
@@ -18,7 +19,8 @@ type Audit struct {
 
 func (*Audit) kind() string { return "audit" }
 
-// Findings is what one task of an audit has found. Findings of several tasks add up.
+// Findings holds what one task of an audit has found. The report combines the findings of all
+// tasks.
 type Findings struct {
 	Checked    []CheckCount      `json:"checked"`
 	Violations []Violation       `json:"violations"`
@@ -28,8 +30,8 @@ type Findings struct {
 	Unreadable []string          `json:"unreadable"` // keys of unreadable objects that are reported; ordered
 }
 
-// PlacedViolation is a violation at a place that several steps of a check may meet. The report has
-// the place once.
+// PlacedViolation is a violation at a place that several steps of a check may find. The report
+// lists each place only once.
 type PlacedViolation struct {
 	Place     string    `json:"place"`
 	Violation Violation `json:"violation"`
@@ -46,7 +48,7 @@ type Violation struct {
 	Where     string `json:"where,omitempty"` // SQL condition that selects the rows in the object
 }
 
-// CheckCount tells the number of items that a check has read.
+// CheckCount counts the items that a check has read and the violations that it has found.
 type CheckCount struct {
 	Invariant int    `json:"invariant"`
 	Check     string `json:"check"`

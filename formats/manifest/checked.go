@@ -20,8 +20,8 @@ var ErrChanged = errors.New("the store is damaged")
 
 // Checked is a bucket that opens the files that a task reads. A reader gets bytes of a known file
 // only after Checked has compared them with a recorded digest. A file of up to 1 MiB has one
-// digest, a larger file has a digest for each block. Larger files of formats before 3 have
-// no digests of blocks. Checked reads such a file whole once, before the first reader gets a byte.
+// digest, and a larger file has a digest for each block. In formats before 3, a larger file has no
+// digests of blocks, so Checked reads the whole file once, before any reader gets a byte.
 type Checked struct {
 	store.Bucket
 	files map[string]*input
@@ -31,11 +31,11 @@ type input struct {
 	File
 	remedy string
 
-	mu    sync.Mutex // held while the whole of a larger file without blocks is read
-	sound bool       // the digest of the whole file matched, so no later Open reads the file whole
+	mu    sync.Mutex // held while a larger file without digests of blocks is read and checked
+	sound bool       // the digest of the whole file matched, so it need not be checked again
 }
 
-// NewChecked returns a Checked to which no file has been added yet.
+// NewChecked returns a Checked without known files.
 func NewChecked(b store.Bucket) *Checked { return &Checked{b, map[string]*input{}} }
 
 // Add records the size and digests of files. Each error about these files ends with remedy, a text
@@ -83,7 +83,7 @@ type checked struct {
 
 	mu   sync.Mutex
 	read bool   // the whole file was read, and the field err holds the result
-	body []byte // content of a small file after a read of a part of the file
+	body []byte // content of a small file, kept after the first read of a part
 	err  error
 
 	kept   []byte // a checked block, at offset keptAt
@@ -158,8 +158,9 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{hash: sha256.New()} }}
 
-// readBlocks copies a range of a file with blocks. The kept block gives the start of the range if
-// the range begins in this block. One read of the object gives the rest.
+// readBlocks copies a range of a file that has digests of blocks. If the range begins in the kept
+// block, readBlocks copies the beginning of the range from this block. It reads the rest from the
+// object, with a single read.
 func (o *checked) readBlocks(p []byte, off int64) (int, error) {
 	if off < 0 || off >= o.Size() {
 		return 0, io.EOF

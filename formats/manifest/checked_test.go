@@ -17,8 +17,8 @@ import (
 
 const block = manifest.BlockBytes
 
-// recorded writes the bytes stored under the key k, and returns a File that describes the bytes
-// body.
+// recorded returns a bucket that holds its first argument under the key k, and a File that
+// describes its second argument.
 func recorded(t *testing.T, stored, body []byte) (store.Bucket, manifest.File) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})

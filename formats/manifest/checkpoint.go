@@ -49,7 +49,7 @@ type Checkpoint struct {
 
 func (*Checkpoint) kind() string { return "checkpoint" }
 
-// Check compares the dataset and the counts that have these names with a checkpoint's bitmap.
+// These names select the dataset and the counts that Check compares with a checkpoint's bitmap.
 const (
 	datasetFetches = "fetches"  // dataset with one row per recorded URL
 	countURLs      = "urls"     // name of the count of recorded URLs
@@ -104,7 +104,7 @@ func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.Epoch, q.Epoch), cmp.Compare(p.Counter, q.Counter))
 }
 
-// String returns a position as text, in the form that files hold, such as 2.17.
+// String returns the position as text, in the form that files use, such as 2.17.
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Epoch, p.Counter) }
 
 // ParsePosition is the inverse of String.
@@ -116,7 +116,7 @@ func ParsePosition(s string) (p Position, ok bool) {
 	return p, dot && err1 == nil && err2 == nil && p.String() == s
 }
 
-// RecordedRows decodes Recorded. The error wraps ErrCorrupt.
+// RecordedRows decodes the bitmap in the field Recorded. The error wraps ErrCorrupt.
 func (c *Checkpoint) RecordedRows() (*roaring.Bitmap, error) {
 	rows := roaring.New()
 	if len(c.Recorded) > 0 {
@@ -235,7 +235,7 @@ type Trying struct {
 	Origin string `json:"origin,omitempty"` // origin of the robots.txt, empty if the item is a row
 }
 
-// Suspect is an item that attempts in serial mode worked on when they died.
+// Suspect is an item on which one or more attempts in serial mode have died.
 type Suspect struct {
 	Trying
 	Deaths int `json:"deaths"`

@@ -29,7 +29,7 @@ type Sum struct {
 	index   []byte // the SectionIndex
 }
 
-// NewSum returns a Sum to which no bytes have been written.
+// NewSum returns the Sum of an empty object.
 func NewSum() *Sum { return &Sum{whole: sha256.New(), block: sha256.New()} }
 
 // Write implements io.Writer.

@@ -1,7 +1,7 @@
 package manifest
 
-// Tasks is tasks-DIGEST.json, a list of tasks of one stage that other machines run. A machine gets
-// only a task's index in the list.
+// Tasks is tasks-DIGEST.json, a list of tasks of one stage that other machines run. Each machine is
+// told the index of its task in the list, and nothing else.
 type Tasks struct {
 	Header
 	Crawl      string `json:"crawl"`

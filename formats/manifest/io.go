@@ -11,8 +11,8 @@ import (
 )
 
 // Load reads the document under key into d. Load returns the document's version and the SHA-256 of
-// its bytes, in hex. A missing, newer or damaged document gives store.ErrNotFound, ErrNewer or
-// ErrCorrupt.
+// its bytes, in hex. For a missing, newer or damaged document, the error wraps store.ErrNotFound,
+// ErrNewer or ErrCorrupt.
 func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Version, string, error) {
 	body, version, err := b.Get(ctx, key, MaxBytes)
 	if err != nil {
@@ -24,8 +24,8 @@ func Load(ctx context.Context, b store.Bucket, key string, d Document) (store.Ve
 	return version, Digest(body), nil
 }
 
-// Create writes a document once. If key holds a different document, the error wraps
-// store.ErrExists.
+// Create writes a document that is never replaced. If key already holds a different document, the
+// error wraps store.ErrExists.
 func Create(ctx context.Context, b store.Bucket, key string, d Document) (string, error) {
 	body, err := Encode(d)
 	if err != nil {

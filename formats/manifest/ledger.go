@@ -99,8 +99,8 @@ func (l *Ledger) Check() error {
 	return nil
 }
 
-// Crawls is crawls.json, the list of all crawls. crawls.json stands in the store's root and is
-// called the head.
+// Crawls is crawls.json, the list of all crawls, in the store's root. This object is called the
+// head.
 type Crawls struct {
 	Header
 	Crawls []CrawlName `json:"crawls"` // crawls in the order in which they began or were adopted

@@ -2,9 +2,9 @@
 // plans, checkpoints, inputs, results, attempts and seals.
 //
 // The input is bytes from the store. The output is checked values, or an error that names the
-// object and says what to do. Every document has a format version, and a newer version gives
-// ErrNewer. Encoding is deterministic: struct fields are in order, maps are sorted, and no clock is
-// read. Package manifest imports packages schema and store.
+// object and says what to do. Every document has a format version. Decoding a document of a newer
+// version returns ErrNewer. Encoding is deterministic: struct fields are in order, maps are sorted,
+// and no clock is read. Package manifest imports packages schema and store.
 package manifest
 
 import (
@@ -26,7 +26,7 @@ var (
 	ErrNewer = errors.New("written by a newer crawlbatch: use that version or a later one")
 	// ErrTooLarge means that a document would have more than MaxBytes and was not written.
 	ErrTooLarge = errors.New("too large for a manifest")
-	// ErrCorrupt means that the document is no manifest of the expected kind.
+	// ErrCorrupt means that the document is not a manifest of the expected kind.
 	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
 )
 
@@ -51,8 +51,8 @@ func Encode(d Document) ([]byte, error) {
 	return EncodeAs(d, schema.FormatVersion)
 }
 
-// EncodeAs encodes a document in an older format. The result has the bytes that an older program
-// wrote.
+// EncodeAs encodes a document in an older format. The result has the same bytes as the encoding by
+// an older program.
 func EncodeAs(d Document, format int) ([]byte, error) {
 	h := d.header()
 	h.Format, h.Kind = format, d.kind()
@@ -123,8 +123,9 @@ type File struct {
 	// part of the file. Blocks is empty for WARC files, for files up to 1 MiB, and in documents
 	// before format 3. Seals also omit Blocks of files that no later round reads.
 	Blocks string `json:"blocks,omitempty"`
-	// SectionIndex lists, in base 64, the sections of a run: for each section the distance to the
-	// bucket before it, rows and bytes as varints, then a digest of each block, as in Blocks.
+	// SectionIndex lists the sections of a run, in base 64. The entry of a section begins with
+	// three varints: the distance from the previous section's bucket, the number of rows, and the
+	// number of bytes. A digest of each block follows, as in Blocks.
 	SectionIndex string `json:"sections,omitempty"`
 }
 
@@ -187,8 +188,8 @@ func (*Plan) kind() string { return "plan" }
 // list spellings.
 func (p *Plan) KeepsSpellings() bool { return p.Format >= 2 }
 
-// PodHours returns the sum of the predicted times of all partitions, in hours. The sum is the time
-// for which fetch pods run.
+// PodHours returns the sum of the predicted times of all partitions, in hours. The sum is the total
+// running time of the fetch pods.
 func (p *Plan) PodHours() (hours float64) {
 	for i := range p.Partitions {
 		hours += p.Partitions[i].EstimatedSeconds / 3600
@@ -294,7 +295,7 @@ func SortedCounts[K ~string](counts map[K]int64) []Count {
 	return out
 }
 
-// Sealed is sealed.json. A round is complete only if this document exists.
+// Sealed is sealed.json. A round is complete only if it has a sealed.json.
 type Sealed struct {
 	Header
 	Crawl  string  `json:"crawl"`
@@ -305,8 +306,8 @@ type Sealed struct {
 	// method ReduceBuckets.
 	Buckets int `json:"buckets,omitempty"`
 	// Files lists the parts of all datasets, and the working files that later rounds read. The seal
-	// of a plan of format 4 lists the files in manifests instead. The reader of the manifests then
-	// sets Files to the files that its caller asked for.
+	// of a plan of format 4 lists the files in manifests instead. The function that reads the
+	// manifests then sets Files to the files that its caller needs.
 	Files     []File     `json:"files,omitempty"`
 	Manifests []FileList `json:"manifests,omitempty"`
 }

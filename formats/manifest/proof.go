@@ -7,10 +7,11 @@ import (
 	"slices"
 )
 
-// proofSince is the first format whose documents may have a Proof, and whose Files may have Blocks.
+// proofSince is the first format that has the field Proof in documents and the field Blocks in
+// Files.
 const proofSince = 3
 
-// This expression matches the field Blocks in an encoded document.
+// blocks matches the field Blocks in an encoded document.
 var blocks = regexp.MustCompile(`,\n *"blocks": "[^"]*"`)
 
 // proofOf returns a pointer to a document's field Proof, or nil if documents of this kind have no

@@ -23,8 +23,8 @@ type Section struct {
 	sums   []byte // digests of the section's blocks; the first block begins with the section
 }
 
-// EndSection ends a section of a run after the bytes that were written since the last section. The
-// result of File then has a SectionIndex, and no Blocks.
+// EndSection ends a section of a run. The section holds the bytes that were written after the
+// previous section. From then on, the result of File has a SectionIndex instead of Blocks.
 func (s *Sum) EndSection(bucket int, rows int64) {
 	if s.filled > 0 {
 		s.endBlock()
@@ -36,7 +36,7 @@ func (s *Sum) EndSection(bucket int, rows int64) {
 	s.blocks, s.bucket, s.section = s.blocks[:0], bucket, s.bytes
 }
 
-// Sections returns the sections of a run. A file that is no run has no sections.
+// Sections returns the sections of a run. A file that is not a run has no sections.
 func (f *File) Sections() ([]Section, error) {
 	damaged := fmt.Errorf("%q: the index of its sections does not fit its size: %w", f.Key, ErrCorrupt)
 	index, err := base64.RawStdEncoding.DecodeString(f.SectionIndex)
@@ -70,7 +70,7 @@ func (f *File) Sections() ([]Section, error) {
 	return sections, nil
 }
 
-// OpenSection opens a section of a run as an object of its own. ReadAt returns only bytes that match
+// OpenSection opens a section of a run as a separate object. ReadAt returns only bytes that match
 // the recorded digests.
 func OpenSection(ctx context.Context, b store.Bucket, s Section) (store.Object, error) {
 	o, err := b.Open(ctx, s.Key)

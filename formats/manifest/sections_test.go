@@ -74,7 +74,8 @@ func TestSectionsAreReadAsObjectsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// A damaged index is an error and no panic, or names sections whose digests fit no byte of the run.
+// For a damaged index, Sections must not panic. It returns an error, or sections whose digests do
+// not match the bytes of the run.
 func TestADamagedIndexOfSectionsIsAnError(t *testing.T) {
 	_, f, _ := runOf(t, 300, block+9, 70)
 	index, err := base64.RawStdEncoding.DecodeString(f.SectionIndex)

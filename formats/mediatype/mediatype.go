@@ -3,7 +3,7 @@
 //
 // A media range is a type such as text/html, a wildcard such as image/* or */*, or a wildcard with
 // a structured suffix (RFC 6838, 4.2.8) such as application/*+xml. If several ranges include a
-// media type, the value of the most specific range counts. The package imports no other package of
+// media type, the value of the most specific range is used. The package imports no other package of
 // this project.
 package mediatype
 

@@ -34,17 +34,18 @@ import (
 //	   a host of another domain, and has the column harmonic. Rounds
 //	   have web graphs.
 //
-// A round keeps the FormatVersion in which it began, for example for reading robots.txt. A stage
-// keeps the FormatVersion in which its inputs were frozen, for example for encodings.
+// A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
+// read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for
+// example, how tables are encoded.
 const FormatVersion = 4
 
-// TellsZero returns the first FormatVersion in which an optional column distinguishes 0 from null.
+// TellsZero returns the first FormatVersion that distinguishes 0 from null in an optional column.
 // The struct tag zero holds this version. Files of an older format store 0 as null.
 func TellsZero(f reflect.StructField) int { return version(f, "zero") }
 
 // HasDictionary reports whether a text column has a dictionary in the given FormatVersion. The
-// struct tag dict holds the first such version. (Columns with dict in their parquet tag have one in
-// every version.)
+// struct tag dict holds the first such version. (Columns with dict in their parquet tag have a
+// dictionary in every version.)
 func HasDictionary(f reflect.StructField, format int) bool {
 	return f.Tag.Get("dict") != "" && format >= version(f, "dict")
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // MaxSpellings bounds the spellings of a URL that are kept and checked against robots.txt. The
-// canonical URL does not count. A URL with more spellings is not planned (SkipSpellings).
+// canonical URL is not one of these spellings. A URL with more spellings is not planned
+// (SkipSpellings).
 const MaxSpellings = 4
 
 // Spellings is a sorted set of spellings of one URL. A set of MaxSpellings + 1 spellings means that
@@ -35,7 +36,7 @@ func (s Spellings) Union(other Spellings) Spellings {
 	return s
 }
 
-// TooMany returns the detail of a skip with the reason SkipSpellings.
+// TooMany returns the text for the column detail of a skip with the reason SkipSpellings.
 func (s Spellings) TooMany() string {
 	return fmt.Sprintf("robots.txt would have to allow more than %d spellings, such as %s", MaxSpellings, s[0])
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The order of insertion does not change a set of spellings. A set that overflows once overflows
-// for ever.
+// The order of insertion does not change a set of spellings. A set that has overflowed stays in
+// this state.
 func TestSpellingsAreASet(t *testing.T) {
 	all := []string{"a", "b", "c", "d", "e", "f", "g"}
 	for n := range len(all) + 1 {

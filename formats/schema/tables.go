@@ -76,8 +76,8 @@ type Request struct {
 	Warnings      string  `parquet:"warnings,optional" doc:"what was malformed in the response that was read nevertheless"`
 }
 
-// Page is a row of the dataset pages: a successfully fetched document. The stages fetch and merge
-// leave the columns of the reduce stages null. The stage publish fills these columns.
+// Page is a row of the dataset pages: a successfully fetched document. Columns that the reduce
+// stages compute are null after the fetch and merge stages. The publish stage fills these columns.
 type Page struct {
 	PageColumns
 	TDMReserved   *bool    `parquet:"tdm_reservation,optional" doc:"whether the rights of text and data mining are reserved (TDMRep); null: not stated"`
@@ -87,8 +87,8 @@ type Page struct {
 	Changed       *bool    `parquet:"changed,optional" doc:"whether the content differs from the last fetch; null on the first"`
 }
 
-// PageColumns holds the columns of the dataset pages, except the nullable columns in which 0
-// differs from null.
+// PageColumns holds the columns of the dataset pages, except the nullable columns that distinguish
+// 0 from null.
 type PageColumns struct {
 	URLColumns
 	CaptureColumns

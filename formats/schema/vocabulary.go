@@ -77,8 +77,8 @@ const (
 // URLStates lists all states.
 var URLStates = []URLState{StateFound, StateFetched, StateRedirected, StateDeferred, StateDenied, StateFailed, StateGone, StateSkipped}
 
-// StateAfter returns the state of a planned URL after an outcome. If the argument moved is true,
-// the document came from another URL, after a redirect.
+// StateAfter returns the state of a planned URL after an outcome. If moved is true, the document
+// came from the target of a redirect.
 func StateAfter(o Outcome, status int16, moved bool) URLState {
 	switch {
 	case o == Redirected, moved && (o == OK || o == NotModified):
@@ -95,10 +95,10 @@ func StateAfter(o Outcome, status int16, moved bool) URLState {
 	return StateFailed
 }
 
-// LinkKind is the element or mechanism that gives a link.
+// LinkKind is the element or mechanism from which a link comes.
 type LinkKind string
 
-// The kinds of links. Config decides which kinds of links the crawl follows.
+// The kinds of links. The config decides which kinds the crawl follows.
 const (
 	KindA         LinkKind = "a"
 	KindArea      LinkKind = "area"
@@ -171,10 +171,11 @@ const (
 	SubsetRobots      = "robotstxt"
 )
 
-// Subsets lists the subsets of captures in the order of their parts.
+// Subsets lists the subsets of captures in the order in which the merge stage writes their parts.
 var Subsets = []string{SubsetWARC, SubsetDiagnostics, SubsetRobots}
 
-// Revisit tells why a capture's record has no payload. It is empty if the record has a payload.
+// Revisit is the reason why a capture's record has no payload. It is empty if the record has a
+// payload.
 type Revisit string
 
 // The kinds of revisit, named after WARC's profiles.

@@ -29,15 +29,15 @@ type PlannedURL struct {
 
 // TermCounts are the most frequent terms of a page's main content. A reduce task weighs terms by
 // the number of pages that contain them. The most frequent term comes first. Equally frequent terms
-// are in the order in which the text has them. Package stages/parse/text defines terms.
+// are in the order of their first occurrence. Package stages/parse/text defines terms.
 type TermCounts struct {
 	Terms  []string `parquet:"terms,list" doc:"up to 50 words and pairs of neighbouring words, lower case, without stop words"`
 	Counts []int32  `parquet:"term_counts,list" doc:"how often each of terms occurs"`
 }
 
-// WorkingPage is a page with its terms. Fetch segments and the working files of the stage merge
-// hold such rows. Terms add about 220 bytes to a row of 640. Published pages have no counts, and
-// their column topics holds the first terms.
+// WorkingPage is a page with its terms. The segments of the fetch stage and the working files of
+// the merge stage hold rows of this type. Terms add about 220 bytes to a row of 640. Published
+// pages have no counts; their column "topics" holds the first terms.
 //
 // WorkingPage repeats the pointer fields of Page. In an embedded struct, the Parquet library would
 // read null as a pointer to zero.
