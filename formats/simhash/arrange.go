@@ -7,8 +7,8 @@ type visitor struct {
 	// The function sorted receives a part of the items, which is in memory. Items that agree in the
 	// mask are in the same part. The function may reorder items that agree in the mask.
 	sorted func(part []item, mask uint64) error
-	// The function large receives items that agree in the mask and are too many for the memory. It
-	// may reorder them, and returns them.
+	// The function large receives items that agree in the mask and are too many for the memory. The
+	// function may reorder these items, and returns them.
 	large func(run list, mask uint64) (list, error)
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// digitBits is the number of bits by which one pass of the sort orders its input. The counters of
-	// such a pass fit into the first-level cache.
+	// digitBits is the number of bits that one pass of the sort covers. The counters of such a pass
+	// fit into the first-level cache.
 	digitBits = 10
 	// cachedItems is the number of items that fit into the second-level cache together with the
 	// buffer of the sort.
@@ -23,8 +23,9 @@ func radixSort(a, spare []item, mask uint64) {
 		sortCached(a, spare, mask)
 		return
 	}
-	// The first pass sorts by the highest digit. The items of each value then fit into the cache.
-	// Sorting all items by the lowest digit first would miss the cache in every pass.
+	// The first pass sorts by the highest digit. All items with the same highest digit then fit
+	// into the cache. Sorting all items by the lowest digit first would miss the cache in every
+	// pass.
 	high := highest(mask, digitBits)
 	counts := scatter(a, spare, high)
 	copy(a, spare)

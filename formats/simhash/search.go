@@ -27,8 +27,8 @@ const memoryItems = 12 << 20
 // mirrors), the Search also cuts their other bits into blocks. A large group is slow only if it has
 // many pairs.
 //
-// If the fingerprints are too many for the memory, each sort divides them into shards, each with a
-// range of the keys, in scratch files. The order in which pairs are reported depends only on the
+// If the fingerprints do not fit into memory, each sort divides them into shards in scratch files.
+// Each shard holds a range of the keys. The order in which pairs are reported depends only on the
 // fingerprints, and not on the memory.
 //
 // Only one goroutine may use a Search. The caller must close the Search.
@@ -43,7 +43,7 @@ type Search struct {
 	buffer []item // shard in memory
 	spare  []item // buffer for sorting
 	trees  trees
-	every  bool // all pairs are reported; for tests
+	every  bool // report all pairs, not a forest; only for tests
 	report func(a, b uint64) error
 }
 
@@ -126,8 +126,8 @@ type level struct {
 }
 
 // firstAgreement reports whether a pair agrees in the chosen blocks and in no earlier choice of
-// blocks. The argument diff holds the bits in which the pair differs. A Search considers a pair in
-// this first choice and in no later choice.
+// blocks. The argument diff holds the bits that differ between the two fingerprints. A Search
+// considers a pair in this first choice and in no later choice.
 func (l *level) firstAgreement(diff uint64) bool {
 	keep, union := l.keep, uint64(0)
 	for _, b := range l.blocks {
@@ -231,7 +231,7 @@ func (s *Search) search(ctx context.Context, run list, free uint64, levels []*le
 	return run, s.compare(ctx, run.items, levels)
 }
 
-// differingBits returns the bits in which members of a run differ.
+// differingBits returns the bits that differ between members of a run.
 func differingBits(run list) (differ uint64, err error) {
 	var first *item
 	err = run.each(func(items []item) error {
@@ -312,8 +312,9 @@ func (s *Search) compare(ctx context.Context, run []item, levels []*level) error
 	return nil
 }
 
-// inFirst reports whether the current choice of blocks considers a pair. Several choices find the
-// same pair, but exactly one choice considers the pair.
+// inFirst reports whether the current choice of blocks is the first choice in which a pair agrees.
+// Several choices may find the same pair, but the Search considers the pair only in the first
+// choice.
 func inFirst(levels []*level, diff uint64) bool {
 	for _, l := range levels {
 		if !l.firstAgreement(diff) {
@@ -341,7 +342,7 @@ func (t *trees) root(i int32) int32 {
 	return i
 }
 
-// join joins two members. It returns false if they were joined before.
+// join joins two members. It returns false if the two members were already joined.
 func (t *trees) join(a, b int) bool {
 	ra, rb := t.root(int32(a)), t.root(int32(b))
 	t.parent[max(ra, rb)] = min(ra, rb)
@@ -362,13 +363,14 @@ func cut(free uint64, n int) []uint64 {
 	return blocks
 }
 
-// These costs decide the number of blocks, in nanoseconds of one core. They must stay as they are:
-// other blocks would change the order of the pairs, and so the column via of published tables.
+// These costs, in nanoseconds of one core, decide the number of blocks. The costs must never
+// change, because another number of blocks would change the order of the pairs and thus the column
+// via of published tables.
 const (
 	sortCost    = 4.0 // cost of a pass of the sort, per fingerprint
 	groupCost   = 4.0 // cost of finding groups, per fingerprint
 	compareCost = 0.8 // cost of a comparison, per pair
-	sortedBits  = 10  // number of bits by which a pass of the sort sorts
+	sortedBits  = 10  // number of bits that one pass of the sort covers
 )
 
 // memoryCost is the measured cost of a search of a hundred million fingerprints, as a multiple of
@@ -382,9 +384,9 @@ func EstimatedCost(n int64, k int) time.Duration {
 	return time.Duration(cost * memoryCost)
 }
 
-// cheapestBlocks returns the cheapest number of blocks into which to cut width bits, and its cost.
-// The cost is the estimated time, in nanoseconds, to find the pairs with a distance of at most k
-// among n evenly spread fingerprints.
+// cheapestBlocks returns the number of blocks with which a search over width bits is cheapest, and
+// the cost of this search. The cost is the estimated time, in nanoseconds, to find the pairs with a
+// distance of at most k among n evenly spread fingerprints.
 func cheapestBlocks(n, width, k int) (int, float64) {
 	best, bestCost := k+1, math.Inf(1)
 	choices := 1.0 // number of ways to choose (blocks - k) of the blocks

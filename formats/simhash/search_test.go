@@ -183,8 +183,9 @@ func TestPairsAreThoseOfComparingEachWithEach(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfPairsStays compares the order of pairs with the order in which crawlbatch found them
-// when it held all fingerprints in memory. The column via of published tables depends on the order.
+// TestTheOrderOfPairsStays checks that searches report pairs in the same order as early versions of
+// crawlbatch. Those versions held all fingerprints in memory. The column via of published tables
+// depends on the order.
 func TestTheOrderOfPairsStays(t *testing.T) {
 	for _, tt := range []struct {
 		population string
@@ -248,8 +249,7 @@ func TestOldFingerprintsAreNoPairs(t *testing.T) {
 }
 
 // planted returns fingerprints. One in a hundred is at a distance of 0 to 6 from an earlier
-// fingerprint, which it equals at distance 0. One in ten belongs to a kind whose members agree in
-// half of their bits.
+// fingerprint. One in ten belongs to a kind whose members agree in half of their bits.
 func planted(seed uint64, n int) []uint64 {
 	r := rand.New(rand.NewPCG(seed, 9))
 	fps := make([]uint64, n)
@@ -268,9 +268,9 @@ func planted(seed uint64, n int) []uint64 {
 	return sorted(fps)
 }
 
-// TestPlantedPairsAreFoundExactly compares the search with brute force. The memory is for a
-// hundredth of the fingerprints. CRAWLBATCH_PAIRS sets the number of fingerprints; for a million,
-// brute force takes some 15 minutes.
+// TestPlantedPairsAreFoundExactly compares the search with brute force. The search has memory for
+// only a hundredth of the fingerprints. CRAWLBATCH_PAIRS sets the number of fingerprints; for a
+// million, brute force takes some 15 minutes.
 func TestPlantedPairsAreFoundExactly(t *testing.T) {
 	n := 20_000
 	if testing.Short() {
@@ -334,8 +334,8 @@ func TestASearchRefusesWhatItCannotSearch(t *testing.T) {
 	}
 }
 
-// BenchmarkPairs measures a search. In the population planted, 1 % of the fingerprints are in near
-// pairs. CRAWLBATCH_PAIRS sets another number of fingerprints.
+// BenchmarkPairs measures a search. In the population "planted", 1 % of the fingerprints are in
+// near pairs. CRAWLBATCH_PAIRS sets another number of fingerprints.
 func BenchmarkPairs(b *testing.B) {
 	populations := maps.Clone(populations)
 	populations["planted"] = func(r *rand.Rand, n int) []uint64 {

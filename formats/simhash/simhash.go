@@ -35,8 +35,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Version numbers the definitions of the fingerprint. Fingerprints of different versions are not
-// comparable.
+// Version is the version of the definition of the fingerprint. Fingerprints of different versions
+// are not comparable.
 const Version = 1
 
 // shingleWords is the number of words in a shingle.
@@ -148,7 +148,7 @@ func (h *Hasher) endWord() {
 	}
 }
 
-// runeRole tells the role of a code point in a text.
+// runeRole is the role of a code point in a text.
 type runeRole uint8
 
 const (

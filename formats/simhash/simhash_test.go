@@ -83,7 +83,7 @@ var texts = []string{
 
 func TestFingerprintsAreThoseOfTheDefinition(t *testing.T) {
 	var h simhash.Hasher
-	for range 2 { // state left by a text must not change the next fingerprint
+	for range 2 { // what the Hasher keeps from one text must not change the next fingerprint
 		for _, text := range texts {
 			if got, want := h.Fingerprint(text), byTheBook(text); got != want {
 				t.Errorf("%.40q: %016x, want %016x", text, got, want)

@@ -86,7 +86,7 @@ func (p *spool) append(items ...item) error {
 }
 
 // each calls the function visit with the items of the spool, in order and in batches. The caller
-// appends no more items.
+// must not append items after a call of each.
 func (p *spool) each(visit func([]item) error) error {
 	if err := p.out.Flush(); err != nil {
 		return fmt.Errorf("write scratch file: %w", err)

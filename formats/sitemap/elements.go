@@ -6,17 +6,15 @@ import (
 	"strings"
 )
 
-// elementRule tells how to read an XML element. Each rule sets exactly one of the three members.
-// The member take is a function that reads the element's attributes. The member within is set for a
-// compound element. The member field is set for an element with text.
+// elementRule tells how to read an XML element. Each rule sets exactly one of the three fields.
 type elementRule struct {
-	take   func(*reader)
-	within compound
-	field  textField
+	take   func(*reader) // function that reads the element's attributes
+	within compound      // compound that the element begins
+	field  textField     // meaning of the element's text
 }
 
-// urlElements lists the elements of a sitemap entry by compound. The reader recognizes an extension
-// by the name of its outermost element, under any prefix.
+// urlElements lists the elements of a sitemap entry, for each compound that can surround them. The
+// reader recognizes an extension by the name of its outermost element, under any prefix.
 var urlElements = [...]map[string]elementRule{
 	withinNothing: {
 		"loc":        {field: fieldLoc},
@@ -51,7 +49,7 @@ var urlElements = [...]map[string]elementRule{
 }
 
 // itemElements lists the elements of a feed entry by prefix. The prefix "" is the feed's own
-// vocabulary. The reader ignores elements of unlisted vocabularies.
+// vocabulary. The reader ignores elements with other prefixes.
 var itemElements = map[string]map[string]elementRule{
 	"": {
 		"title":       {field: fieldTitle},
@@ -216,7 +214,8 @@ func (x *reader) pageMapImage() {
 	})
 }
 
-// link reads a link of any feed. Atom's links have attributes, RSS's links have text.
+// link reads a link of any feed. A link of Atom is in an attribute, and a link of RSS is in the
+// element's text.
 func (x *reader) link() {
 	l := x.linkAttrs("alternate")
 	if l.href != "" && len(l.href) <= MaxLoc && len(l.base) <= MaxLoc {

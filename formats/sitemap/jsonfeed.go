@@ -47,8 +47,8 @@ type jsonFeedRef struct {
 // elements that are not objects.
 type jsonRefs []jsonFeedRef
 
-// UnmarshalJSON implements json.Unmarshaler. It decodes one element at a time, so that a long list
-// of numbers never becomes a much larger list of objects.
+// UnmarshalJSON implements json.Unmarshaler. It decodes one element at a time. Otherwise, a long
+// list of numbers could become a much larger list of objects.
 func (l *jsonRefs) UnmarshalJSON(p []byte) error {
 	*l = nil
 	if len(p) == 0 || p[0] != '[' {

@@ -48,8 +48,8 @@ func (s *jsonStream) delim(want byte) error {
 	return err
 }
 
-// hasMore reports whether another member or element follows, and reads the comma before this
-// member or element. At the end, hasMore reads the closing delimiter and returns false.
+// hasMore reports whether another member or element follows, and consumes the comma before it. At
+// the end, hasMore reads the closing delimiter and returns false.
 func (s *jsonStream) hasMore(end byte) (bool, error) {
 	c, err := s.peekByte()
 	switch {
@@ -115,8 +115,8 @@ func (s *jsonStream) value() ([]byte, error) {
 }
 
 // nesting describes the position of a byte in JSON: its depth in objects and lists, whether a
-// string is open, and whether a backslash precedes. The zero value describes the beginning of a
-// JSON value.
+// string is open, and whether a backslash escapes the byte. The zero value describes the beginning
+// of a JSON value.
 type nesting struct {
 	depth           int
 	quoted, escaped bool

@@ -116,7 +116,7 @@ type Summary struct {
 	Links       []FeedLink
 }
 
-// headLen is the number of first bytes from which Read detects the kind of a file.
+// headLen is the number of bytes that Read examines to detect the kind of a file.
 const headLen = 4096
 
 // Read passes every entry of r to the function each, until this function returns false. The error

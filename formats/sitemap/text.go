@@ -12,8 +12,8 @@ import (
 )
 
 // reference returns a reference as a trimmed string. The function resolves &amp; once more, because
-// text may be in CDATA or escaped twice. Octets of malformed UTF-8 are percent-encoded, so that the
-// server receives the same octets as from the links on its own pages.
+// text may be in CDATA or escaped twice. The function percent-encodes octets of malformed UTF-8, so
+// that the server receives these octets unchanged.
 func reference(p []byte) string {
 	p = bytes.TrimSpace(p)
 	if bytes.Contains(p, []byte("&amp;")) {
@@ -76,7 +76,7 @@ func trimRune(p []byte) []byte {
 // has 31 bytes.
 const maxEntity = 32
 
-// These are the entities of XML and their characters.
+// entities maps the entities of XML to their characters.
 var entities = map[string]byte{"amp": '&', "lt": '<', "gt": '>', "quot": '"', "apos": '\''}
 
 // unescape appends p to dst with the entities of XML and HTML resolved. An entity without a
@@ -130,7 +130,7 @@ func plain(p []byte, max int) string {
 		switch {
 		case bytes.HasPrefix(p, []byte("<!--")):
 			_, p, _ = bytes.Cut(p, []byte("-->"))
-		case !beginsTag(p[1]): // a < that begins no tag, as in "a < b"
+		case !beginsTag(p[1]): // a < that does not begin a tag, as in "a < b"
 			out, p = append(out, '<'), p[1:]
 		default:
 			name := bytes.ToLower(tagName(p[1:]))

@@ -57,9 +57,9 @@ var layouts = []string{
 	"2006.01.02",
 }
 
-// These are offsets in minutes for names of time zones: the names of RFC 822, 5.1, and names with
-// one prevalent meaning on the web, such as BST for Britain. Ambiguous names, such as IST, and
-// unknown names mean UTC.
+// zones maps the names of time zones to their offsets in minutes. It has the names of RFC 822, 5.1,
+// and names with one prevalent meaning on the web, such as BST for Britain. Ambiguous names, such
+// as IST, and unknown names mean UTC.
 var zones = map[string]int{
 	"UT": 0, "UTC": 0, "GMT": 0, "Z": 0, "WET": 0,
 	"EST": -5 * 60, "EDT": -4 * 60, "CST": -6 * 60, "CDT": -5 * 60, "MST": -7 * 60, "MDT": -6 * 60, "PST": -8 * 60, "PDT": -7 * 60,
@@ -80,7 +80,7 @@ func cutZone(s string) (rest string, offset time.Duration) {
 		s = strings.TrimRight(s[:i], " ") // the removed comment (RFC 822, 3.4.3) repeats the zone
 	}
 	if n := len(s) - 5; n > 0 && s[n] == ' ' && strings.Trim(s[n+1:], "0123456789") == "" && strings.IndexByte(s, ':') > 0 {
-		// In the forms of ctime and asctime, the zone stands before the year.
+		// In the formats of ctime and asctime, the zone precedes the year.
 		if before, offset, ok := cutLastZone(s[:n]); ok {
 			return before + s[n:], offset
 		}

@@ -73,8 +73,8 @@ func withText(refs []Ref, v []byte) {
 	}
 }
 
-// date sets the date of the entry. The first modification date counts. Without a modification date,
-// the first publication date counts.
+// date sets the date of the entry. It keeps the first modification date or, if there is none, the
+// first publication date.
 func (x *reader) date(v []byte, modified bool) {
 	if x.entry.LastMod != 0 && (x.modified || !modified) {
 		return

@@ -220,7 +220,7 @@ func TestTextsInAWrongCharsetAreReadable(t *testing.T) {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
 	}
-	// The file does not declare its charset, so the charset in Limits counts.
+	// The file does not declare its charset, so the charset in Limits applies.
 	got, sum, _ := entriesOf(t, []byte("<rss><item><title>\xCC\xE8\xF0</title><link>/a</link></item></rss>"), Limits{Charset: "windows-1251"})
 	if len(got) != 1 || got[0].Title != "Мир" || sum.Charset != "windows-1251" {
 		t.Errorf("%+v, %+v", got, sum)

@@ -16,7 +16,7 @@ const maxToken = 4 << 20
 // maxAttrs is the largest number of attributes that are read per tag.
 const maxAttrs = 64
 
-// A value of textField tells the meaning of an element's text.
+// A value of textField is the meaning of an element's text.
 type textField uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	fieldImageText
 	fieldVideo
 	fieldVideoText
-	fieldPublished // publication date, which counts if there is no modification date
+	fieldPublished // publication date, used if there is no modification date
 	fieldTitle
 	fieldSummary
 	fieldContent
@@ -44,8 +44,9 @@ const (
 // markup reports whether the text of the field f may contain HTML.
 func (f textField) markup() bool { return f == fieldTitle || f == fieldSummary || f == fieldContent }
 
-// A value of compound names the compound that surrounds an element, such as an extension or
-// an author. Inside a compound, element names have other meanings.
+// A value of compound is the compound that contains the current element. A compound is an element
+// with elements of its own, such as an extension or an author. Inside a compound, element names
+// have other meanings.
 type compound uint8
 
 const (
@@ -79,7 +80,7 @@ type reader struct {
 	bare      []byte // text directly within the entry, which replaces loc in some files
 
 	entry    Entry
-	content  string // content of the entry, which counts if there is no summary
+	content  string // content of the entry, used if there is no summary
 	guid     string
 	modified bool // LastMod is a modification date
 
@@ -178,7 +179,7 @@ scan:
 	t.prefix, t.local = t.name[:max(i, 0)], t.name[i+1:]
 }
 
-// These root elements tell the kind of a file.
+// roots maps the names of root elements to the kinds of files.
 var roots = map[string]Kind{"urlset": URLSet, "sitemapindex": Index, "rss": RSS, "rdf": RSS, "feed": Atom}
 
 // root reads a tag that may begin the root element. HTML elements before the root are skipped,
@@ -347,7 +348,7 @@ func (x *reader) finish() bool {
 	e := &x.entry
 	if e.Loc == "" && isHTTP([]byte(x.guid)) {
 		// The text of a guid shows whether the guid is a link. The attribute isPermaLink is often
-		// wrong: URLs have isPermaLink="false", numbers have no attribute.
+		// wrong: many URLs have isPermaLink="false", and many numbers lack the attribute.
 		e.Loc = x.guid
 	}
 	e.Summary = cmp.Or(e.Summary, x.content)
