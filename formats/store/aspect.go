@@ -18,8 +18,8 @@ type Lock interface {
 	// Stands reports whether the lock still excludes other processes. After the lock is released or
 	// its file is removed, another process may hold a lock of the same name.
 	Stands() bool
-	// Inherited reports whether the previous holder died or abandoned the lock. It is false if that
-	// holder released the lock, or if somebody removed the lock's file.
+	// Inherited reports whether the previous holder died or abandoned the lock. Inherited returns
+	// false if the previous holder released the lock, or if somebody removed the lock's file.
 	Inherited() bool
 	// Abandon frees the lock in the same way as the death of this process would.
 	Abandon()

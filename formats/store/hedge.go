@@ -69,7 +69,7 @@ func (h *Hedged) Hedges() (sent, won int64) { return h.sent.Load(), h.won.Load()
 type latencies struct {
 	ring  [128]time.Duration
 	n     int           // number of measured reads
-	p95   time.Duration // 95th percentile of the durations in ring at its last computation
+	p95   time.Duration // 95th percentile of the durations in ring, updated after every 16 reads
 	known bool
 }
 
@@ -125,8 +125,7 @@ func hedged[T any](h *Hedged, class int, ask func() (T, error), discard func(T))
 	send := func(second bool) {
 		began := time.Now()
 		value, err := ask()
-		// The duration of a cancelled request counts too, because mostly slow requests are
-		// cancelled.
+		// The duration of a cancelled request counts too, because most cancelled requests are slow.
 		if err == nil || err == io.EOF || errors.Is(err, context.Canceled) {
 			h.took(class, time.Since(began))
 		}

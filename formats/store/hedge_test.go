@@ -79,11 +79,11 @@ func (o *slowObject) ReadAt(p []byte, off int64) (int, error) {
 
 const (
 	usual = 100 * time.Millisecond
-	late  = 110 * time.Millisecond // time at which the second request is sent
+	late  = 110 * time.Millisecond // time until the second request is sent
 )
 
-// warm returns a list of delays: enough usual delays to measure the p95 and to save budget for a
-// few hedges, then the given delays.
+// warm returns a list of delays. It begins with enough usual delays to measure the p95 and to save
+// budget for a few hedges. The given delays follow.
 func warm(then ...time.Duration) []time.Duration {
 	var d []time.Duration
 	for range 100 {

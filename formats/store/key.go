@@ -11,7 +11,7 @@ import (
 const Reserved = ".tmp"
 
 // These constants bound keys, in bytes. A whole key leaves room for a prefix within the 1,024 bytes
-// that S3 allows. An element of a key can be a file name.
+// that S3 allows. An element of a key is short enough to be a file name.
 const (
 	maxKey     = 900
 	maxElement = 255

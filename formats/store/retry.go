@@ -12,8 +12,8 @@ import (
 )
 
 // Backoff computes the pauses between repeated tries. Each pause is twice as long as the previous
-// pause, up to Max. Each pause is shortened by a random part of at most half, so that clients that
-// failed at the same time do not return at the same time. The pauses of the zero Backoff grow from
+// pause, up to Max. Each pause is then shortened at random, by at most half. Clients that failed at
+// the same time thus do not all return at the same time. The pauses of the zero Backoff grow from
 // 200 ms to 20 s.
 type Backoff struct {
 	Base, Max time.Duration
@@ -47,12 +47,12 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // Retry configures how WithRetry repeats calls.
 type Retry struct {
-	Tries   int // number of tries, including the first; zero means 8 tries, about a minute with the zero Backoff
+	Tries   int // number of tries, including the first; zero means 8 tries, which take about a minute with the zero Backoff
 	Backoff Backoff
 	// Burst and Share set the budget for retries after a short pause. The budget begins with Burst
-	// retries, and each call adds Share of a retry. Retries beyond the budget wait for the longest
-	// pause of Backoff, so that retries do not flood a failing store. A zero Burst means 64, and a
-	// zero Share means 0.2.
+	// retries, and each call adds the fraction Share of a retry. Retries beyond the budget wait for
+	// the longest pause of Backoff, so that retries do not flood a failing store. A zero Burst
+	// means 64, and a zero Share means 0.2.
 	Burst int
 	Share float64
 	Sleep func(context.Context, time.Duration) error // function that waits between tries; nil means Sleep
@@ -85,7 +85,7 @@ type retrying struct {
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
 
-// called counts a call, which adds Share of a retry to the budget.
+// called adds the fraction Share of a retry to the budget, for one call.
 func (b *retrying) called() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,7 +103,7 @@ func (b *retrying) delay(try int) time.Duration {
 	return b.retry.Backoff.Delay(try)
 }
 
-// With longest as the number of the try, every Backoff returns a pause of Max.
+// longest is the number of a try after which every Backoff returns its longest pause.
 const longest = 1 << 10
 
 // wait sleeps after a failed try. It returns nil if the caller must try again, or the final error.

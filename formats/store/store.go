@@ -1,6 +1,6 @@
 // Package store defines the object store that holds all state of crawlbatch: a flat namespace of
-// objects with strongly consistent reads, create-only writes and compare-and-swap. S3, R2, MinIO,
-// versitygw and a local directory are such stores. crawlbatch needs no other service.
+// objects with strongly consistent reads, create-only writes and compare-and-swap. A store can be
+// in S3, R2, MinIO, versitygw or a local directory. crawlbatch needs no other service.
 //
 // The input is keys (see package layout) and bodies. The output is objects and their versions. A
 // write is visible whole or not at all, and the result of a conditional write is definite. Package
@@ -87,17 +87,18 @@ type Bucket interface {
 	// bytes, Create returns ErrExists. The object is durable when Create returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces the object of version old by body and returns the new version. If old is zero,
-	// no object may exist. Swap returns ErrConflict if the object has another version. If the
-	// object already has the bytes of body, Swap succeeds: bodies are unique, so an earlier call of
-	// this caller must have swapped the body. After a lost response Swap reads back the object
-	// until the outcome is known. ErrConflict then means that the object has other bytes. Either
-	// the swap had no effect, or another writer has replaced body since. To distinguish the two
-	// cases, a caller puts a mark into body, and other writers keep the mark. If ctx ends before
-	// the outcome is known, Swap returns ErrUnavailable with ctx's error.
+	// Swap replaces the object of version old by body and returns the new version. If old is the
+	// zero Version, Swap requires that no object exists. Swap returns ErrConflict if the object has
+	// another version. If the object already has the bytes of body, Swap succeeds: bodies are
+	// unique, so an earlier call of this caller must have swapped the body. After a lost response
+	// Swap reads back the object until the outcome is known. ErrConflict then means that the object
+	// has other bytes. Either the swap had no effect, or another writer has replaced body since. To
+	// distinguish the two cases, a caller puts a mark into body, and other writers keep the mark.
+	// If ctx ends before the outcome is known, Swap returns ErrUnavailable with ctx's error.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
-	// Get reads a small object whole. An object of more than limit bytes gives ErrTooLarge.
+	// Get reads all of a small object. If the object has more than limit bytes, Get returns
+	// ErrTooLarge.
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
 	// Open opens an object for reads by range. The end of ctx also ends reads of the object, so ctx

@@ -96,7 +96,7 @@ func nearest(path string) (string, error) {
 	}
 }
 
-// These file systems of the kernel cannot store files.
+// pseudo lists file systems of the kernel that cannot store files.
 var pseudo = map[string]bool{"procfs": true, "sysfs": true, "cgroup": true, "devpts": true, "debugfs": true, "tracefs": true, "securityfs": true}
 
 func (s *Store) checkFileSystem(dir string) error {
@@ -122,7 +122,8 @@ func (s *Store) path(key string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(key)), nil
 }
 
-// openFile opens the file of an object. A folder gives an error, because a folder is no object.
+// openFile opens the file of an object. For a folder it returns an error, because a folder is not
+// an object.
 func openFile(path string) (*os.File, int64, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -297,8 +297,8 @@ func TestALockWhoseFileIsRemovedStandsNoMore(t *testing.T) {
 	}
 }
 
-// TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers removes .tmp while a swap stages its body.
-// Another process swaps at the same time. Only one of the two swaps succeeds.
+// TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers removes the lock files while a swap stages
+// its body, and then lets another process swap. Only one of the two swaps may succeed.
 func TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers(t *testing.T) {
 	root := t.TempDir()
 	s, other := openDir(t, root), openDir(t, root)
@@ -327,7 +327,7 @@ func TestASwapWhoseLockIsRemovedDoesNotOverwriteAnothers(t *testing.T) {
 }
 
 // TestTheFirstWriteOutlivesTheRemovalOfTheTemporaryFolder makes the first write of many processes
-// while somebody removes .tmp again and again.
+// while somebody removes .tmp repeatedly.
 func TestTheFirstWriteOutlivesTheRemovalOfTheTemporaryFolder(t *testing.T) {
 	root := t.TempDir()
 	if _, err := store.CreateBytes(t.Context(), openDir(t, root), "k", nil); err != nil {

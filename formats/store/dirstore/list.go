@@ -16,8 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// List implements store.Bucket. It reads a folder when it reaches the folder's keys, and holds only
-// the entries of the current key's folders.
+// List implements store.Bucket. It reads a folder only when it comes to the keys in that folder. At
+// any time it holds only the entries of the folders that lead to the current key.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		if err := store.CheckPrefix(prefix); err != nil {

@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// lockKey takes the lock under which Swap compares and renames the file of key. Closing the file
-// releases the lock. Only 256 locks for Swap exist, so lock files need no removal. lockKey polls,
-// because a blocking flock ignores ctx and the holder may be a stopped process.
+// lockKey takes the lock that Swap holds while it compares and renames the file of key. Closing the
+// file releases the lock. All keys share 256 lock files, so there is no need to remove lock files.
+// lockKey polls, because a blocking flock ignores ctx and the holder may be a stopped process.
 func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))

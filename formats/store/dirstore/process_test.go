@@ -65,8 +65,8 @@ func child(role, root, who string) error {
 		fmt.Println("locked", ok)
 		_, _ = in.ReadString('\n') // waits with the lock until the parent kills the process
 	case "cut create", "cut swap":
-		// killAt is the number of the sync at which the parent kills the process. That sync then
-		// has no effect.
+		// killAt is the number of the sync at which the parent kills the process. That sync has no
+		// effect.
 		var killAt int
 		if _, err := fmt.Sscanf(who, "process-%d", &killAt); err != nil {
 			return err

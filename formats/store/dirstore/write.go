@@ -18,12 +18,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store/localfile"
 )
 
-// copyBuffer is the size of the buffer through which a body is copied, in bytes.
+// copyBuffer is the size of the buffer for copying a body, in bytes.
 const copyBuffer = 256 << 10
 
 // linkTries is the largest number of tries of link while other processes create and remove the
-// object or its folders. If so many tries fail, there must be another cause, such as a broken
-// symbolic link.
+// object or its folders. If that many tries fail, the cause must be something else, such as a
+// broken symbolic link.
 const linkTries = 1000
 
 // Create implements store.Bucket. It uses link(2), which fails if the name exists.
@@ -107,7 +107,8 @@ func inTheWay(err error) error {
 	return err
 }
 
-// Swap implements store.Bucket. It compares and renames under a lock of the key.
+// Swap implements store.Bucket. It holds a lock of the key while it compares the versions and
+// renames the file.
 func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Version) (store.Version, error) {
 	path, err := s.path(key)
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 		switch now, err := current(ctx, path); {
 		case err != nil:
 			return err
-		case now == v: // an earlier call of this caller swapped the body, but its result was lost
+		case now == v: // an earlier call of this caller has already swapped the body, but the result of that call was lost
 			return s.syncFolders(filepath.Dir(path))
 		case now != old:
 			return fmt.Errorf("%w: it is %s, not %s", store.ErrConflict, short(now), short(old))
@@ -156,7 +157,8 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			}
 			return s.syncFolders(filepath.Dir(path))
 		}
-		// The first state must be linked, because a concurrent Create takes no lock.
+		// The first version must be linked and not renamed, because a concurrent Create takes no
+		// lock.
 		switch done, err := s.link(tmp, path); {
 		case err != nil:
 			return err
@@ -191,8 +193,8 @@ func current(ctx context.Context, path string) (store.Version, error) {
 	return localfile.Version(h), nil
 }
 
-// compare returns the version of the object at path if the object has the bytes of body. The error
-// is store.ErrExists if the bytes differ, and fs.ErrNotExist if there is no object.
+// compare returns the version of the object at path if the object has the same bytes as body. The
+// error is store.ErrExists if the bytes differ, and fs.ErrNotExist if there is no object.
 func compare(ctx context.Context, path string, body io.ReaderAt, size int64) (store.Version, error) {
 	f, length, err := openFile(path)
 	if err != nil {

@@ -95,8 +95,8 @@ func (s *Store) AwayFor(d time.Duration) {
 	s.back = s.faults.Now().Add(d)
 }
 
-// meet sleeps for the latency of a call, and chooses the fault with which the call fails. For the
-// fault Short, it also returns the share of the call that takes place, 0 to 1.
+// meet sleeps for the latency of a call, and chooses the fault of the call. For the fault Short, it
+// also returns the share of the call that takes place, 0 to 1.
 func (s *Store) meet(ctx context.Context, op Op, key string) (f Fault, part float64, err error) {
 	s.mu.Lock()
 	chance, wait, part := s.random.Float64(), s.random.Float64(), s.random.Float64()
@@ -131,7 +131,7 @@ func (s *Store) fail(op Op, key, how string) error {
 	return fmt.Errorf("%s %q: %w: %s on purpose", op, key, store.ErrUnavailable, how)
 }
 
-// answer replaces the success of a call by an error if the fault f is After.
+// answer returns an error for a successful call if the fault f is After.
 func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	if f == After && err == nil {
 		return s.fail(op, key, "response lost")
@@ -139,7 +139,7 @@ func (s *Store) answer(f Fault, op Op, key string, err error) error {
 	return err
 }
 
-// call runs the function do with a fault that the store chooses.
+// call runs the function do with the fault, if any, that the store chooses for this call.
 func call[T any](ctx context.Context, s *Store, op Op, key string, do func() (T, error)) (T, error) {
 	var v, none T
 	f, _, err := s.meet(ctx, op, key)
@@ -210,8 +210,8 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 	}), nil
 }
 
-// List implements store.Bucket. With the fault Short, the list ends with an error within the first
-// keys. With the fault After, the list fails at its end.
+// List implements store.Bucket. With the fault Short, the list fails after a few keys. With the
+// fault After, the list fails at its end.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[store.Info, error] {
 	return func(yield func(store.Info, error) bool) {
 		f, part, err := s.meet(ctx, List, prefix)

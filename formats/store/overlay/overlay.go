@@ -1,7 +1,7 @@
 // Package overlay puts a layer in a local directory over a store.Bucket. Writes go to the
 // directory. Objects that were not written are read from the bucket below, which the overlay never
-// changes. If a task runs again on an overlay, the store stays unchanged. The caller compares the
-// task's result with the committed result, or rebuilds lost parts.
+// changes. A task can thus run a second time without changing the store. The caller uses the new
+// result to check the committed result, or to rebuild lost parts.
 //
 // The input is a bucket and an empty local directory, which the caller removes. The output is a
 // bucket that keeps the contract of package store with two exceptions. First, Create succeeds even

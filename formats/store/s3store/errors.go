@@ -21,13 +21,13 @@ import (
 type fault struct {
 	kind error // sentinel of package store, or nil if no sentinel fits
 	// unsettled marks a conditional write whose outcome is unknown. The write may have taken
-	// effect, or another writer may have won. A caller must read back the object to know.
+	// effect, or another writer may have won. The caller must read back the object to find out.
 	unsettled bool
 	says      string // cause and advice, free of secrets
 }
 
-// These error codes say more than the HTTP status. The messages do not quote the server's text,
-// which may contain signatures and key names.
+// faults has the error codes that say more than the HTTP status. The messages do not quote the
+// server's text, which may contain signatures and key names.
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
 	"NotFound":     {kind: store.ErrNotFound}, // code of a HEAD, whose response has no body

@@ -20,8 +20,8 @@ const (
 )
 
 // multipartUpload is a create-only write in parts. The SDK may repeat the requests for parts,
-// because parts are invisible until the upload is complete. Only the completing request has the
-// condition.
+// because parts are invisible until the upload is complete. Only the request that completes the
+// upload is conditional.
 type multipartUpload struct {
 	s    *Store
 	name *string

@@ -12,13 +12,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// These time limits of Reach are for all tries together, for one try, for a pause between tries,
-// and for the silence before Reach calls OnSilence.
+// The time limits of Reach.
 const (
-	reachWithin = 12 * time.Second
-	reachTry    = 4 * time.Second
-	reachPause  = 2 * time.Second
-	reachSilent = 3 * time.Second
+	reachWithin = 12 * time.Second // limit for all tries together
+	reachTry    = 4 * time.Second  // limit for one try
+	reachPause  = 2 * time.Second  // longest pause between two tries
+	reachSilent = 3 * time.Second  // time without an answer after which Reach calls OnSilence
 )
 
 // Reach sends a small request, so that a command reports a wrong address, refused credentials or a

@@ -145,8 +145,8 @@ func (s *Store) Delete(ctx context.Context, key string) error {
 	return fail(ctx, "delete", key, err)
 }
 
-// datesAsked is the number of times that Skew asks for the date. The SDK does not repeat a request
-// whose response breaks off.
+// datesAsked is the largest number of requests that Skew sends. Skew repeats a request whose
+// response breaks off, because the SDK does not.
 const datesAsked = 3
 
 // Skew implements store.Dater with the Date of a response, which is cut to whole seconds.

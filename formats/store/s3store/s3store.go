@@ -2,12 +2,12 @@
 // that speaks the protocol of S3 with conditional writes (R2, MinIO, versitygw).
 //
 // The input is keys and bodies. The output is objects named prefix/key. Create is a PUT with
-// If-None-Match: *. A large body is uploaded in parts, and the completing request has the
-// condition. Swap is a PUT with If-Match. The SDK neither retries nor hedges the requests of Create
-// and Swap. If the response is missing or does not tell who won, the store reads back the object
-// (see settle). A version is an ETag. The SDK repeats reads a few times. Each try of a request has
-// its own time limit, in proportion to the size of the body. No error contains credentials. Package
-// s3store imports store, the AWS SDK and the standard library.
+// If-None-Match: *. A large body is uploaded in parts, and only the request that completes the
+// upload has this condition. Swap is a PUT with If-Match. The SDK neither retries nor hedges the
+// requests of Create and Swap. If the response is missing or does not tell who won, the store reads
+// back the object (see settle). A version is an ETag. The SDK repeats reads a few times. Each try
+// of a request has its own time limit, in proportion to the size of the body. No error contains
+// credentials. Package s3store imports store, the AWS SDK and the standard library.
 package s3store
 
 import (
@@ -30,7 +30,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Scheme begins the address of a store in S3.
+// Scheme is the prefix of the address of every store in S3.
 const Scheme = "s3://"
 
 // Options are the options of a store. The zero value selects the defaults.
@@ -42,13 +42,13 @@ type Options struct {
 	// OnRetry, if set, is called before a conditional write is sent again. The arguments of OnRetry
 	// are the key, the number of tries, and the reason why the outcome is still unknown.
 	OnRetry func(key string, sent int, err error)
-	// When the store has not answered for three seconds, Reach calls OnSilence once. OnSilence may
-	// be nil. The arguments of OnSilence are the endpoint's host and the time until which Reach
+	// OnSilence, if set, is called once by Reach if the store has not answered within three
+	// seconds. The arguments of OnSilence are the endpoint's host and the time until which Reach
 	// tries.
 	OnSilence func(host string, until time.Time)
 }
 
-// Store is a store.Bucket and a store.Dater in a bucket of S3.
+// Store is a store.Bucket and a store.Dater in an S3 bucket.
 type Store struct {
 	client  *s3.Client
 	bucket  string

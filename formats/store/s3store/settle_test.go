@@ -36,7 +36,7 @@ func TestConditionalWritesAreSettled(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		stored string // body of the object before the write, "" for no object
-		old    string // body whose version Swap gets; "create" or "" means the zero version
+		old    string // "create" to call Create; otherwise the body whose version is passed to Swap, "" for the zero version
 		script []action
 		want   error
 		ends   string
@@ -160,7 +160,7 @@ type brokenDisk struct{}
 
 func (brokenDisk) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
-// TestErrorsSayWhatToDo tries refusals of reads. No error may contain a secret.
+// TestErrorsSayWhatToDo checks the errors of failed reads. No error may contain a secret.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	for _, c := range []struct {

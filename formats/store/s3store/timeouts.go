@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// These constants bound the time of one try of a request: to connect, until a response begins, and
-// until its body ends. The last two limits grow with the number of bytes, at the rate of the
-// constant slowest. The request that completes an upload in parts has a longer limit, because a
-// server may join the parts before it answers.
+// These constants bound three times in one try of a request: the time to connect, the time until a
+// response begins, and the time until its body ends. The last two limits grow with the number of
+// bytes, at the rate of the constant slowest. The request that completes an upload in parts has a
+// longer limit, because a server may join the parts before it answers.
 const (
 	connecting = 10 * time.Second
 	prompt     = 30 * time.Second // limit until a response begins, and until its body ends

@@ -88,7 +88,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 	})
 }
 
-// errGone stands for a 404 response to a request with If-Match. The outcome of such a request is
+// errGone replaces a 404 response to a request with If-Match. The outcome of such a request is
 // unknown, as after a 412 response.
 var errGone = errors.New("there is no object to be replaced")
 
@@ -99,7 +99,7 @@ func kind(err error) error {
 	return judge(err).kind
 }
 
-// verdict tells which writer's bytes an object has.
+// verdict says which writer's bytes an object has.
 type verdict int
 
 const (
