@@ -13,9 +13,9 @@ import (
 // is faulty.
 var ErrScratch = errors.New("damaged scratch file")
 
-// Codec encodes rows of T for scratch files. It finds the fields of T by reflection, so a new
-// column needs no change. The encoding is not a durable format. Package gob cannot be used, because
-// gob decodes a pointer to false as nil.
+// Codec encodes rows of T for scratch files. It finds the fields of T by reflection, so it needs no
+// change for a new column. The encoding is not a durable format. Package gob cannot be used,
+// because gob decodes a pointer to false as nil.
 type Codec[T any] struct {
 	layout *rowLayout
 }
@@ -50,8 +50,8 @@ func (c *Codec[T]) Decode(data string, row *T) error {
 
 // rowLayout lists the fields of a row struct in order, with embedded structs flattened. The methods
 // of rowLayout measure, encode and decode rows. The methods find a field by its offset, which is
-// several times faster than reflection. A field's shape and kind tell the type of the value at the
-// offset.
+// several times faster than reflection. A field's shape and kind determine the type of the value at
+// the offset.
 type rowLayout struct {
 	fields []rowField
 	size   int // size of the struct itself, in bytes
@@ -63,7 +63,7 @@ type rowField struct {
 	offset   uintptr
 	shape    shape
 	kind     reflect.Kind // kind of the value, or of each element of a list
-	elem     reflect.Type // Go type of kind
+	elem     reflect.Type // Go type of the value, or of each element of a list
 	size     uintptr      // size of elem; calling elem.Size for each value would be slow
 }
 
@@ -176,7 +176,7 @@ func (f *rowField) elementAt(first unsafe.Pointer, i int) unsafe.Pointer {
 }
 
 // encode appends an encoded row to buf. A nil pointer or list becomes 0. Any other pointer becomes
-// 1 and the value. Any other list becomes its length plus 1, and the elements.
+// 1, followed by the value. Any other list becomes its length plus 1, followed by the elements.
 func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	for i := range l.fields {
 		f := &l.fields[i]
@@ -199,7 +199,7 @@ func (l *rowLayout) encode(buf []byte, row unsafe.Pointer) []byte {
 	return buf
 }
 
-// encode appends the encoded value to which p points.
+// encode appends the encoding of the value at p.
 func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 	switch f.kind {
 	case reflect.String:

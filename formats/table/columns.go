@@ -26,9 +26,10 @@ type columnReader struct {
 	size    uintptr
 }
 
-// leavesOf finds the column of a file for each field of a row type. If the file lacks a column, its
-// entry is nil. leavesOf returns false if the library must read the rows, because a column has an
-// unusual shape or a list is missing. The library reads a missing list as a list of one empty text.
+// leavesOf finds the column of a file for each field of a row type. If the file lacks a column, the
+// column's entry is nil. If a column has an unusual shape or a list is missing, leavesOf returns
+// false, because only the library can then read the rows. The library reads a missing list as a
+// list of one empty text.
 func leavesOf(layout *rowLayout, names []string, file *parquet.File) ([]*parquet.Column, bool) {
 	leaves := make([]*parquet.Column, len(names))
 	for i := range layout.fields {
@@ -135,7 +136,7 @@ func (r *columnReader) close() error {
 type columnCursor struct {
 	field *rowField
 	pages parquet.Pages   // nil if the file lacks the column
-	most  byte            // largest definition level, the only level that stands for a value
+	most  byte            // largest definition level, the only level that means a value
 	lent  *[]parquet.Page // receives the pages whose texts the rows share; nil if rows get copies
 
 	page        parquet.Page
@@ -148,7 +149,7 @@ type columnCursor struct {
 	indexes     []int32  // indexes into the dictionary; nil if the page has the values themselves
 	entries     typed    // entries of the dictionary
 	texts       []string // texts of the dictionary that rows share
-	copy        string   // copy of the values' bytes, beginning at the offset copied
+	copy        string   // copy of some of the values' bytes; the field copied holds the offset of its first byte
 	copied      uint32
 	words       []string // texts of the current list
 	numbers     []int32  // numbers of the current list

@@ -74,7 +74,7 @@ type storedObject[T any] struct {
 	*Reader[T]
 	batch  []T
 	fields []rowField
-	ends   map[int64]bool // numbers of rows at which a row group ends
+	ends   map[int64]bool // numbers of rows after which a row group ends
 }
 
 // framed compares the object's footer with the parameter want, the footer of a file with the same

@@ -16,7 +16,7 @@ type Cursor[T any] struct {
 	err  error // error that ended the sequence, or io.EOF at the end
 }
 
-// Pull returns a cursor that stands before the first row.
+// Pull returns a cursor before the first row.
 func Pull[T any](rows iter.Seq2[T, error]) *Cursor[T] { return &Cursor[T]{rows: rows} }
 
 // Peek returns the row that Next will return, or nil at the end. The row is valid until the cursor

@@ -7,7 +7,7 @@
 //
 // The bytes of a file depend only on the rows, the options and the program's version. Memory is
 // bounded by a row group and a page per column, for any number of rows. A column that a file lacks
-// reads as null. Errors name the object. Reading a damaged file gives an error, never a panic.
+// reads as null. Errors name the object. Reading a damaged file returns an error and never panics.
 //
 //   - Writer writes a file, Commit creates the object.
 //   - Reader streams the rows of an object, or only the rows of the row groups in a range.

@@ -21,8 +21,8 @@ import (
 //	4: More text columns have dictionaries, and dictionaries may be larger.
 //
 // Other programs misread format 1. Spark up to 4.0.0 misreads DELTA_LENGTH_BYTE_ARRAY with nulls
-// (SPARK-52240). fastparquet supports no delta encoding and misreads lists of plain text. In pages
-// of version 2 it also misreads nulls and lists of numbers.
+// (SPARK-52240). fastparquet supports no delta encoding and misreads lists of plain text. In data
+// pages of version 2, fastparquet also misreads nulls and lists of numbers.
 //
 // Working files (Fast), which no other program reads, always use format 1.
 func Format(version int) WriterOption {

@@ -70,9 +70,9 @@ func written[T any](t *testing.T, rows []T, opts ...WriterOption) ([]byte, []str
 	return b.Bytes(), columns
 }
 
-// Since format 2 the column ms distinguishes 0 from null. In format 1 the column ms has the same
-// bytes as a field without a pointer, including zeros that the library writes for nulls (see
-// nullable).
+// Since format 2 the column ms distinguishes 0 from null. In format 1 the column ms must have the
+// same bytes as a field without a pointer. These bytes include the zeros that the library wrongly
+// writes for some nulls (see nullable).
 func TestColumnsThatDidNotTellZero(t *testing.T) {
 	type row struct {
 		Row int32  `parquet:"row"`

@@ -25,8 +25,9 @@ func nullableOf(t reflect.Type) (n nullable) {
 	return n
 }
 
-// misread returns the index at which to divide rows, a slice of structs, so that parquet-go writes
-// all nulls as null. The result is 0 if the rows need not be divided.
+// misread returns an index into rows, a slice of structs. The caller must divide rows at this
+// index, so that parquet-go writes all nulls as null. The result is 0 if the rows need not be
+// divided.
 func (n nullable) misread(rows reflect.Value) int {
 	for _, index := range n {
 		if begin, _ := misreadRun(rows, index); begin > 0 {

@@ -97,8 +97,8 @@ func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...Reader
 	return readerOf[T](obj, key, wholeBytes, opts)
 }
 
-// readerOf returns a reader of an open object. One request reads an object of up to whole bytes.
-// readerOf closes the object if it fails.
+// readerOf returns a reader of an open object. If the object has at most as many bytes as the
+// argument whole, one request reads it. If readerOf fails, it closes the object.
 func readerOf[T any](obj store.Object, key string, whole int64, opts []ReaderOption) (*Reader[T], error) {
 	r, err := newReader[T](obj, key, whole, opts)
 	if err != nil {
@@ -116,8 +116,8 @@ func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOp
 		return nil, err
 	}
 	defer r.win.damage(&err)
-	// The Reader skips the page index and the Bloom filters. They cost requests, and streaming does
-	// not need them.
+	// The Reader skips the page index and the Bloom filters. Reading them would cost requests, and
+	// streaming does not need them.
 	r.file, err = parquet.OpenFile(r.win, r.win.size, parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *Reader[T]) read(batch []T) (n int, err error) {
 	return n, err
 }
 
-// All yields the remaining rows. A pair with an error is the last pair.
+// All yields the remaining rows. An error ends the sequence.
 func (r *Reader[T]) All(ctx context.Context) iter.Seq2[T, error] { return All(ctx, r) }
 
 // Close closes the object.

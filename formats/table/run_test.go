@@ -128,7 +128,7 @@ func TestASectionHasTheRowsOfItsBucket(t *testing.T) {
 	}
 }
 
-// Each section has the bytes of a run of this section alone.
+// Each section has the same bytes as a run that consists only of this section.
 func TestSectionsHaveTheBytesOfSeparateFiles(t *testing.T) {
 	b := newStore(t)
 	rows := randomTargets(4, 9, 3000)

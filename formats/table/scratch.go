@@ -44,12 +44,12 @@ type RowReader[T any] struct {
 	buf   []byte
 }
 
-// Reader returns a RowReader that reads the rows from the reader in.
+// Reader returns a RowReader that reads encoded rows from a buffered reader.
 func (c *Codec[T]) Reader(in *bufio.Reader) *RowReader[T] {
 	return &RowReader[T]{codec: c, in: in}
 }
 
-// Next stores the next row in the struct to which row points. It returns io.EOF at the end.
+// Next stores the next row in *row. It returns io.EOF at the end.
 func (r *RowReader[T]) Next(row *T) error {
 	n, err := binary.ReadUvarint(r.in)
 	if err == io.EOF {

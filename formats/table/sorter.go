@@ -22,8 +22,8 @@ const (
 )
 
 // Sorter sorts any number of rows in bounded memory. It spills sorted runs to local scratch files
-// and merges the runs. Equal rows keep the order of Add. Only one goroutine may use a Sorter. The
-// caller must close the Sorter.
+// and merges the runs. Equal rows keep the order in which they were added. Only one goroutine may
+// use a Sorter. The caller must close the Sorter.
 type Sorter[T any] struct {
 	dir     string
 	compare func(a, b *T) int
@@ -79,13 +79,11 @@ func (s *Sorter[T]) Sort() {
 	}
 }
 
-// Sorted yields all rows in order. A pair with an error is the last pair. The caller may call
-// Sorted again.
+// Sorted yields all rows in order. An error ends the sequence. The caller may call Sorted again.
 func (s *Sorter[T]) Sorted(ctx context.Context) iter.Seq2[T, error] { return MergeSorted(ctx, s) }
 
 // MergeSorted yields the rows of several sorters as one sorted sequence. All sorters must have the
-// same compare function. Equal rows keep the order of their sorters. A pair with an error is the
-// last pair.
+// same compare function. Equal rows keep the order of their sorters. An error ends the sequence.
 func MergeSorted[T any](ctx context.Context, sorters ...*Sorter[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var streams []Stream[T]

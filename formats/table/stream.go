@@ -83,9 +83,9 @@ func streamObject[T any](ctx context.Context, b store.Bucket, key string, opts [
 const maxOpen = 64
 
 // MergeFiles yields the rows of several objects as one sorted sequence (see Merge). The rows of
-// each object must be sorted by compare. MergeFiles merges more than 64 objects in passes: all rows
-// go to runs in the directory scratch before the first row comes. If scratch is empty, all objects
-// are open at the same time.
+// each object must be sorted by compare. MergeFiles merges more than 64 objects in passes: it
+// writes all rows to runs in the directory scratch before it yields the first row. If scratch is
+// empty, all objects are open at the same time.
 func MergeFiles[T any](ctx context.Context, b store.Bucket, scratch string, keys []string, compare func(a, b *T) int, opts ...ReaderOption) iter.Seq2[T, error] {
 	return mergeInPasses(ctx, scratch, keys, compare, func(key string) (*Reader[T], error) { return Open[T](ctx, b, key, opts...) })
 }

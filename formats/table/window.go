@@ -41,9 +41,9 @@ type span struct {
 	buf        []byte
 }
 
-// openWindow reads the end of the object, or the whole of an object of up to whole bytes. openWindow
-// also checks the magic number and the footer's length, because parquet-go does not check the
-// length.
+// openWindow reads the end of an object, or all of an object that has at most as many bytes as the
+// argument whole. It also checks the magic number and the footer's length, because parquet-go does
+// not check the length.
 func openWindow(obj store.Object, whole int64) (*window, error) {
 	w := &window{obj: obj, size: obj.Size()}
 	if w.size < 12 {

@@ -103,7 +103,7 @@ type Writer[T any] struct {
 	layout *rowLayout
 	stored *storedObject[T] // set if the writer compares (NewComparer) and has neither pq, out nor buf
 
-	nullable nullable // fields for whose nulls the rows are divided; nil if zeros may replace nulls
+	nullable nullable // fields whose nulls require that the rows are written in parts; nil if zeros may replace nulls
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
 	opt      writerOptions
 	pending  []T // rows not yet passed to the encoder
@@ -138,7 +138,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return newWriter[T](out, bufio.NewWriterSize(out, writeBuffer), layout, optionsOf(opts)), nil
 }
 
-// newWriter returns a writer to buf, which writes to out.
+// newWriter returns a Writer that writes to out through the buffer buf.
 func newWriter[T any](out *summingWriter, buf *bufio.Writer, layout *rowLayout, o writerOptions) *Writer[T] {
 	pqOptions := []parquet.WriterOption{
 		// CreatedBy is the same for every build, so that the same rows give the same bytes.
@@ -165,12 +165,12 @@ func newWriter[T any](out *summingWriter, buf *bufio.Writer, layout *rowLayout, 
 }
 
 // bulky lists the columns that hold whole documents. The footer omits the lowest and highest values
-// of these columns. Such values help no query and would be whole documents.
+// of these columns. Such values are whole documents and do not help queries.
 var bulky = []string{"main", "full"}
 
-// withoutBounds omits the lowest and highest values from page headers: no program reads them there,
-// and long values would stand there uncompressed. For bulky columns the footer omits the values
-// too.
+// withoutBounds omits the lowest and highest values from page headers. No program reads these
+// values there, and page headers would hold even long values uncompressed. For bulky columns,
+// withoutBounds also omits the values from the footer.
 func withoutBounds[T any](columns []parquet.SchemaOption) (opts []parquet.WriterOption) {
 	for _, path := range parquet.SchemaOf(new(T), columns...).Columns() {
 		opts = append(opts, parquet.SkipPageStatistics(path...))

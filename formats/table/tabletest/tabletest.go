@@ -31,7 +31,8 @@ func Write[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, o
 	return f
 }
 
-// WriteRun stores rows, which are in the order of buckets, as the run key.
+// WriteRun stores rows as the run with the given key. The rows must be in the order of their
+// buckets.
 func WriteRun[T any](t testing.TB, b store.Bucket, dataset, key string, rows []T, bucketOf func(*T) int32, opts ...table.WriterOption) manifest.File {
 	t.Helper()
 	var f manifest.File
