@@ -1,6 +1,6 @@
-// Package urlfilter reads and writes the Bloom filter of each bucket's parts of the datasets urls
-// and skips. For most absent URLs the filter proves, without reading the tables, that neither part
-// has a row.
+// Package urlfilter reads and writes the Bloom filter of a bucket, which covers the bucket's parts
+// of the datasets urls and skips. For most absent URLs the filter proves, without reading the
+// tables, that neither part has a row.
 //
 // The input is the URLs of both parts, in any order, with repeats. The output is one object, with
 // the same bytes for the same URLs. A Filter read from the object answers "absent" or "perhaps
@@ -27,7 +27,7 @@ import (
 	"hash/crc32"
 )
 
-// ErrCorrupt means that the object is no URL filter or is damaged.
+// ErrCorrupt means that the object is damaged or is not a URL filter.
 var ErrCorrupt = errors.New("not a readable Bloom file: the object is damaged or was cut short; " +
 	"restore it, or rebuild it with `crawlbatch retry --rebuild`")
 

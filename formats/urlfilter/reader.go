@@ -15,15 +15,17 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// Filter proves for most absent URLs that a bucket's parts of the datasets urls and skips do not
-// contain the URL. It is immutable and safe for concurrent use.
+// Filter is the Bloom filter of a bucket's parts of the datasets urls and skips. For most absent
+// URLs it proves that the parts do not contain the URL. A Filter is immutable and safe for
+// concurrent use.
 type Filter struct {
 	bits *bloom.BloomFilter
 	keys int64
 }
 
-// Open reads the whole object with the given key into memory. A damaged filter, or an object that
-// is no filter, gives ErrCorrupt. A filter of a newer crawlbatch gives manifest.ErrNewer.
+// Open reads the whole object with the given key into memory. If the object is damaged or is not a
+// filter, the error wraps ErrCorrupt. If a newer crawlbatch wrote the filter, the error wraps
+// manifest.ErrNewer.
 func Open(ctx context.Context, b store.Bucket, key string) (*Filter, error) {
 	o, err := b.Open(ctx, key)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 	"crawlbatch.io/crawlbatch/formats/table"
 )
 
-// rate is the share of absent URLs for which a filter is designed to answer "perhaps present".
-// Package urlfilter promises 0.1 %. Half of that share leaves room for chance.
+// rate is the share of absent URLs that get the answer "perhaps present", by design. Package
+// urlfilter promises 0.1 %. Half of that share leaves room for chance.
 const rate = 0.0005
 
-// leastKeys is the smallest number of URLs for which a filter is sized (2 kB). With fewer bits,
-// hash functions collide and the rate rises.
+// A filter of fewer than leastKeys URLs has the same size as a filter of leastKeys URLs (2 kB).
+// With fewer bits, hash functions collide and the rate rises.
 const leastKeys = 1000
 
 // Writer collects URLs in a scratch file. It builds the filter at the end, because the filter's
@@ -47,7 +47,7 @@ func NewWriter(path string) (*Writer, error) {
 // Add adds a URL. For a row without a URL, the caller passes the row's source text.
 func (w *Writer) Add(url string) error {
 	var length [binary.MaxVarintLen64]byte
-	w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))) // nolint:errcheck // the next write returns an error of bufio again
+	w.buf.Write(binary.AppendUvarint(length[:0], uint64(len(url)))) // nolint:errcheck // the next write returns the same error
 	if _, err := w.buf.WriteString(url); err != nil {
 		return fmt.Errorf("URL filter: %w", err)
 	}

@@ -16,8 +16,9 @@
 //     other parameters sorted by name; parameters of the same name keep their order.
 //
 // The canonical form keeps all other parts, such as the case of a path, trailing or doubled
-// slashes, "www." and index.html, because another spelling may be another resource. The scheme
-// stays too, because an https twin may differ or not exist. Dedup finds twins by their content.
+// slashes, "www." and index.html, because another spelling may be another resource. It also keeps
+// the scheme, because the same URL with https may have other content or may not exist. The dedup
+// stage finds URLs with the same content.
 //
 // A canonical URL is its own canonical form. Equal input gives equal output on every machine,
 // because the Public Suffix List is compiled in. Time and memory are linear in the input, and no

@@ -19,16 +19,16 @@ var (
 	ErrHost = errors.New("host cannot be looked up and connected to")
 	// ErrTooLong means that the canonical form has more than MaxLength octets.
 	ErrTooLong = errors.New("URL is too long")
-	// ErrPattern means that a pattern passed to New is no valid pattern of parameter names.
+	// ErrPattern means that a pattern passed to New is not a valid pattern of parameter names.
 	ErrPattern = errors.New("bad pattern of a parameter name")
 )
 
 // MaxLength is the length of the longest canonical URL, in octets. RFC 9110, 4.1 asks for support
-// of 8,000 octets. Servers rarely accept longer URLs.
+// of 8,000 octets, and few servers accept longer URLs.
 const MaxLength = 8192
 
-// maxRaw is the length of the longest parsed input, in octets. Longer input gives ErrTooLong, even
-// if its canonical form might be shorter.
+// maxRaw is the length of the longest parsed input, in octets. For longer input the error is
+// ErrTooLong, even if the canonical form might be shorter.
 const maxRaw = 64 << 10
 
 // quoted quotes input for errors. The result has a bounded length and no control characters or

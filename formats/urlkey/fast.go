@@ -3,8 +3,8 @@ package urlkey
 import "strings"
 
 // canonicalizeFast gives the same result as canonicalizeSlow at a tenth of the cost, but only for
-// clean ASCII, as most input is. The result ok is false if the input needs canonicalizeSlow. A fuzz
-// test compares both methods.
+// clean ASCII, which most input is. The result ok is false if the input needs canonicalizeSlow. A
+// fuzz test compares both methods.
 func (c *Canonicalizer) canonicalizeFast(raw, base string) (l urlLayout, g inputParts, ok bool, err error) {
 	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
 		if raw, ok = join(base, raw); !ok {

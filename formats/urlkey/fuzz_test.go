@@ -12,8 +12,8 @@ var seeds = []string{
 	"http://a/(abcdefghijklmnopqrstuvwx)/x.aspx?SID=0123456789abcdef0123456789abcdef&z",
 }
 
-// FuzzCanonical checks that fast and slow agree, that a canonical URL is its own canonical form,
-// and that keys depend only on the canonical URL.
+// FuzzCanonical checks that canonicalizeFast and canonicalizeSlow agree, that a canonical URL is
+// its own canonical form, and that keys depend only on the canonical URL.
 func FuzzCanonical(f *testing.F) {
 	for i, s := range seeds {
 		f.Add(s, seeds[len(seeds)-1-i])

@@ -61,9 +61,9 @@ func layCanonical(s string) (urlLayout, error) {
 	return l, nil
 }
 
-// Domain returns the unit of sharding of a host name without port: the public or private suffix
-// with one more label. For an IP address, a single label or a suffix, Domain returns the host
-// itself.
+// Domain returns the unit of sharding of a host name without port: the public or private suffix and
+// the label before the suffix. For an IP address, a single label or a suffix, Domain returns the
+// host itself.
 func Domain(host string) string {
 	if isIP(host) {
 		return host
@@ -72,8 +72,8 @@ func Domain(host string) string {
 	return suffixWithLabel(host, suffix, host)
 }
 
-// suffixWithLabel returns the suffix with the label that precedes the suffix in the host. If there
-// is no such label, it returns the fallback, the parameter otherwise.
+// suffixWithLabel returns the suffix and the label before the suffix in the host. If there is no
+// such label, it returns its last argument.
 func suffixWithLabel(host, suffix, otherwise string) string {
 	i := len(host) - len(suffix) - 1
 	if i <= 0 {
@@ -95,8 +95,8 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// Hash returns the XXH3-64 of a domain's name, equal on every machine and in every version. In the
-// order of hashes, the domains of a bucket are adjacent for any number of buckets.
+// Hash returns the XXH3-64 of a domain's name, which is the same on every machine and in every
+// version. A bucket is a range of hashes, whatever the number of buckets.
 func Hash(domain string) uint64 { return xxh3.HashString(domain) }
 
 // Bucket maps a domain to one of n reduce buckets, 0 to n-1. The i-th bucket holds the i-th of n
@@ -112,8 +112,9 @@ func BucketOf(hash uint64, n int) int {
 	return int(hi)
 }
 
-// Overlapping returns the first and the last of n buckets that share hashes with a bucket, of so many
-// buckets.
+// Overlapping compares a bucket with a division into another number of buckets. It returns the
+// first and the last of n buckets that share hashes with the given bucket. The parameter buckets is
+// the number of buckets to which the given bucket belongs.
 func Overlapping(bucket, buckets, n int) (first, last int) {
 	return bucket * n / buckets, ((bucket+1)*n - 1) / buckets
 }
@@ -168,7 +169,7 @@ func Split(canonical string) (Parts, error) {
 	return p, nil
 }
 
-// splitName fills the parts that only a host name has, unlike an IP address.
+// splitName fills the parts that a host name has but an IP address does not.
 func (p *Parts) splitName() {
 	labels := strings.Split(p.HostName, ".")
 	slices.Reverse(labels)

@@ -137,8 +137,8 @@ func surtPath(path string) string {
 	return path
 }
 
-// segments removes "." and empty segments of an unescaped path, and resolves "..". An empty last
-// segment, and a ".." at the root, stay.
+// segments removes "." and empty segments of an unescaped path, and resolves "..". It keeps an
+// empty last segment, and a ".." at the root.
 func segments(path []byte) []byte {
 	var kept []string
 	for _, s := range strings.Split(string(path), "/")[1:] {

@@ -342,7 +342,7 @@ func TestWebPlatformTests(t *testing.T) {
 	}
 	for _, e := range entries {
 		var c whatwgCase
-		if json.Unmarshal(e, &c) == nil { // an element that is no object is a comment
+		if json.Unmarshal(e, &c) == nil { // an element that is not an object is a comment
 			c.run(t)
 		}
 	}

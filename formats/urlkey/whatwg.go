@@ -60,7 +60,7 @@ func encodeOpaqueEnd(href string) string {
 	return href
 }
 
-// This profile maps non-ASCII names like the URL Standard's "domain to ASCII" with beStrict false.
+// domains maps non-ASCII names like the URL Standard's "domain to ASCII" with beStrict false.
 var domains = idna.New(
 	idna.MapForLookup(),
 	idna.BidiRule(),
@@ -72,7 +72,7 @@ var domains = idna.New(
 	idna.Transitional(false),
 )
 
-// badHost replaces a refused host. It has a forbidden code point, so the parser then returns an
+// badHost replaces a refused host. Its code point is forbidden in hosts, so the parser returns an
 // error.
 const badHost = "\x00"
 
@@ -91,8 +91,8 @@ func hideACE(u *url.Url, host string) string {
 }
 
 // endsInNumber reports whether the last label of a host is a decimal or hexadecimal number. The URL
-// Standard parses such a host as an IPv4 address, whose numbers have no sign. The library's parser
-// takes signs.
+// Standard parses such a host as an IPv4 address, whose numbers have no sign, but the library's
+// parser accepts signs.
 func endsInNumber(name string) bool {
 	last := strings.TrimSuffix(name, ".")
 	last = last[strings.LastIndexByte(last, '.')+1:]
@@ -116,7 +116,8 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces the prefix of the labels of a host: the prefix old becomes the prefix new.
+// mapLabels replaces the prefix of each label of a host that begins with old. The new prefix is the
+// argument new.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host

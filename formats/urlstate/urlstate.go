@@ -4,10 +4,10 @@
 // Each round has the dataset urls, with a row for each URL whose state the round changed. If these
 // parts were the only source, reading the state of all URLs would take longer with every round.
 // Therefore, a round may also have bases. The base of a bucket holds one row for each URL that is
-// known after the round. The newest base and the parts of urls of later rounds hold the state of a
-// bucket's URLs. These files are the chain of the bucket. The frontier stage writes a new base when
-// the chain is long (see Chain.Long). This is the case after the known URLs have grown or changed
-// by a certain share.
+// known after the round. The state of a bucket's URLs is in the newest base and, for later rounds,
+// in their parts of the dataset urls. These files are the chain of the bucket. The frontier stage
+// writes a new base when the chain is long, because the known URLs have grown or changed by a
+// certain share (see Chain.Long).
 //
 // Buckets are equal ranges of the hashes of domains. Rounds can therefore be compared even if they
 // have different numbers of buckets. Package urlstate imports formats packages only.
@@ -32,13 +32,14 @@ const (
 	Base  = "urls-base" // working files of some buckets, with all URLs that are known after the round
 )
 
-// maxFollowing is the largest number of rounds in a chain after the first. It limits the files that
-// a reader has open.
+// maxFollowing is the largest number of rounds that may follow the first round of a chain. It
+// limits the number of files that a reader has open.
 const maxFollowing = 15
 
-// BaseName returns the name of the folder of a round's bases. It contains the number of sealed rounds
-// before the round. A month may go on after a later month has continued it; then the bases of the
-// later month do not hold the states of its last rounds, and the number shows that.
+// BaseName returns the name of the folder of a round's bases. The name contains the number of
+// sealed rounds before the round. A month may get more rounds after a later month has continued it.
+// The bases of the later month then lack the states of these rounds. The number in their names
+// shows this, because it does not count these rounds.
 func BaseName(earlier int) string { return fmt.Sprintf("%s-%d", Base, earlier) }
 
 // History holds the files with the states of URLs after some sealed rounds.
@@ -82,8 +83,9 @@ func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 	return parts
 }
 
-// overlapping lists the parts that may hold domains of a bucket, of so many buckets. The result
-// complete tells whether no such part is missing.
+// overlapping lists the parts that may hold domains of a bucket. The parameter buckets is the
+// number of buckets that the caller has. The result complete is true if none of these parts is
+// missing.
 func (s *states) overlapping(parts []part, bucket, buckets int) (files []manifest.File, complete bool) {
 	first, last := urlkey.Overlapping(bucket, buckets, s.buckets)
 	i, _ := slices.BinarySearchFunc(parts, first, func(p part, first int) int { return p.bucket - first })
@@ -93,8 +95,8 @@ func (s *states) overlapping(parts []part, bucket, buckets int) (files []manifes
 	return files, len(files) > 0 && len(files) == last-first+1
 }
 
-// Overlapping lists those files of urls of a round that may hold domains of a bucket. The parameter
-// buckets is the number of buckets that the caller has.
+// Overlapping lists the files of a round's dataset urls that may hold domains of a bucket. The
+// parameter buckets is the number of buckets that the caller has.
 func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 	of := After([]*manifest.Sealed{s}).rounds[0]
 	files, _ := of.overlapping(of.delta, bucket, buckets)
@@ -129,7 +131,8 @@ func (h History) Chain(bucket, buckets int) Chain {
 }
 
 // Keys lists the keys of the files, those of the oldest round first. If a URL has rows in several
-// files, the row of the last file counts. Rows of other buckets' URLs may be among them.
+// files, the row in the last file is the current one. The files may also hold rows of URLs of other
+// buckets.
 func (c Chain) Keys() (keys []string) {
 	for _, f := range slices.Concat(c.rounds...) {
 		keys = append(keys, f.Key)
@@ -137,9 +140,9 @@ func (c Chain) Keys() (keys []string) {
 	return keys
 }
 
-// Long reports whether the current round should write a base. A base costs as much as the chain
-// holds. It pays once the later files have more than half the rows of the first file, once there
-// are many files, and once the number of buckets has grown.
+// Long reports whether the current round should write a base. The cost of a base is proportional to
+// the size of the chain. A base pays if the later rounds of the chain have more than half as many
+// rows as the first round, if the chain has many rounds, or if the number of buckets has grown.
 func (c Chain) Long() bool {
 	if len(c.rounds) == 0 {
 		return false
@@ -167,8 +170,9 @@ func (h History) Buckets() int {
 	return h.rounds[len(h.rounds)-1].buckets
 }
 
-// Known returns a number of URLs that are certainly known. It is the number of all known URLs after
-// a round with bases, and too low by the new URLs of the rounds since.
+// Known returns a number of URLs that are certainly known. After a round with bases, this is the
+// number of all known URLs. It does not grow with the new URLs of later rounds until one of them
+// writes bases.
 func (h History) Known() (n int64) {
 	for bucket := range h.Buckets() {
 		most := int64(0)

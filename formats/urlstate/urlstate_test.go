@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// round returns a sealed round. Its part of urls in each bucket has the given number of rows. The
-// buckets in based have a base of 1,000 rows.
+// round returns a sealed round. In each bucket, its part of the dataset urls has the given number
+// of rows. The buckets in based have a base of 1,000 rows.
 func round(number, buckets int, rows int64, based ...int) *manifest.Sealed {
 	s := &manifest.Sealed{Round: number, Buckets: buckets}
 	for n := range buckets {
@@ -100,8 +100,8 @@ func TestKnownURLsAreAtLeastThoseOfTheLargestRound(t *testing.T) {
 	}
 }
 
-// A later month has a base, then the month before it goes on. Its new rounds come before the base,
-// which does not hold their states.
+// A round of a later month writes a base, and then the month before it gets another round. That
+// round precedes the base, but the base lacks its states.
 func TestABaseThatLacksRoundsBeforeItDoesNotCount(t *testing.T) {
 	base := round(2, 1, 9, 0)
 	rounds := []*manifest.Sealed{round(0, 1, 20), round(1, 1, 20), round(7, 1, 5), base}

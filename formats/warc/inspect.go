@@ -32,7 +32,7 @@ func (f Finding) Sound() bool {
 }
 
 // Inspect reads a WARC file and checks the digests of every record. The findings report faults of
-// the file. An error means that the reader in failed, and ends the iteration.
+// the file. An error means that reading the file failed, and ends the iteration.
 func Inspect(in io.Reader) iter.Seq2[Finding, error] {
 	return func(yield func(Finding, error) bool) {
 		r := NewReader(in, ReaderOptions{Check: true})

@@ -23,7 +23,7 @@ const maxHeader = 256 << 10
 // DamageError.
 type DamageError struct {
 	Extent       // position of the skipped stretch
-	Err    error // reason of the damage
+	Err    error // cause of the damage
 }
 
 func (e *DamageError) Error() string {
@@ -59,8 +59,8 @@ func NewReader(r io.Reader, opt ReaderOptions) *Reader {
 	return rd
 }
 
-// Reset makes the Reader read from the reader in. The first byte of that reader is at offset base
-// of the WARC file.
+// Reset makes the Reader read a WARC file from another io.Reader, whose first byte is at offset
+// base of the file.
 func (r *Reader) Reset(in io.Reader, base int64) {
 	if r.src == nil {
 		r.src = newSource()
@@ -70,8 +70,8 @@ func (r *Reader) Reset(in io.Reader, base int64) {
 	r.current, r.reread, r.err = nil, 0, nil
 }
 
-// ReadAt opens the record at e in a WARC file. An extent of length 0 means an unknown length.
-// Finish reports a wrong length.
+// ReadAt opens the record at e in a WARC file. The length of the extent may be 0 if it is unknown.
+// If the length is wrong, Finish reports it as a problem.
 func ReadAt(in io.ReaderAt, e Extent, opt ReaderOptions) (*Entry, error) {
 	return NewReader(nil, opt).ReadAt(in, e)
 }

@@ -16,7 +16,7 @@ type source struct {
 	br   *bufio.Reader // buffered reader over the source's own Read
 	read int64         // offset of the first byte that br has not read
 	base int64
-	err  error // error of the reader in, except io.EOF
+	err  error // error of the underlying reader, except io.EOF
 }
 
 func newSource() *source {
@@ -64,7 +64,7 @@ var gzipMagic = []byte{0x1f, 0x8b, 0x08}
 // the file's size.
 const rereadAllowance = 64 << 20
 
-// resync moves to the position at which the record after a damaged record probably begins.
+// resync moves to the probable beginning of the record after a damaged record.
 func (r *Reader) resync(offset int64, cause error) {
 	if r.plain {
 		r.resyncPlain()

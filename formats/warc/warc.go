@@ -125,7 +125,7 @@ type Record struct {
 	// CipherSuite is the name of the TLS cipher suite in IANA's registry.
 	CipherSuite string
 
-	// Profile and the RefersTo fields describe a revisit and the record to which it refers.
+	// Profile and the RefersTo fields describe a revisit and the record that it refers to.
 	Profile      string
 	RefersTo     string
 	RefersToURI  string

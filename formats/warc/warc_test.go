@@ -172,7 +172,7 @@ func TestSameRecordsAreTheSameBytes(t *testing.T) {
 	first, records, _ := writeTestFile(t)
 	var again bytes.Buffer
 	w := warc.NewWriter(&again)
-	for _, rec := range records { // writes the records again, which now have IDs
+	for _, rec := range records { // writes the records, which now have IDs, a second time
 		if _, err := w.Write(rec); err != nil {
 			t.Fatal(err)
 		}

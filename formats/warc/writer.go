@@ -29,9 +29,9 @@ type Writer struct {
 	err        error  // error of the first write that failed
 }
 
-// The pool compressors holds gzip writers, each of which takes over 1 MiB. A process writes few
-// records at a time, even with many open files. The compression level is the fastest, because every
-// page is written but few are read.
+// compressors is a pool of gzip writers, each of which takes over 1 MiB. The pool stays small,
+// because a process writes few records at a time, even with many open files. The compression level
+// is the fastest, because every page is written but few are read.
 var compressors = sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // NewWriterLevel cannot fail, because the level is valid
 	return z

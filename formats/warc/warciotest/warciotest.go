@@ -47,9 +47,10 @@ func Need(t testing.TB) {
 	}
 }
 
-// Read returns the records of each file, which warcio reads in two ways. The map whole has the
-// records as warcio reads them from the start of the file. The map alone has each record as warcio
-// reads it by its extent. An error of warcio fails the test. Without warcio, Read skips the test.
+// Read returns the records of each file, which warcio reads in two ways. The first result holds the
+// records as warcio reads them from the start of the file. The second result holds each record as
+// warcio reads it by its extent. An error of warcio fails the test. Without warcio, Read skips the
+// test.
 func Read(t testing.TB, files ...File) (whole, alone map[string][]Record) {
 	t.Helper()
 	Need(t)
