@@ -92,12 +92,12 @@ func setDefault[T int | int64 | time.Duration](v *T, d T) {
 	}
 }
 
-// Client makes requests. It is safe for concurrent use. The owner closes it once.
+// Client makes requests. It is safe for concurrent use. Its owner must close it once.
 type Client struct {
 	cfg    Config
 	dialer *dial.Dialer
 	idle   *dial.Pool
-	decode chan struct{} // one token per decoding in progress
+	decode chan struct{} // holds one token for each body that is being decoded
 	memory *memory       // limits the memory of payloads and bodies
 }
 

@@ -184,7 +184,7 @@ func TestIdleConnectionIsCheckedBeforeUse(t *testing.T) {
 		t.Fatal(err, x.KeptAlive)
 	}
 	<-closed
-	// The FIN takes a moment to arrive over loopback, and isAlive sees it only then.
+	// The FIN takes a moment to arrive over loopback. Until then, the connection looks alive.
 	for k := c.idle.Take("http://host.test:80"); k != nil; k = c.idle.Take("http://host.test:80") {
 		c.idle.Put(k, time.Minute)
 	}

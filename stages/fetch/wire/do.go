@@ -240,7 +240,7 @@ func (e *exchanger) checkBody(ctx context.Context, r *http1.Reader, err error) e
 }
 
 // decode undoes the codings of the body. It first waits for the memory that the body will probably
-// need. An error means that there was not enough.
+// need. If it does not get enough memory, it returns an error.
 func (e *exchanger) decode(ctx context.Context, maxBody int64) error {
 	x := e.x
 	held := x.BodyMemory()

@@ -36,7 +36,8 @@ var (
 	// ErrAddressBlocked means that the guard refused the address or port.
 	ErrAddressBlocked = guard.ErrAddressBlocked
 	// ErrAborted means that the context ended, that OnWrite returned an error, or that there was no
-	// memory for the body. The server is not the cause. An error of OnWrite is wrapped.
+	// memory for the body. The server is not the cause. If OnWrite returned an error, the *Error
+	// wraps this error too.
 	ErrAborted = errors.New("request aborted")
 	// ErrInvalid means that the request cannot be written (no http URL, a bad method).
 	ErrInvalid = errors.New("invalid request")
@@ -93,7 +94,7 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Err}
 }
 
-// errTimedOut is the cause of a context that a limit of Timeouts ended.
+// errTimedOut is the cause of a context that ended because a limit of Timeouts passed.
 var errTimedOut = errors.New("time limit passed")
 
 // connectError classifies an error of package dial. The parameter ctx is the context of the call.

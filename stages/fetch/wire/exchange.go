@@ -10,7 +10,8 @@ import (
 )
 
 // Timing holds the duration of each phase, at least 1 ns. It is 0 for a phase that did not happen.
-// For example, a kept connection has no connect, and an address needs no look-up.
+// For example, an exchange on a kept connection has no connect, and a URL with an IP address needs
+// no look-up.
 type Timing struct {
 	DNS       time.Duration // wait for the look-up, even if the cache answers
 	Connect   time.Duration // duration of the TCP attempts until one succeeded, including CONNECT

@@ -10,15 +10,15 @@ import (
 
 const (
 	// While other exchanges wait, the client stops reading slow bodies. A body is slow if it has
-	// held memory for slowAfter, and if fewer than slowest bytes per second have arrived since
-	// then.
+	// held memory for at least the time slowAfter, and if its bytes have arrived at a rate below
+	// the constant slowest, in bytes per second.
 	slowest   = 32 << 10
 	slowAfter = 5 * time.Second
 	// hurryAfter is how long an exchange waits before the client stops reading the slow body of
 	// another exchange.
 	hurryAfter = 2 * time.Second
-	// maxUnblamedWait is the longest wait for memory after which a passed time limit still counts
-	// as slowness of the peer.
+	// If an exchange waits for memory longer than maxUnblamedWait, a passed time limit does not
+	// count as slowness of the peer.
 	maxUnblamedWait = time.Second
 )
 
@@ -27,7 +27,7 @@ const (
 var ErrNoRoom = errors.New("no memory for the body within the time limit, others hold it")
 
 // memory is shared by all exchanges of a client. The part of each response beyond http1.OwnMemory
-// comes from it, piece by piece as the body grows. If there is none left, an exchange waits in a
+// comes from it, piece by piece as the body grows. If no memory is left, an exchange waits in a
 // queue and stops reading, so TCP slows the peer down. All exchanges could hold memory and wait for
 // more, which would be a deadlock. Therefore the first exchange in the queue may overdraw: it gets
 // all the memory that it wants, even beyond the total. Only one exchange at a time may overdraw.
@@ -46,10 +46,10 @@ type share struct {
 	memory    *memory
 	bytes     int64
 	overdrawn bool
-	reached   int64         // most bytes that the share was ever granted, overdrawn ones included
+	reached   int64         // largest number of bytes that the share was ever granted, including overdrawn bytes
 	since     time.Time     // when the share took its first byte
 	waiting   time.Time     // when the share joined the queue; zero if not in it
-	waited    time.Duration // time spent in the queue before
+	waited    time.Duration // total time of earlier waits in the queue
 	cut       func()        // stops reading the share's body; nil while it is not being read
 	wasCut    bool
 }
@@ -63,7 +63,8 @@ type claim struct {
 
 func newMemory(bytes int64) *memory { return &memory{free: bytes, shares: make(map[*share]struct{})} }
 
-// grow raises the share s to bytes in total. It waits for the memory, at most until the deadline.
+// grow raises the share s to the given number of bytes in total. It waits for the memory, at most
+// until the deadline.
 func (m *memory) grow(ctx context.Context, s *share, bytes int64, deadline time.Time) error {
 	m.mu.Lock()
 	if bytes <= s.bytes || s.overdrawn {

@@ -13,7 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// While a body waits for memory, it is not read. Its peer must not count as slow for that.
+// While a body waits for memory, it is not read, but its peer must not count as slow because of
+// that.
 func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(512 << 10)
@@ -36,8 +37,8 @@ func TestWhoWaitsForRoomIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The speed of a body that has waited for memory is measured over all its bytes, not just the first
-// ones.
+// If a body has waited for memory, its speed is measured over all its bytes, not just over the
+// first bytes.
 func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	const blocks, block = 64, 64 << 10
 	text := wiretest.Noise(block)
@@ -71,7 +72,8 @@ func TestWhoIsThroughTheGateIsNotCutAsSlow(t *testing.T) {
 	})
 }
 
-// The client stops reading as many slow bodies as necessary, not one for each body that waits.
+// The client stops reading only as many slow bodies as necessary. It does not stop one for each
+// body that waits.
 func TestOneBodyIsCutAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newMemory(10 << 20)

@@ -17,7 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/wiretest"
 )
 
-// memoryClient returns a client of a server that answers each request by serve.
+// memoryClient returns a client of a server that calls the function serve to answer each request.
 func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string)) *Client {
 	t.Helper()
 	c, err := New(Config{
@@ -35,8 +35,8 @@ func memoryClient(t *testing.T, memory int64, serve func(c net.Conn, path string
 	return c
 }
 
-// All bodies share a limited memory. An exchange that finds none waits until another one releases
-// some, and gives up at its own time limit.
+// All bodies share a limited memory. If no memory is left, an exchange waits until another exchange
+// releases some, and gives up at its own time limit.
 func TestBodiesShareABoundedMemory(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	for _, coding := range []string{"identity", "gzip"} {

@@ -28,7 +28,7 @@ func (e *Error) Words() (phrase, detail string) {
 	return phrase, strings.Join(parts, ": ")
 }
 
-// causeText returns the text of the cause, without what the kind already says.
+// causeText returns the text of the cause, without the part that the text of the kind repeats.
 func (e *Error) causeText() string {
 	if e.Err == nil || e.Err == errTimedOut {
 		return "" // the phrase says everything
@@ -131,7 +131,8 @@ func certificatePhrase(err *x509.CertificateInvalidError) string {
 	return "certificate is not valid"
 }
 
-// socketPhrase returns the phrase for a connection's system error, or other if err holds none.
+// socketPhrase returns the phrase for a connection's system error. If err holds no such error, it
+// returns the parameter other.
 func socketPhrase(err error, other string) string {
 	var errno syscall.Errno
 	switch {

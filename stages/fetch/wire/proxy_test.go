@@ -218,8 +218,8 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// The client looks up a host and gets a public address. The proxy looks it up and gets a private
-// one.
+// If the client looks up the host, it gets a public address. If the proxy looks up the same host,
+// it gets a private address.
 func TestANameThatTheProxyResolvesOtherwiseReachesNothingPrivate(t *testing.T) {
 	public, publicAsked := recordingServer(t, closing)
 	inner, innerAsked := recordingServer(t, closing)

@@ -10,28 +10,30 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Limits holds the limits for a replayed response, the same as when it was fetched.
+// Limits holds the limits for a replayed response. They should be the same as when the response was
+// fetched.
 type Limits struct {
 	MaxBody int64     // limit of the payload and of the decoded body, in bytes; 0 means 5 MiB
 	Allow   Allowance // may raise the limit; may be nil
 }
 
-// Replay reads the response to a GET from stored bytes, such as a WARC record. They are the bytes
-// that RawParts returned. It accepts the malformed responses that Do accepts. With the same limits,
-// it returns the same Status, Header, Payload, PayloadDigest and Body. Truncated may differ,
-// because the bytes do not show how the connection ended. The Exchange is never nil, and the caller
-// releases it. The error says why the bytes are not a response.
+// Replay reads the response to a GET from stored bytes, such as a WARC record. These are the bytes
+// that RawParts returned when the response was fetched. It accepts the malformed responses that Do
+// accepts. With the same limits, it returns the same Status, Header, Payload, PayloadDigest and
+// Body. Truncated may differ, because the bytes do not show how the connection ended. The Exchange
+// is never nil, and the caller releases it. The error says why the bytes are not a response.
 func Replay(raw []byte, https bool, l Limits) (*Exchange, error) {
 	p := newReplay(bytes.NewReader(raw), https, l)
 	err := p.ReadHead()
 	if err == nil {
-		_ = p.ReadBody() // fails only for an incomplete body, which was incomplete when fetched too
+		_ = p.ReadBody() // fails only if the body is incomplete, and then it was already incomplete when fetched
 	}
 	return p.finish(err)
 }
 
-// ReplayPayload replays a response whose head and payload were stored apart. A revisit record has
-// the head. The record to which it refers has the payload. It copies the payload.
+// ReplayPayload replays a response whose head and payload were stored apart: the head in a revisit
+// record, and the payload in the record to which the revisit refers. ReplayPayload copies the
+// payload.
 func ReplayPayload(head, payload []byte, https bool, l Limits) (*Exchange, error) {
 	// If the head breaks off, the first tag of the document shows where it ends.
 	p := newReplay(io.MultiReader(bytes.NewReader(head), bytes.NewReader(payload)), https, l)

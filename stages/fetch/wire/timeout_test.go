@@ -53,7 +53,8 @@ func hold(raw string) func(net.Conn, *bufio.Reader) {
 // at a limit.
 const dripEvery = 700 * time.Millisecond
 
-// drip returns a handler that writes head and then one byte every dripEvery.
+// drip returns a handler that writes head and then single bytes, with a pause of dripEvery between
+// them.
 func drip(head string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		readRequest(r)

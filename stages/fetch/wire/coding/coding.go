@@ -38,7 +38,7 @@ const (
 	// freeRatio bytes.
 	maxRatio  = 256
 	freeRatio = 1 << 20
-	// minBody is the smallest estimate of Likely for an encoded body.
+	// minBody is the smallest size, in bytes, that Likely estimates for an encoded body.
 	minBody = 64 << 10
 )
 
@@ -49,9 +49,9 @@ type Decoded struct {
 	Body []byte
 	// Codings lists the codings that were undone, the outermost first: "gzip", "br", …
 	Codings []string
-	// BodyTruncated tells why bytes of Body are missing. For a truncated payload it is the
-	// payload's reason. For an incomplete or corrupt encoding it is "disconnect". If the body
-	// decodes to more than the limits allow, it is "length".
+	// BodyTruncated tells why bytes of Body are missing. If the payload is truncated, the reason is
+	// the same as for the payload. If the encoding is incomplete or corrupt, the reason is
+	// "disconnect". If the body decodes to more than the limits allow, the reason is "length".
 	BodyTruncated http1.Truncation
 }
 
@@ -67,8 +67,8 @@ func (d *Decoded) Release() {
 // browsers do.
 const unknown = ""
 
-// list returns the codings of a body in the order in which they were applied, without chunked and
-// identity. The result odd is the first unknown coding, as the server wrote it.
+// list returns the codings of a body in the order in which the server applied them. It leaves out
+// chunked and identity. The result odd is the first unknown coding, as the server wrote it.
 func list(h http1.Header) (codings []string, odd string) {
 	for _, field := range []string{"Content-Encoding", "Transfer-Encoding"} {
 		for t := range h.Tokens(field) {
@@ -110,8 +110,8 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, d.Body, limit)
 		if v.state == stateFalse {
-			// The server named a coding that it did not apply, or named one twice and applied it
-			// once.
+			// The server named a coding that it did not apply, or it named a coding twice but
+			// applied it once.
 			r.Warn(WarnFalse + ": " + coding)
 			continue
 		}
@@ -151,8 +151,8 @@ func Likely(r *http1.Response, maxBody int64) int64 {
 }
 
 // Prefix returns the beginning of r's body, decoded as far as possible. It has at least
-// http1.PrefixLen bytes if the payload has as many. If pooled is true, the caller must return the
-// slice to package buffers. Otherwise the slice is part of the payload.
+// http1.PrefixLen bytes if the payload has at least that many. If pooled is true, the caller must
+// return the slice to package buffers. Otherwise the slice is part of the payload.
 func Prefix(r *http1.Response) (b []byte, pooled bool) {
 	codings, _ := list(r.Header)
 	b = r.Payload

@@ -27,8 +27,8 @@ const maxWindow = 8 << 20
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// decodeGzip decodes gzip (RFC 1952). All members form one body. As in browsers, bytes after the
-// last member are skipped.
+// decodeGzip decodes gzip (RFC 1952). All members form one body, and bytes after the last member
+// are skipped, as in browsers.
 func (o *output) decodeGzip(in []byte) layerVerdict {
 	if !bytes.HasPrefix(in, gzipMagic) {
 		return layerVerdict{state: stateFalse}
@@ -90,7 +90,8 @@ func (o *output) deflate(in []byte) layerVerdict {
 	return v
 }
 
-// inflate decodes bare deflate (RFC 1951). It returns the number of input bytes after it.
+// inflate decodes bare deflate (RFC 1951). It returns the number of input bytes after the end of
+// the compressed data.
 func (o *output) inflate(in []byte) (rest int, err error) {
 	o.expect(4 * int64(len(in)))
 	src := bytes.NewReader(in)

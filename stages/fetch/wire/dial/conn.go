@@ -38,7 +38,7 @@ type Conn struct {
 	Peer
 
 	origin  string // key of the connection in the pool (http1.Target.Origin)
-	forward *proxy // proxy that forwards the requests; nil if the peer is the server itself
+	forward *proxy // proxy that forwards the requests; nil if the connection reaches the server itself
 
 	mu      sync.Mutex
 	aborted bool

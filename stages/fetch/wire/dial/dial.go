@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// attemptDelay is how long an address is tried before the next one is dialled too (RFC 8305, 5
-	// "Connection Attempt Delay").
+	// attemptDelay is the time after which the dialer also dials the next address if an address has
+	// not answered (RFC 8305, 5 "Connection Attempt Delay").
 	attemptDelay = 250 * time.Millisecond
 	// maxAttempts limits how many addresses are dialled for one connection.
 	maxAttempts = 6
@@ -108,7 +108,7 @@ type Location struct {
 	Route Route
 	DNS   time.Duration // time for look-ups; 0 if none
 
-	dial    []netip.AddrPort // addresses to dial: Addrs or those of the proxy
+	dial    []netip.AddrPort // addresses to dial: either Addrs or the proxy's addresses
 	exempt  bool             // whether the guard skips the addresses in dial
 	tunnels []string         // authorities for CONNECT, in the order to try
 }
@@ -129,7 +129,7 @@ func (d *Dialer) Locate(ctx context.Context, t http1.Target) (Location, error) {
 	if err := guard.CheckPort(port); err != nil && !named {
 		return l, &Error{Step: StepConnect, Err: err}
 	}
-	// If the guard would skip a name, the proxy looks it up.
+	// If the guard need not check the addresses of a name, a proxy looks the name up.
 	exempt := named || d.proxy != nil && d.Guard.AllowsPrivate()
 	var err error
 	if d.proxy == nil || !exempt {
@@ -172,8 +172,8 @@ func (d *Dialer) permitted(all []netip.AddrPort) ([]netip.AddrPort, error) {
 	return open, nil
 }
 
-// resolve returns the addresses of host, IPv4 and IPv6 in turn, beginning with the resolver's first
-// address (RFC 8305, 4).
+// resolve returns the addresses of host. IPv4 and IPv6 addresses alternate, beginning with the
+// resolver's first address (RFC 8305, 4).
 func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uint16) ([]netip.AddrPort, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return []netip.AddrPort{netip.AddrPortFrom(a, port)}, nil
@@ -354,7 +354,7 @@ func (d *Dialer) dialOne(ctx context.Context, addr netip.AddrPort, exempt bool) 
 	nc, err := dialer.DialContext(ctx, "tcp", addr.String())
 	if err != nil {
 		if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
-			err = op.Err // Error names the address of op already
+			err = op.Err // the Error of the caller already names the address
 		}
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Pool keeps idle connections. Take returns the newest connection of an origin. If there are too
-// many, Put closes the oldest of all. A Pool is safe for concurrent use.
+// many connections, Put closes the oldest. A Pool is safe for concurrent use.
 type Pool struct {
 	max, perHost int
 	now          func() time.Time
@@ -88,8 +88,8 @@ func (p *Pool) Close() {
 }
 
 // expire removes expired connections, the oldest first. It stops at the first connection that has
-// not expired. A later one with a shorter idle time may stay too long, so Take checks the time
-// again. The caller holds p.mu, and closes the returned connections after unlocking it.
+// not expired. A later connection with a shorter idle time may already have expired, so Take checks
+// the time again. The caller holds p.mu, and closes the returned connections after unlocking it.
 func (p *Pool) expire() (stale []*Conn) {
 	now := p.now()
 	for e := p.order.Front(); e != nil; e = p.order.Front() {

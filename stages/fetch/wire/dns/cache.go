@@ -39,10 +39,10 @@ func IsNotFound(err error) bool {
 
 // These constants determine how long the Cache keeps answers.
 const (
-	minTTL      = 30 * time.Second // least time for an answer with a TTL
-	maxTTL      = time.Hour        // most time for an answer with a TTL
+	minTTL      = 30 * time.Second // shortest time for an answer with a TTL
+	maxTTL      = time.Hour        // longest time for an answer with a TTL
 	unknownTTL  = 5 * time.Minute  // time for an answer without a TTL
-	negativeTTL = 5 * time.Minute  // most time for a name that does not exist
+	negativeTTL = 5 * time.Minute  // longest time for a name that does not exist
 	failureTTL  = 5 * time.Second  // time for any other failure
 	maxEntries  = 1 << 16
 )

@@ -129,8 +129,8 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// dnsServer answers queries on loopback over UDP. If truncate is set, that answer is truncated, and
-// the whole answer comes over TCP.
+// dnsServer answers queries on loopback over UDP. If truncate is set, the answer over UDP is
+// truncated, and the server sends the whole answer over TCP.
 func dnsServer(t *testing.T, truncate bool, answer func(q dnsmessage.Question, b *dnsmessage.Builder)) string {
 	t.Helper()
 	var pc net.PacketConn

@@ -159,8 +159,8 @@ func TestAliasesAreFollowedAndCirclesAreNot(t *testing.T) {
 	}
 }
 
-// A server answers that a name has no IPv6 address, but not the query for IPv4. The name may still
-// have an IPv4 address, so the resolver asks the next server.
+// A server answers that a name has no IPv6 address, but does not answer the query for IPv4. The
+// name may still have an IPv4 address, so the resolver asks the next server.
 func TestAFailureAtOneQuestionIsNoAbsentName(t *testing.T) {
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

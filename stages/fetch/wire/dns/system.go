@@ -36,7 +36,8 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	positive, negative := ttl.ttls()
 	if err != nil {
 		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
-			// Go sends two queries and reports only the last answer. The other query got none.
+			// Go sends two queries and reports only the last answer. The other query was not
+			// answered.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
 		}
 		return Answer{TTL: negative}, err
@@ -109,7 +110,7 @@ type ttlKey struct{}
 // use, because A and AAAA records are queried concurrently.
 type ttlRecorder struct {
 	mu               sync.Mutex
-	answers, nothing uint32 // lowest TTLs of positive and negative answers, in seconds; 0 if none was seen
+	answers, nothing uint32 // lowest TTLs of positive and negative answers, in seconds; 0 if there was no such answer
 
 	heard       bool // whether there was a message
 	noName      bool // whether the name does not exist
@@ -131,7 +132,7 @@ func (r *ttlRecorder) ttls() (positive, negative time.Duration) {
 	return time.Duration(r.answers) * time.Second, time.Duration(r.nothing) * time.Second
 }
 
-// note reads one DNS message. It skips malformed ones, because Go's resolver reports them.
+// note reads one DNS message. It skips malformed messages, because Go's resolver reports them.
 func (r *ttlRecorder) note(msg []byte) {
 	var p dnsmessage.Parser
 	head, err := p.Start(msg)

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// settle is the silence that ends a body at a possible end. A possible end is the shorter of
-	// two Content-Lengths, or a last chunk without a trailer section.
+	// settle is how long the server must be silent at a possible end of a body for the body to end
+	// there. A possible end is the shorter of two Content-Lengths, or a last chunk without a
+	// trailer section.
 	settle = time.Second
 	// quietBody is the silence that ends a body with an invalid Content-Length. Otherwise only the
 	// end of the connection would end it, but the server may keep the connection open.
@@ -105,9 +106,9 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest Content-Length, or -1 without one. The result
-// invalid tells whether invalid fields were ignored. A length below documentMark is invalid too: a
-// body of this length would look like an incomplete head.
+// contentLength returns the largest and the smallest Content-Length, or -1 for both if there is
+// none. The result invalid tells whether invalid fields were ignored. A length below documentMark
+// is invalid too: a body of this length would look like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
@@ -170,7 +171,7 @@ func (m *Reader) readAll(silence bool) (bodyEnd, error) {
 }
 
 // readData appends n bytes to the payload, or all bytes if n is -1. It returns endFramed after n
-// bytes, and endLimit if the payload is full before.
+// bytes, and endLimit if the payload reaches MaxBody before that.
 func (m *Reader) readData(n int64) (bodyEnd, error) {
 	r := m.r
 	for n != 0 {
@@ -222,8 +223,8 @@ func (m *Reader) reserve(payload int64) error {
 	return nil
 }
 
-// TestPrefix calls OnPrefix unless that has been done. It reports whether to read the rest of the
-// body.
+// TestPrefix calls OnPrefix unless OnPrefix has been called before. It reports whether to read the
+// rest of the body.
 func (m *Reader) TestPrefix() bool {
 	if m.prefixTested || m.OnPrefix == nil {
 		return true

@@ -103,7 +103,8 @@ func parseChunkSize(line []byte) (size int64, odd, ok bool) {
 	return int64(n), odd, err == nil
 }
 
-// readChunkEnd moves the line break after a chunk's data, if there is one, into the framing.
+// readChunkEnd reads the line break after a chunk's data into the framing. The line break may be
+// missing.
 func (m *Reader) readChunkEnd() error {
 	f := &m.r.framing
 	b, err := m.peek(1)

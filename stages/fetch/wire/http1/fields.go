@@ -10,8 +10,8 @@ import (
 const (
 	// maxFields is how many header fields are kept.
 	maxFields = 1024
-	// maxFolded is the length, in bytes, from which further continuation lines of a value are
-	// dropped. Joining them takes quadratic time.
+	// maxFolded limits values with continuation lines. Once a value has this length, in bytes,
+	// further continuation lines are dropped, because joining many lines takes quadratic time.
 	maxFolded = 8 << 10
 )
 

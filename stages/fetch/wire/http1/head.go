@@ -14,7 +14,7 @@ const (
 	maxSlop = 4
 	// maxInterim is how many 1xx responses may precede the final response.
 	maxInterim = 8
-	// maxEmptyLines is the length of the line breaks that may precede a response, in bytes.
+	// maxEmptyLines limits the line breaks before a response, in bytes.
 	maxEmptyLines = 64
 )
 

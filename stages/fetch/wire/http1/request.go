@@ -11,7 +11,7 @@ type Request struct {
 	Absolute bool // whether the request line has the whole URL, for a proxy
 }
 
-// defaultFields follow Host and User-Agent, except fields that the request itself sets.
+// defaultFields are written after Host and User-Agent, except those that the request itself sets.
 var defaultFields = Header{
 	{"Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"},
 	{"Accept-Encoding", "gzip, deflate, br, zstd"},

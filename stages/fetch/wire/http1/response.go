@@ -7,8 +7,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/buffers"
 )
 
-// Truncation is the reason why bytes are missing, as a value of WARC-Truncated (WARC 1.1, 5.13), or
-// empty if none are.
+// Truncation is the reason why bytes are missing, as a value of WARC-Truncated (WARC 1.1, 5.13). It
+// is empty if no bytes are missing.
 type Truncation string
 
 // The reasons. Complete means that no bytes are missing.
@@ -47,7 +47,8 @@ type Response struct {
 
 // framing is the chunk framing of a raw body. It is stored apart from the payload, so that each is
 // in memory only once. The raw body is put together span by span: the framing up to span.framing,
-// then the payload up to span.payload. After the last span comes the rest of both.
+// then the payload up to span.payload. The rest of the framing and of the payload follows after the
+// last span.
 type framing struct {
 	bytes []byte
 	spans []span

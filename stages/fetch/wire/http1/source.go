@@ -75,8 +75,8 @@ func (s *source) read(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// peek returns n bytes (at most sourceSize) without consuming them. With fewer bytes, it returns
-// the error that ended the stream.
+// peek returns n bytes (at most sourceSize) without consuming them. If fewer bytes are left, it
+// returns them and the error that ended the stream.
 func (s *source) peek(n int) ([]byte, error) {
 	for s.buffered() < n {
 		if err := s.fill(); err != nil {
@@ -106,9 +106,9 @@ func (s *source) peekLine(n int) ([]byte, error) {
 
 func (s *source) discard(n int) { s.start += n }
 
-// appendLine appends to dst the bytes up to and including a line feed, but at most limit bytes.
-// Before errLong it has appended limit bytes. Before any other error, it has appended all bytes up
-// to that error.
+// appendLine appends to dst the bytes up to and including a line feed, but at most limit bytes. If
+// it returns errLong, it has appended limit bytes. If it returns another error, it has appended all
+// bytes before that error.
 func (s *source) appendLine(dst []byte, limit int) ([]byte, error) {
 	for {
 		b := s.buf[s.start:s.end]
