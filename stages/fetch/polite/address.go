@@ -59,16 +59,16 @@ func (s *Scheduler) arm(a *address) {
 }
 
 // wake makes the first host that waits for the address ready. When this host gets its grant, the
-// timer is set for the next one.
+// timer is set for the next host.
 func (s *Scheduler) wake(a *address) {
 	if len(a.parked) > 0 {
 		s.makeReady(heap.Pop(&a.parked).(*host))
 	}
 }
 
-// Clear returns how long the grant's request must wait before it is written to address a, and
-// reserves that moment for it. The caller calls Clear right before the write. For the invalid
-// address the wait is 0.
+// Clear returns how long the grant's request must wait before it is written to address a. No other
+// request to the address gets the same moment. The caller calls Clear right before the write. For
+// the invalid address the wait is 0.
 func (g *Grant) Clear(a netip.Addr) time.Duration {
 	s := g.s
 	s.mu.Lock()

@@ -5,17 +5,17 @@ import "time"
 // Breaker holds the settings that decide when failures suspend a host.
 type Breaker struct {
 	Window   time.Duration // period before now in which requests are counted
-	Requests int           // least number of requests in the window for a suspension by the share of failures
+	Requests int           // with fewer requests in the window, the share of failures does not suspend the host
 	InARow   int           // number of failures in a row that suspend the host, even outside the window
 	Silent   int           // number of requests in a row without a response that suspend the host
 	Pause    time.Duration // time from the suspension to the first probe, doubled after each failed probe
 	MaxPause time.Duration
-	Probes   int // number of failed probes in a row after which fetching from the host is given up
+	Probes   int // number of failed probes in a row after which the host is given up
 }
 
 // DefaultBreaker suspends a host if more than half of at least 20 requests in 5 minutes failed, or
 // if 20 requests in a row failed. It also suspends a host after 5 requests in a row without a
-// response. Each of them may have blocked a slot for a whole time-out.
+// response, because each such request may block a slot for a whole time-out.
 func DefaultBreaker() Breaker {
 	return Breaker{Window: 5 * time.Minute, Requests: 20, InARow: 20, Silent: 5, Pause: 2 * time.Minute, MaxPause: 20 * time.Minute, Probes: 3}
 }
@@ -26,7 +26,7 @@ const windowParts = 10
 
 // breaker is the state of one host's Breaker.
 type breaker struct {
-	record  *record // nil if no request has ended yet, or after forget
+	record  *record // nil before the first request has ended, and after a call of forget
 	open    bool
 	gaveUp  bool
 	row     int32 // failed requests in a row

@@ -19,10 +19,10 @@ type Config struct {
 	// hosts. Default 200ms.
 	PerAddressDelay time.Duration
 	// SlowFactor lengthens the delay of a host whose response time is longer than its delay. The
-	// new delay is delay + SlowFactor × (response time − delay), at most 30s. With SlowFactor 2 and
-	// a delay of 2s, a host that takes 5s gets a request every 8s. The response time is the last
-	// one or the moving mean, whichever is shorter. In this formula, a delay under 1s counts as 1s.
-	// 0 never lengthens a delay. Default 2.
+	// new delay is delay + SlowFactor × (response time − delay), at most 30s. In this formula, the
+	// response time is the last one or the moving mean, whichever is shorter, and a delay under 1s
+	// counts as 1s. For example, with SlowFactor 2 and a delay of 2s, a host that takes 5s gets a
+	// request every 8s. With SlowFactor 0, no delay is lengthened. Default 2.
 	SlowFactor float64
 	// RobotsTTL is how long a robots.txt is valid before it is fetched again. Default 24h.
 	RobotsTTL time.Duration
@@ -33,7 +33,7 @@ type Config struct {
 	Domains map[string]Domain
 }
 
-// Domain is the politeness of one domain.
+// Domain holds the politeness settings of one domain.
 type Domain struct {
 	Class string         // kind of the site, a key of Config.Classes
 	Delay *time.Duration // delay of the domain; overrides the delay of the class
@@ -119,7 +119,8 @@ type terms struct {
 }
 
 // termsOf collects the settings of a host, whatever its port. If a domain is stopped, its
-// subdomains are too. Every other setting comes from the longest matching name that has it.
+// subdomains are too. Every other setting comes from the longest matching name for which it is
+// configured.
 func (c *Config) termsOf(host string) terms {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {

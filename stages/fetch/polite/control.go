@@ -3,8 +3,8 @@ package polite
 import "time"
 
 // SetCrawlDelay raises a host's delay to at least d, the Crawl-delay of its robots.txt. The http
-// and https origins of a host may have different delays. The longest one applies. SetCrawlDelay
-// adds an unknown host.
+// and https origins of a host may have different delays. The longest one applies. If the host is
+// unknown, SetCrawlDelay adds it.
 func (s *Scheduler) SetCrawlDelay(name string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ const (
 )
 
 // Grant permits one request to a host for one item. For the kinds Fetch and Probe, the caller calls
-// Clear and Written right before the write, and Done when the request has ended. Without a request,
-// the caller calls only Done. For other kinds, it calls Another until no item is left, and then
+// Clear and Written right before the write, and Done when the request has ended. If it sends no
+// request, it just calls Done. For other kinds, it calls Another until no item is left, and then
 // Done. Only one goroutine may use a Grant.
 type Grant struct {
 	Host   string
@@ -66,16 +66,17 @@ func (g *Grant) Another() (Item, bool) {
 // PutBack returns an unused item to the front of its host's queue.
 func (g *Grant) PutBack(it Item) { g.s.Push(g.Host, it) }
 
-// HasAddress reports whether the caller may connect: either the host's address is known, or it has
-// no delay. If not, the caller first resolves the name and calls Meet.
+// HasAddress reports whether the caller may connect: either the host's address is known, or the
+// host needs no delay per address. Otherwise the caller must first resolve the name and call Meet.
 func (g *Grant) HasAddress() bool {
 	g.s.mu.Lock()
 	defer g.s.mu.Unlock()
 	return g.h.met
 }
 
-// Meet sets the host's address and reports whether a request to it is due. If not, the caller puts
-// the item back and calls Done; the host then waits for its address without a slot.
+// Meet sets the host's address and reports whether a request to this address is due. If none is
+// due, the caller puts the item back and calls Done; the host then waits for its address without a
+// slot.
 func (g *Grant) Meet(a netip.Addr) bool {
 	s := g.s
 	s.mu.Lock()

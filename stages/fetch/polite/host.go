@@ -9,9 +9,9 @@ import (
 const (
 	limitedPause    = 30 * time.Second // default of Options.LimitedPause
 	maxLimitedPause = 2 * time.Hour    // longest pause that doubling may reach; a Retry-After may be longer, up to maxDelay
-	minRaisedDelay  = time.Second      // smallest raised delay; if the first pause is shorter, that pause
+	minRaisedDelay  = time.Second      // smallest raised delay, unless the first pause is even shorter
 	maxRaisedDelay  = 2 * time.Minute
-	maxDoublings    = 4  // limit of doublings of the pause and of the delay; without it, a task that is often interrupted might never send a request
+	maxDoublings    = 4  // how often the pause and the delay are doubled at most; without a limit, a task that is often interrupted might never send a request
 	calmAfter       = 10 // number of responses in a row without 429 or 503 after which a raised delay is halved
 
 	slowFrom     = time.Second      // a host that responds faster than this is never slow, even if its delay is short
@@ -30,7 +30,7 @@ const (
 // holds its lock, so they must be quick.
 type Rows interface {
 	Len() int
-	Band() Band // band of the item that Pop returns next; not called if none is left
+	Band() Band // band of the item that Pop returns next; not called if no item is left
 	Pop() (id int64, ok bool)
 }
 
@@ -60,11 +60,11 @@ type host struct {
 	written   time.Time // when the last request was written; zero if none
 	service   float64   // mean time from a grant to its Done, in seconds
 	response  float64   // mean time from a request to the end of its response, in seconds; 0 if none
-	recent    float64   // the smaller of response and the last response time, so that one slow response does not make the host slow
+	recent    float64   // minimum of the last response time and the mean (field response), so that one slow response does not make the host slow
 	silent    int       // number of requests in a row without a response
 	inFlight  int
 	met       bool // whether addr is set, or the host needs no delay per address (addr is then nil)
-	held      bool // whether the host has an open grant that is not written yet or permits no request
+	held      bool // whether the host has an open grant whose request is not written yet, or which permits no request
 	br        breaker
 	addr      *address
 
@@ -95,7 +95,8 @@ func (h *host) dueTime() time.Time {
 	return at
 }
 
-// firstItem returns when the earliest item is due that is not blocked. Zero means now.
+// firstItem returns the time at which the first item that is not blocked becomes due. Zero means
+// now.
 func (h *host) firstItem() (at time.Time) {
 	rows := !h.blocked && h.rows.Len() > 0
 	pushed := len(h.urgent) > 0 || !h.blocked && len(h.extra) > 0

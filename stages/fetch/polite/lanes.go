@@ -26,13 +26,14 @@ func BandOf(priority int32) Band {
 // band that needs less leaves the rest to the others.
 var shares = [bands]float64{Critical: 16, High: 8, Medium: 4, Low: 2, Batch: 1}
 
-// Beside the lane of each band there are two lanes for hosts of any band, with their own shares.
+// Besides the lane of each band, there are two lanes for hosts of any band, which have shares of
+// their own.
 const (
-	// A host is in lane longest if its own items take at least as long as all remaining items would
-	// take on all slots. These hosts decide when the task ends, so they do not wait for others. The
-	// lane never holds more hosts than there are slots.
+	// The first lane is for the longest hosts. A host belongs to it if its own items take at least
+	// as long as all remaining items would take on all slots. These hosts decide when the task
+	// ends, so they do not wait for others. The lane never holds more hosts than there are slots.
 	longest = int(bands) + iota
-	// A host is in lane doubtful if its last request got no response. Such a host may block a slot
+	// The second lane is for hosts whose last request got no response. Such a host may block a slot
 	// for a whole time-out, so all of them together get at most 1/doubtfulPart of the slots.
 	doubtful
 	lanes
@@ -73,8 +74,8 @@ func (s *Scheduler) laneOf(h *host) int {
 	return int(h.band)
 }
 
-// enqueue puts a due host into its lane. Hosts whose items get grants without a request go into the
-// queue drains instead, which comes before all lanes.
+// enqueue puts a due host into its lane. If the host's items get grants that permit no request,
+// enqueue puts the host into the queue s.drains instead, which comes before all lanes.
 func (s *Scheduler) enqueue(h *host) {
 	if h.drain != Fetch {
 		h.queue = &s.drains
@@ -83,7 +84,7 @@ func (s *Scheduler) enqueue(h *host) {
 	}
 	l := &s.lanes[s.laneOf(h)]
 	if len(l.hosts) == 0 {
-		l.paid = max(l.paid, s.paid) // an empty lane saves up no share
+		l.paid = max(l.paid, s.paid) // a lane does not save up its share while it is empty
 	}
 	h.queue = &l.hosts
 	heap.Push(h.queue, h)

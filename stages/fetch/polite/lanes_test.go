@@ -31,8 +31,8 @@ type flight struct {
 	result Result
 }
 
-// fly uses grants in virtual time, at most one per slot, until there are none or the time is over.
-// The function send returns how long a request takes and how it ends.
+// fly uses grants in virtual time, at most one per slot, until no grant is left or the given time
+// has passed. The function send returns how long a request takes and how it ends.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight
@@ -283,8 +283,8 @@ func TestAWriteIsRefusedWhenTheHostIsNotDueAnyMore(t *testing.T) {
 	}
 }
 
-// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts on one address and one host on its own. Hosts
-// that wait for their shared address must not hold slots.
+// TestHostsOfOneAddressHoldNoSlot has 100,000 hosts that share an address, and one host with its
+// own address. Hosts that wait for their shared address must not hold slots.
 func TestHostsOfOneAddressHoldNoSlot(t *testing.T) {
 	clock := newClock()
 	cfg := testConfig(2*time.Second, 1)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// zipfSizes returns the number of pages of each host. It falls with the host's rank by Zipf's law,
-// and is at most limit.
+// zipfSizes returns the number of pages of each host. The numbers follow Zipf's law, and none is
+// above limit.
 func zipfSizes(hosts, total, limit int) []int {
 	sizes := func(c float64) (n []int, sum int) {
 		for i := range hosts {
@@ -45,8 +45,8 @@ type load struct {
 	dead func(host int) bool
 }
 
-// makespan considers the hosts that answer. It returns when the last of them has no URLs left
-// (took), and the lower bound max(longest host, total work ÷ slots), in seconds.
+// makespan considers the hosts that answer. The result took is the time until none of them has any
+// URLs left, and bound is the lower bound max(longest host, total work ÷ slots), both in seconds.
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service
@@ -250,8 +250,9 @@ func (endless) Len() int           { return 1 }
 func (endless) Pop() (int64, bool) { return 0, true }
 func (endless) Band() Band         { return Medium }
 
-// The planner packs slow domains together. It predicts the longer of two times: that of the longest
-// host, and that of all fetches on all slots. The prediction must hold.
+// The planner packs slow domains together. It predicts that a partition takes as long as its
+// longest host, or as long as all fetches take on all slots, whichever is longer. The prediction
+// must hold.
 func TestMakespanOfPackedPartitions(t *testing.T) {
 	for name, sizes := range map[string][]int{
 		"few long hosts":                  slices.Repeat([]int{500}, 50),

@@ -27,8 +27,8 @@ type Options struct {
 	// LimitedPause is the pause of a host after its first 429 or 503, without the random part. It
 	// doubles with each further 429 or 503 in a row. Zero means 30s.
 	LimitedPause time.Duration
-	// Slots limits the grants that the caller holds at a time. Hosts whose last request got no
-	// response share an eighth of them, at least one. Zero means no limit.
+	// Slots limits the grants that the caller holds at a time. All hosts whose last request got no
+	// response may together hold an eighth of these grants, but always one. Zero means no limit.
 	Slots int
 }
 
@@ -49,7 +49,7 @@ type Scheduler struct {
 	timed     byTime
 	drains    byWork // due hosts whose items get grants that permit no request
 	lanes     [lanes]lane
-	paid      float64 // what the lane of the last grant had paid before that grant
+	paid      float64 // field paid of the lane that got the last grant, before that grant
 	seq       int64
 	grants    int // number of open grants
 	left      int // number of items in queues
@@ -135,7 +135,7 @@ func (noRows) Band() Band         { return Medium }
 func (noRows) Pop() (int64, bool) { return 0, false }
 
 // Push adds an item to a host, such as a retry or the next hop of a redirect. When it is due, it
-// comes before the host's planned rows. Push adds an unknown host.
+// comes before the host's planned rows. If the host is unknown, Push adds it.
 func (s *Scheduler) Push(name string, it Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +156,8 @@ func (s *Scheduler) push(h *host, it Item) {
 	s.left++
 }
 
-// Block limits a host to urgent items until Unblock is called. It adds an unknown host.
+// Block limits a host to urgent items until Unblock is called. If the host is unknown, Block adds
+// it.
 func (s *Scheduler) Block(name string) { s.setBlocked(name, true) }
 
 // Unblock ends a Block.

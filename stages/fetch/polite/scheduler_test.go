@@ -791,7 +791,7 @@ func TestAStopIsLiftedBeforeItsHostsAreDrained(t *testing.T) {
 }
 
 // If an earlier attempt has sent requests and all remaining items are due after the window closes,
-// the scheduler closes them early. It does not if nothing was ever sent.
+// the scheduler closes them early. If nothing was ever sent, it must not close early.
 func TestAResumedTaskDoesNotWaitForTheWindowToClose(t *testing.T) {
 	for _, resumed := range []bool{false, true} {
 		clock := newClock()

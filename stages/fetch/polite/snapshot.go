@@ -19,7 +19,7 @@ func (s *Scheduler) Snapshot() []manifest.HostClock {
 	for _, h := range s.inOrder {
 		wait := max(h.pace().Sub(now), 0)
 		if h.held && h.inFlight > 0 {
-			wait = max(wait, h.delay()) // a request with an open grant may be written any moment
+			wait = max(wait, h.delay()) // a request with an open grant may be written at any moment
 		}
 		b := h.br.clock(now)
 		if wait > 0 || h.raised > 0 || h.limited > 0 || b != (manifest.HostBreaker{OK: b.OK}) {
@@ -42,8 +42,8 @@ func Millis(d time.Duration) int64 { return (d + time.Millisecond - 1).Milliseco
 
 func duration(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-// pace returns when the host's delay and pauses allow the next request. Whether an item is due does
-// not matter.
+// pace returns when the host's delay and pauses allow the next request, even if no item is due
+// then.
 func (h *host) pace() time.Time {
 	at := h.notBefore
 	if !h.paced.IsZero() {
@@ -61,10 +61,10 @@ func (b *breaker) clock(now time.Time) manifest.HostBreaker {
 	return c
 }
 
-// Restore applies the state of hosts that an earlier attempt stored. The caller first adds all
-// planned hosts. The parameter waited is the time since Snapshot. A stored delay above the
-// configured one stays until Reload. If fresh is true, the config is newer than the stored state,
-// and Restore ignores stored delays.
+// Restore applies the state of hosts that an earlier attempt stored. The caller must have added all
+// planned hosts. The parameter waited is the time since Snapshot. A stored delay that exceeds the
+// configured one applies until Reload is called. But if fresh is true, the config is newer than the
+// stored state, so Restore ignores stored delays.
 func (s *Scheduler) Restore(clocks []manifest.HostClock, waited time.Duration, fresh bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

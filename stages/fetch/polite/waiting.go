@@ -45,8 +45,8 @@ type Standing struct {
 	Waits    []Wait // other waiting hosts, longest Rest first
 	More     int    // number of waiting hosts that are not in Waits
 	// Rest is a lower bound for the remaining time. It is the longer of two times: the Rest of the
-	// slowest host, and the time that all items take if all slots are busy. It ends with the window
-	// at the latest.
+	// slowest host, and the time that all items take if all slots are busy. It is never longer than
+	// the time until the window closes.
 	Rest    time.Duration
 	Slowest Wait      // host with the longest Rest, even if it does not wait now; Slowest.Host is "" if no host is left
 	Closes  time.Time // end of the window; zero if unknown
@@ -55,9 +55,9 @@ type Standing struct {
 // moment is the longest wait with which a host still counts as Delayed.
 const moment = 5 * time.Second
 
-// Stand returns the state of all hosts, with at most n waits. A host counts as Delayed if it waits
-// for its delay, for no longer than brief. Stand visits every host, so it should be called at most
-// once a second or so.
+// Stand returns the state of all hosts, with at most n waits. A host that waits for its delay
+// counts as Delayed if this wait takes at most the time brief. Stand visits every host, so it
+// should be called at most once a second or so.
 func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,8 +113,8 @@ func (h *host) rest() time.Duration {
 	return sum + time.Duration(n)*max(asked, raised, service/time.Duration(h.allowed)) + service
 }
 
-// waiting returns why and how long the host waits. Of several waits, it returns the one that ends
-// last.
+// waiting returns why and how long the host waits. If there are several reasons to wait, it returns
+// the wait that ends last.
 func (h *host) waiting() Wait {
 	w := Wait{Host: h.name, Reason: h.putOff, Until: h.notBefore, Delay: h.delay(), Left: h.rows.Len() + len(h.extra)}
 	take := func(at time.Time, r Reason) {

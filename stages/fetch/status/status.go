@@ -44,7 +44,7 @@ func Activity(sched *polite.Scheduler, failures *Failures) stages.Activity {
 	return a
 }
 
-// worthNaming is the remaining time from which a host that waits only for its delay is shown.
+// A host that waits only for its delay is shown if its remaining time is at least worthNaming.
 const worthNaming = time.Minute
 
 // delayWords describes the delay of a host in words.
@@ -65,7 +65,7 @@ func pace(w polite.Wait) string {
 	return d
 }
 
-// Why returns the reason for a wait in words, to which displays append when the wait ends.
+// Why returns the reason for a wait in words. Displays append the time at which the wait ends.
 func Why(w polite.Wait) string {
 	if w.Item.Why != "" {
 		what := "a page"
@@ -167,7 +167,8 @@ func (f *Failures) list() []stages.Failure {
 	return out
 }
 
-// StoreAway describes why a store takes nothing. Displays append when the fetcher gives up.
+// StoreAway describes why the store takes nothing. Displays append the time at which the fetcher
+// gives up.
 func StoreAway(err error) string {
 	what := "the store does not answer"
 	if errors.Is(err, store.ErrFull) {
