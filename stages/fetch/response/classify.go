@@ -19,12 +19,13 @@ const (
 	AfterServerError
 	AfterLimit
 	AfterDNS
-	ForRobots // a robots.txt after its other retries have failed: retried much later
+	ForRobots // for a robots.txt whose other retries have failed; the next retry comes much later
 	RetryClasses
 )
 
-// Verdict classifies the end of a request. Outcome is the URL's outcome if it is not retried, Retry
-// selects the limit of retries, and Health tells the scheduler how the host did.
+// Verdict classifies the end of a request. Outcome is the URL's outcome if the URL is not retried.
+// Retry selects the limit of retries. Health tells the scheduler what the result means for the
+// host.
 type Verdict struct {
 	Outcome schema.Outcome
 	Retry   RetryClass

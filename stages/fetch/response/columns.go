@@ -9,8 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// Failure holds the columns error and error_detail. Phrase is the same for many URLs, and Detail is
-// specific to one.
+// Failure holds the columns error and error_detail. Many URLs have the same Phrase; Detail is
+// specific to one URL.
 type Failure struct{ Phrase, Detail string }
 
 // Failed returns a failure with a formatted detail.

@@ -39,7 +39,7 @@ type Limits struct {
 	MaxSitemap int64 // limit for a sitemap if that is more than MaxBody; default 50 MiB
 }
 
-// Longest returns the larger of both limits.
+// Longest returns the larger of the two limits.
 func (l Limits) Longest() int64 { return max(l.MaxBody, l.MaxSitemap) }
 
 // Allowance returns the limit for a document with this prefix and detected media type, in bytes, or
@@ -51,8 +51,8 @@ func (l Limits) Allowance(p document.Parser, x *wire.Exchange, detected string, 
 	return 0
 }
 
-// Replay returns the limits for reading a stored response. They equal those with which it was
-// fetched.
+// Replay returns the limits for reading a stored response. They are the same as when the response
+// was fetched.
 func (l Limits) Replay(p document.Parser) wire.Limits {
 	return wire.Limits{MaxBody: l.MaxBody, Allow: func(x *wire.Exchange, prefix []byte) int64 {
 		if len(prefix) == 0 {
@@ -66,8 +66,9 @@ func (l Limits) Replay(p document.Parser) wire.Limits {
 // the connection usable.
 const smallBody = 4 << 10
 
-// RefusedByName reports whether to skip the body of a 2xx response. It is skipped if it is larger
-// than smallBody and the parser refuses its Content-Type whatever the bytes are.
+// RefusedByName reports whether to skip the body of a 2xx response. A body is skipped if it is
+// larger than smallBody and the parser refuses the Content-Type, whatever the bytes of the body
+// are.
 func RefusedByName(p document.Parser, x *wire.Exchange) bool {
 	if x.Status < 200 || x.Status > 299 || !p.Refuses(x.Header.Get("Content-Type")) {
 		return false

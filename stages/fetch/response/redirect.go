@@ -11,8 +11,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// IsRedirect reports whether a response redirects to another URL. A 300 response does if it has a
-// Location, the server's preferred choice (RFC 9110, 15.4.1).
+// IsRedirect reports whether a response redirects to another URL. A 300 response counts as a
+// redirect if it has a Location, which names the server's preferred choice (RFC 9110, 15.4.1).
 func IsRedirect(x *wire.Exchange) bool {
 	switch x.Status {
 	case 301, 302, 303, 307, 308:
@@ -58,8 +58,8 @@ func Location(canon *urlkey.Canonicalizer, x *wire.Exchange, base string) (urlke
 	return urlkey.Key{}, "", ErrNoLocation
 }
 
-// locationText returns a Location as valid UTF-8. In an invalid one, each octet outside ASCII is
-// percent-encoded, as browsers do.
+// locationText returns a Location as valid UTF-8. If loc is not valid UTF-8, each octet outside
+// ASCII is percent-encoded, as browsers do.
 func locationText(loc string) string {
 	if utf8.ValidString(loc) {
 		return loc

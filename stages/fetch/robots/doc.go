@@ -15,11 +15,11 @@
 //   - a failed download never means "allowed" (section 2.3.1.4).
 //
 // A crawler canonicalizes URLs, but a site does not canonicalize the URLs in its rules. A
-// comparison of raw octets alone would therefore allow URLs that the site means to deny. Reading
-// Every makes two comparisons. One compares raw octets, as Google does. The other first normalises
-// the escapes of rule and URL, as RFC 9309 does. Each has its own longest match, and both must
-// allow the URL. Both treat parameters in another order as another path, so reading Every also
-// checks the spellings in which sources wrote the URL.
+// comparison of raw octets alone would allow URLs that the site means to deny. The reading Every
+// therefore makes two comparisons. One compares raw octets, as Google does. The other first
+// normalises the escapes of rule and URL, as RFC 9309 does. Each has its own longest match, and
+// both must allow the URL. Both treat parameters in another order as another path, so the reading
+// Every also checks the spellings in which sources wrote the URL.
 //
 // Package robots finds the longest match itself. The library temoto/robotstxt rejects a whole file
 // for one bad line, so it gets only cleaned values of Crawl-delay and Sitemap.

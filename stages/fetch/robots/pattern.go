@@ -70,9 +70,9 @@ func (p pattern) directory() pattern {
 	return compiled(p.text[:slash+1] + "$")
 }
 
-// normalise brings a rule's path to the form of URL paths: it percent-encodes octets outside ASCII
-// and puts escapes in upper case (RFC 9309, section 2.2.2). It does not decode escapes, so %2A is
-// not a wildcard, and %2F is not a slash.
+// normalise converts a rule's path to the form of URL paths: it percent-encodes octets outside
+// ASCII and converts escapes to upper case (RFC 9309, section 2.2.2). It does not decode escapes,
+// so %2A is not a wildcard, and %2F is not a slash.
 func normalise(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == '%' || r >= 0x80 }) {
 		return s

@@ -9,11 +9,12 @@ import (
 type Reading uint8
 
 const (
-	// Every compares the URL and each of its spellings in two ways: as Google's parser does, and as
-	// RFC 9309 does (rfcForm). If either comparison denies one of them, the URL is denied.
+	// Every is the reading that compares the URL and each of its spellings in two ways: as Google's
+	// parser does, and as RFC 9309 does (rfcForm). If either comparison denies one of them, the URL
+	// is denied.
 	Every Reading = iota
-	// Google compares raw octets, as Google's parser does, and ignores the other spellings of the
-	// URL.
+	// Google is the reading that compares raw octets, as Google's parser does, and ignores the
+	// other spellings of the URL.
 	Google
 )
 
@@ -68,7 +69,8 @@ func firstChange(s string, rule bool) int {
 	return len(s)
 }
 
-// stands marks the octets that a URI may contain unescaped (RFC 3986, section 2), except the star.
+// stands contains true for each octet that a URI may contain unescaped (RFC 3986, section 2),
+// except the star.
 var stands = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune("\"%*<>\\^`{|}", c)
@@ -94,7 +96,7 @@ func (p pattern) rfcPattern() pattern {
 	return p
 }
 
-// rfcRules returns the rules in rfcForm, or nil if they do not differ from it.
+// rfcRules returns the rules in rfcForm, or nil if all rules already have this form.
 func rfcRules(rules []rule) []rule {
 	var out []rule
 	for i := range rules {

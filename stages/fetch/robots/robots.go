@@ -34,15 +34,15 @@ func (g *group) named(token string) int {
 
 // delay is a Crawl-delay or Request-rate line. It does not end a list of User-agent lines: the
 // agents before and after it share the rules that follow. It applies to the agents named since the
-// previous such line.
+// previous delay line.
 type delay struct {
 	seconds  float64
 	rate     bool // whether the line is a Request-rate line
 	from, to int  // range of the group's agents to which the delay applies
 }
 
-// addDelay adds a delay line for the agents named since the last one. If there are none, it applies
-// to the same agents as the last one.
+// addDelay adds a delay line for the agents named since the previous delay line. If no agent was
+// named since, the line applies to the same agents as the previous one.
 func (g *group) addDelay(seconds float64, rate bool) {
 	d := delay{seconds: seconds, rate: rate, to: len(g.agents)}
 	if n := len(g.delays); n > 0 {
@@ -53,8 +53,9 @@ func (g *group) addDelay(seconds float64, rate bool) {
 	g.delays = append(g.delays, d)
 }
 
-// paced returns the longer of seconds and this group's Crawl-delay for an agent, and the longer of
-// rate and its Request-rate. All values are in seconds.
+// paced compares the parameter seconds with this group's Crawl-delay for an agent, and the
+// parameter rate with the group's Request-rate for it. It returns the longer time of each pair. All
+// values are in seconds.
 func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 	next := 0 // number of agents searched so far
 	for _, d := range g.delays {
@@ -78,7 +79,7 @@ func (g *group) paced(token string, seconds, rate float64) (float64, float64) {
 type rule struct {
 	pattern
 	allow     bool
-	directory pattern // if the rule allows an index page, its directory; otherwise without text
+	directory pattern // directory of the index page that the rule allows; without text if it allows none
 	line      string
 	num       int
 }
@@ -214,9 +215,9 @@ func (f *File) Sitemaps(robotsURL string) []string {
 	return out
 }
 
-// GroupFor selects the rules for a crawler: those of all groups that name its whole product token,
-// in any case of letters. If there are none, it selects those of all groups for "*". The Group does
-// not keep the File in memory.
+// GroupFor selects the rules for a crawler. These are the rules of all groups that name its whole
+// product token, ignoring case. If no group names it, these are the rules of all groups for "*".
+// The Group does not keep the File in memory.
 func (f *File) GroupFor(productToken string) *Group {
 	g := new(Group)
 	token := productToken
@@ -257,7 +258,7 @@ func AllowAll() *Group { return new(Group) }
 // Group holds the rules of a robots.txt for one crawler. It is immutable.
 type Group struct {
 	rules    []rule
-	rfc      []rule // rules in rfcForm; nil if they equal the field rules
+	rfc      []rule // the rules in rfcForm; nil if all rules already have this form
 	signals  []signalLine
 	delay    time.Duration
 	hasDelay bool
@@ -274,10 +275,10 @@ type Verdict struct {
 }
 
 // Verdict decides whether the encoded URL may be requested. The matching rule with the longest path
-// in octets decides; of an Allow and a Disallow of equal length, the Allow wins. With reading
-// Every, both comparisons must allow the URL and each spelling (another form in which a source
-// wrote it). If a comparison denies, Rule is the denying line; otherwise it is the line that allows
-// the URL.
+// in octets decides; of an Allow and a Disallow of equal length, the Allow wins. With the reading
+// Every, both comparisons must allow the URL and each of its spellings, which are other forms in
+// which sources wrote the URL. If a comparison denies, Rule is the denying line; otherwise it is
+// the line that allows the URL.
 func (g *Group) Verdict(by Reading, rawURL string, spellings ...string) Verdict {
 	path := pathOf(rawURL)
 	if path == "/robots.txt" {

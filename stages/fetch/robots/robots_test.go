@@ -58,8 +58,8 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestNamedCases checks the verdicts of Google's open-source parser in cases that may lie beside
-// the repository.
+// TestNamedCases checks verdicts of Google's open-source parser. The cases are in a file outside
+// the repository, which may be missing.
 func TestNamedCases(t *testing.T) {
 	f, err := os.Open("../../../../shared/data/robots-named.jsonl")
 	if errors.Is(err, fs.ErrNotExist) {

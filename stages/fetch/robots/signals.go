@@ -7,7 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/directives"
 )
 
-// maxSignalLines is how many Content-Signal lines a Group keeps. It ignores further ones.
+// maxSignalLines is how many Content-Signal lines a Group keeps. Further lines are ignored.
 const maxSignalLines = 1000
 
 // signalLine is a Content-Signal line. It applies to the agents named before it. If it has a path,
@@ -15,7 +15,7 @@ const maxSignalLines = 1000
 type signalLine struct {
 	path    pattern // path of the line; if it has no text, every URL matches
 	signals directives.Signals
-	agents  int // number of the group's agents, from the first, to which the line applies
+	agents  int // the line applies to this many agents of the group, counted from the first
 }
 
 func newSignalLine(value string, agents int) signalLine {

@@ -205,8 +205,8 @@ func respellRule(r *rand.Rand, token string, last bool) string {
 	return respell(r, token)
 }
 
-// someRule makes up a rule that matches a path: a respelled prefix of it, or the whole path with an
-// anchor, with stars for some tokens.
+// someRule makes up a rule that matches a path. The rule is a respelled prefix of the path, in
+// which stars replace some tokens. If it has the whole path, it may end with an anchor.
 func someRule(r *rand.Rand, path string) string {
 	all := tokens(path)
 	n := 1 + r.IntN(len(all))

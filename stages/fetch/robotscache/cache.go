@@ -70,7 +70,7 @@ type State uint8
 // The states of a robots.txt.
 const (
 	Unknown State = iota // nothing is known about the robots.txt
-	Pending              // its request has not ended, and the host is blocked
+	Pending              // the robots.txt is being requested, and the host is blocked
 	Known
 	Failed // the robots.txt could not be fetched
 )
@@ -145,9 +145,9 @@ func (c *Cache) EntryOf(root string) (*Entry, error) {
 	return c.Entry(key), nil
 }
 
-// Lookup returns the state of an entry, with the rules if it is Known and the failure if it is
-// Failed. If it is Unknown, the host is now blocked, and the caller must request the robots.txt and
-// then call Learn or Fail. An error means that the scratch file cannot be read.
+// Lookup returns the state of an entry, with the rules if the state is Known and the failure if the
+// state is Failed. If the state is Unknown, Lookup blocks the host, and the caller must request the
+// robots.txt and then call Learn or Fail. An error means that the scratch file cannot be read.
 func (c *Cache) Lookup(e *Entry) (State, *Rules, Failure, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

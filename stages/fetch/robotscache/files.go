@@ -14,8 +14,8 @@ import (
 )
 
 // Each calls yield for every row of a task's robots files, in the order of writing. The last row of
-// an origin counts. At the start of each file, Each calls the function before. Only one row at a
-// time is in memory.
+// an origin counts. Each also calls the function in the parameter before, at the start of each
+// file. Only one row at a time is in memory.
 func Each(ctx context.Context, b store.Bucket, files []manifest.File, before func() error, yield func(*schema.RobotsFile) error, opts ...table.ReaderOption) error {
 	var written []string
 	for _, f := range files {
