@@ -35,8 +35,8 @@ func TestPlannedRowsSurviveScratch(t *testing.T) {
 	}
 }
 
-// knownRows returns rows of URLs on two hosts: one URL with five known spellings, and count URLs
-// with one each.
+// knownRows returns rows of URLs on two hosts. One URL has five known spellings; every other URL
+// has one.
 func knownRows(count int) []schema.PlannedURL {
 	rows := []schema.PlannedURL{
 		{Host: "a.com", URL: "http://a.com/five", Spellings: []string{"1", "2", "3", "4", "5"}},

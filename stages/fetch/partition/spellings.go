@@ -23,8 +23,8 @@ import (
 
 // spellings holds URLs that are known in several spellings but are not planned. A redirect may lead
 // to such a URL. Only URLs of the partition's domains are included. The records are in a scratch
-// file, sorted by host and URL; memory holds the offset of every spellingsBlock-th one. A nil
-// *spellings is empty.
+// file, sorted by host and URL and divided into blocks. Only the offsets of the blocks are in
+// memory. A nil *spellings is empty.
 type spellings struct {
 	file   *os.File
 	blocks []int64 // offset of each block of records; one more element holds the file's length

@@ -24,7 +24,7 @@ type Record struct {
 }
 
 // BlockLimit returns how many bytes of a response's block to read if its body has at most maxBody
-// bytes. The rest is room for the head and the chunk framing.
+// bytes. The 2 MiB that it adds are for the head and the chunk framing.
 func BlockLimit(maxBody int64) int64 { return maxBody + 2<<20 }
 
 // StoredLimit returns how many compressed bytes of a response's record to read if its body has at

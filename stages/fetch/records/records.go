@@ -59,7 +59,8 @@ type Raw struct {
 	Err   error // why Bytes is missing; nil if it is not
 }
 
-// Archive reads records of WARC files. Only one goroutine may use it. The caller closes it.
+// Archive reads records of WARC files. It must be used by one goroutine only, and the caller must
+// close it.
 type Archive struct {
 	bucket store.Bucket
 	limit  int64
@@ -136,7 +137,8 @@ func (a *Archive) load(ctx context.Context, places []Place) ([]Raw, error) {
 	return raws, nil
 }
 
-// loadFile reads raws[i] for each i in order, which is sorted by offset. All are in one file.
+// loadFile reads raws[i] for each index i in the slice order, which is sorted by offset. All these
+// records are in the same file.
 func (a *Archive) loadFile(ctx context.Context, key string, raws []Raw, order []int) error {
 	obj, err := a.file(ctx, key)
 	if err != nil {

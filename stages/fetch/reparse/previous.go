@@ -45,8 +45,8 @@ func missing(dataset, url string) error {
 	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
 }
 
-// capture returns the row of captures that belongs to a row of fetches. It copies the rows before
-// it that no document used, because they belong to responses without a page.
+// capture returns the row of captures that belongs to a row of fetches. Rows that come before it
+// and belong to no document are for responses without a page; capture copies them to out.
 func (p *previous) capture(out *segments.Segment, of *fetchedAs) (*schema.Capture, error) {
 	for {
 		c, err := p.captures.Next()

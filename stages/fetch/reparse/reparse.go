@@ -48,9 +48,9 @@ const (
 )
 
 // Run reads the stored responses, parses them and returns the result, which depends only on in,
-// limits, stripParams and parser. The limits are those of the crawl that fetched. The query
-// parameters in stripParams are removed from canonical URLs. The error may wrap stages.ErrPermanent
-// or stages.ErrInterrupted.
+// limits, stripParams and parser. The limits are those of the crawl that fetched the responses. The
+// query parameters in stripParams are removed from canonical URLs. The error may wrap
+// stages.ErrPermanent or stages.ErrInterrupted.
 func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits, stripParams []string, parser document.Parser) (*manifest.Result, error) {
 	canon, err := urlkey.New(stripParams)
 	if err != nil {
@@ -127,7 +127,7 @@ func remade(f manifest.File) bool {
 	return false
 }
 
-// result lists the new files and those of the source's files that remain.
+// result lists the new files, and the source's files that the reparse does not replace.
 func (r *run) result() *manifest.Result {
 	t := r.in.Task
 	out := &manifest.Result{Task: t.String(), Stage: string(t.Stage), Partition: t.Partition, Plan: r.in.Plan.ID}

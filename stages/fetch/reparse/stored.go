@@ -23,14 +23,14 @@ type recordedDoc struct {
 	page  schema.Page // row of pages as the fetch task recorded it
 	terms schema.TermCounts
 	fetch fetchedAs
-	// parsed is the result of the current parser. If it is nil, the field why says why not, and the
-	// document keeps its rows.
+	// parsed is the result of the current parser. If there is no result, parsed is nil, the field
+	// why holds the reason, and the document keeps its rows.
 	parsed *document.Parsed
 	mime   string // content_mime_detected according to the current parser
 	why    error
 }
 
-// fetchedAs holds those columns of a row of fetches that a reparse reads.
+// fetchedAs holds the columns that a reparse reads from a row of fetches.
 type fetchedAs struct {
 	URL     string         `parquet:"url"`
 	Outcome schema.Outcome `parquet:"outcome"`
@@ -44,8 +44,8 @@ type fetchedAs struct {
 // payload.
 func (d *recordedDoc) withheld() bool { return d.page.Truncated == schema.TruncatedUnspecified }
 
-// places returns the place of the record with the payload, which the row of pages names. For a
-// revisit, it also returns the place of the document's own record, which has the head.
+// places returns the place of the record with the payload, as the document's row of pages gives it.
+// For a revisit, it also returns the place of the document's own record, which has the head.
 func (d *recordedDoc) places() []records.Place {
 	if d.withheld() {
 		return nil
@@ -180,7 +180,7 @@ func (r *run) replay(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (
 	return x, nil
 }
 
-// keep records the document's new rows, or the old ones if there are no new ones.
+// keep records the document's new rows. If there are none, it records the old rows.
 func (r *run) keep(old *previous, d *recordedDoc) error {
 	b := &segments.Record{Page: &d.page, Terms: d.terms}
 	cp, err := old.capture(r.out, &d.fetch)

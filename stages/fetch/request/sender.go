@@ -59,7 +59,7 @@ type Sender struct {
 	Log           *slog.Logger
 	Progress      stages.Progress
 	MayWrite      func(now time.Time) bool // reports whether a request may be written now; called before each write
-	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means that of other requests
+	RobotsTimeout time.Duration            // time limit of a request for robots.txt; 0 means the same limit as for other requests
 	PaceConnectTo bool                     // whether the delay per address applies to connect_to targets
 	Epoch         int                      // epoch of the attempt, for rows
 
@@ -84,8 +84,8 @@ func (s *Sent) NotModified() bool {
 	return s.Err == nil && s.Exchange.Status == http.StatusNotModified && s.condition && s.Known != nil
 }
 
-// Recorded reports whether the request has a row of requests. It has one if it was written or if
-// its connection failed.
+// Recorded reports whether the request is recorded as a row: it was written, or its connection
+// failed.
 func (s *Sent) Recorded() bool {
 	if !s.At.IsZero() {
 		return true
@@ -97,7 +97,7 @@ func (s *Sent) Recorded() bool {
 	return false
 }
 
-// Aborted reports whether the task itself broke off the request. Such a request is repeated later.
+// Aborted reports whether the task itself aborted the request. Such a request is repeated later.
 func (s *Sent) Aborted() bool { return errors.Is(s.Err, wire.ErrAborted) }
 
 // Send uses a grant to make one request.
@@ -170,9 +170,9 @@ func (r *Sender) permit(ctx context.Context, g *polite.Grant, w wire.Write) (now
 	return now, pace, err
 }
 
-// lookUpDue reports whether the host's address is due. It looks up an unknown address first. If it
-// is not due, lookUpDue ends the grant, so that the host waits without a slot or a connection. The
-// result looked is the duration of the look-up.
+// lookUpDue reports whether the host's address is due. If the address is unknown, lookUpDue looks
+// it up first. If the address is not due, the request is put off, so that the host waits without a
+// slot or a connection. The result looked is the duration of the look-up.
 func (r *Sender) lookUpDue(ctx context.Context, g *polite.Grant, url string) (looked time.Duration, met bool) {
 	if g.HasAddress() {
 		return 0, true

@@ -80,8 +80,8 @@ func (a *Archiver) Archive(r *Response, cp *Capture) error {
 }
 
 // compress writes the records of an exchange to buf. The request comes first. If earlier is not
-// nil, the response becomes a revisit of the payload earlier. compress returns the ID and the index
-// entry of the response's record.
+// nil, the response becomes a revisit of this earlier payload. compress returns the ID and the
+// index entry of the response's record.
 func compress(buf *bytes.Buffer, r *Response, cp *Capture, earlier *Payload) (id string, _ *warc.Capture, _ error) {
 	w := warc.NewWriter(buf)
 	x := r.Exchange

@@ -18,9 +18,9 @@
 //   - This attempt stored the same payload before, under any URL, and the payload has 1 KiB
 //     or more. An attempt remembers its newest 16,384 payloads.
 //
-// For a revisit, the columns payload_warc_* of captures name the record with the payload. So do
-// WARC-Refers-To-Target-URI and WARC-Refers-To-Date in the archive, and the row of pages. Truncated
-// bodies, responses without a head and robots.txt are always stored whole.
+// For a revisit, three places name the record with the payload: the columns payload_warc_* of
+// captures, the fields WARC-Refers-To-Target-URI and WARC-Refers-To-Date in the archive, and the
+// row of pages. Truncated bodies, responses without a head and robots.txt are always stored whole.
 package segments
 
 import (
@@ -102,7 +102,7 @@ type Log struct {
 	lost     error // first failed write; the log then refuses records, because their rows may point into lost files
 }
 
-// NewLog makes a log without a segment. The caller finally calls Abort.
+// NewLog makes a log without a segment. The caller must call Abort when it no longer needs the log.
 func NewLog(opt Options) *Log { return &Log{opt: opt} }
 
 // Archive implements Sink.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// minPayload is the length, in bytes, from which a task stores equal payloads of several URLs
-	// only once. A revisit record itself takes a few hundred bytes.
+	// minPayload is the length, in bytes, of the smallest payload that a task stores only once if
+	// several URLs answer with it. A revisit record itself takes a few hundred bytes.
 	minPayload = 1 << 10
 	// maxPayloads is the number of payloads that a task remembers by digest. They take a few MiB.
 	maxPayloads = 1 << 14
@@ -67,9 +67,9 @@ func (a *Archiver) revisits(r *Response, cp *Capture) (schema.Revisit, *Payload)
 	return "", nil
 }
 
-// referable reports whether a response may be a revisit or the target of one. It must have a head
-// and a complete payload that may be stored. A robots.txt is not referable, because it is always
-// stored whole as evidence.
+// referable reports whether a response may be a revisit or the target of a revisit. Such a response
+// must have a head and a complete payload that may be stored. A robots.txt is not referable,
+// because it is always stored whole as evidence.
 func referable(x *wire.Exchange, cp *Capture) bool {
 	return cp.Subset != schema.SubsetRobots && cp.Truncated != schema.TruncatedUnspecified && len(x.Payload) > 0 && len(x.RawHead) > 0 && x.Truncated == http1.Complete
 }

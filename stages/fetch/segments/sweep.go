@@ -40,7 +40,7 @@ func numbersOf(key string) (epoch, number int, ok bool) {
 }
 
 // InOrderWritten compares keys of one partition by when their files were written. This order
-// differs from that of the keys, because keys contain epochs without leading zeros.
+// differs from the alphabetical order, because keys contain epochs without leading zeros.
 func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
