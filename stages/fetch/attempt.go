@@ -28,7 +28,7 @@ type attempt struct {
 	lease   *lease.Lease
 	log     *segments.Log
 	fetcher *fetcher
-	inputs  *manifest.Checked // opens what earlier attempts and the previous round wrote
+	inputs  *manifest.Checked // the store, for files of earlier attempts and of the previous round
 	disk    *segments.Disk
 	one     serialMode
 	paused  atomic.Pointer[stages.Wait] // what the whole attempt waits for (the store or scratch space); nil if nothing
@@ -185,14 +185,14 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round gets only the delays that are longer than the configured ones. They come from
-	// a Crawl-delay or from the host's responses.
+	// The next round gets only delays that a Crawl-delay or the host's responses have raised above
+	// the configured ones.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
 	for i := range d.Hosts {
-		// The breaker is not passed on. Rounds are hours apart, and most hosts work again by then.
-		// A host that is still down costs only five requests.
+		// The breaker is not passed on, because rounds are hours apart and most hosts work again by
+		// then. If a host is still down, the next round finds out with only five requests.
 		d.Hosts[i].Breaker = nil
 	}
 	d.Trying, d.Suspects, d.Stalled = nil, nil, 0

@@ -13,12 +13,11 @@ import (
 // loop returns an error, the attempt ends.
 
 // A checkpoint writes about ten objects. In a slow crawl these objects would cost more than the
-// data. So a checkpoint waits while it has fewer than worthwhile URLs per minute, but at most for
-// stretch intervals. Intervals below patientFrom are not stretched.
+// data, so a checkpoint with few URLs waits longer than one interval.
 const (
-	worthwhile  = 5000
-	stretch     = 10
-	patientFrom = 10 * time.Second
+	worthwhile  = 5000             // number of URLs per minute with which a checkpoint does not wait longer
+	stretch     = 10               // largest number of intervals that a checkpoint waits
+	patientFrom = 10 * time.Second // after a shorter interval, a checkpoint never waits longer
 )
 
 // putOff reports whether a checkpoint with this number of URLs may wait longer than one interval.
@@ -77,7 +76,7 @@ func (a *attempt) reloads(ctx context.Context) error {
 				return nil
 			}
 			if p.Number <= int(a.revision.Load()) && p.Number > 0 {
-				continue // the attempt already has settings of this or a later revision
+				continue // the attempt already uses this revision or a later one
 			}
 			if err := p.Config.Validate(); err != nil {
 				a.env.Log.Error("the new politeness is not taken", "error", err)
@@ -92,8 +91,8 @@ func (a *attempt) reloads(ctx context.Context) error {
 // mayWrite implements gate.
 func (a *attempt) mayWrite(now time.Time) bool { return a.lease.MayWrite(now) }
 
-// admit implements gate. It returns once the lease lasts long enough for a request, few bytes wait
-// for upload, and scratch space has room.
+// admit implements gate. It waits until the lease lasts long enough for a request, few enough bytes
+// wait for upload, and scratch space has room.
 func (a *attempt) admit(ctx context.Context) error {
 	told := false
 	defer func() {

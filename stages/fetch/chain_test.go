@@ -12,7 +12,7 @@ import (
 )
 
 // TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt stops a task within a chain of redirects. The
-// next attempt neither requests nor records again the hops that are done.
+// next attempt must neither request nor record the finished hops a second time.
 func TestATaskThatEndsWithinAChainOfRedirectsGoesOnInIt(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -18,7 +18,7 @@ import (
 func TestARedirectsTargetIsTakenOnceAcrossAttempts(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		locations map[string]string // redirect target of each path; /1 is requested first, then /2 interrupts the task, then comes /3
+		locations map[string]string // redirect target of each path; the order of requests is /1, /2, /3, and the request for /2 may interrupt the task
 		more      string            // domain of /2 and /3; "" means a.com
 		target    string
 		sent      int

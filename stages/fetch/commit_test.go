@@ -148,7 +148,7 @@ func TestRetriesAreCountedAcrossAttempts(t *testing.T) {
 	})
 }
 
-// mortal is a bucket that fails once its channel died is closed.
+// mortal is a bucket whose swaps fail after its channel (the field died) is closed.
 type mortal struct {
 	store.Bucket
 	died chan struct{}
@@ -165,7 +165,7 @@ func (m mortal) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 func (m mortal) Unwrap() store.Bucket { return m.Bucket }
 
-// Each attempt requests the killing URL once. Whoever requests it loses the store.
+// Each attempt requests the killing URL once, and thereby loses the store.
 func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

@@ -24,7 +24,7 @@ type Config struct {
 	MaxRedirects int // largest number of redirects that are followed for a URL; default 5
 	Retries      Retries
 	Pauses       Pauses
-	Window       time.Duration // how long the stage may send requests; 0 means without end; default 20h
+	Window       time.Duration // how long the stage may send requests; 0 means no limit; default 20h
 	Checkpoint   Checkpoint
 	StripParams  []string // query parameters that are removed from canonical URLs
 
@@ -45,7 +45,7 @@ type Retries struct {
 	ServerError int // retries after a 5xx status except 503; default 2
 	RateLimited int // retries after 429 or 503; default 3
 	DNS         int // retries after a failed name lookup; default 1
-	Robots      int // further requests for a robots.txt, minutes later, once its other retries have failed; default 2
+	Robots      int // additional requests for a robots.txt, minutes apart, after its other retries have failed; default 2
 }
 
 // Pauses are the times before retries. A random part is added to each pause.

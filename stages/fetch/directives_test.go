@@ -15,7 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// obedient is a parser that reads robots directives like the real one.
+// obedient is a parser that reads robots directives in the same way as the real parser.
 type obedient struct{ plainParser }
 
 func (p obedient) Parse(d *document.Document) (*document.Parsed, error) {

@@ -1,5 +1,5 @@
-// Package fetch is the map task of a crawl: it takes one partition of planned URLs and
-// ends each of them in exactly one outcome.
+// Package fetch is the map task of a crawl: it takes one partition of planned URLs and gives each
+// of them exactly one outcome.
 //
 // A fetch task takes a partition of a plan, the config, and a parser. It writes raw responses as
 // WARC files, each with an index beside it, and rows (fetches, requests, captures, pages, text,
@@ -24,8 +24,8 @@
 //
 // A URL that waits (for a host's delay, a retry, robots.txt) holds no slot and no goroutine: it
 // goes back to its host queue (package polite). A redirect chain sends back the cookies that its
-// own responses set (RFC 6265). No other request sends cookies. Normally a chain requests a URL
-// once; after it has received a cookie, it may request the URL again.
+// own responses set (RFC 6265). No other request sends cookies. Normally a chain requests each URL
+// once, but it may request a URL a second time after it has received a cookie.
 //
 // # What counts
 //
@@ -43,6 +43,6 @@
 // paces hosts. Packages robotscache and robots decide which requests are allowed. Package request
 // sends requests (with wire and guard), and package response interprets how they ended. Package
 // segments records the outcomes. Package status describes the task to people. Package fetch leads
-// each URL through these packages. Package reparse sends no requests: it processes the responses
-// that earlier crawls stored (with records).
+// each URL through these packages. Package reparse sends no requests: it uses package records to
+// read the responses that earlier crawls stored, and processes them again.
 package fetch

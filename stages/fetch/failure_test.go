@@ -17,8 +17,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
-// A failed connection leaves a row of requests with the class, text and time of the failure. The
-// row says that no request was sent. Two hosts with the same failure have the same text.
+// A failed connection is recorded as a row of the dataset `requests`, with the class, text and time
+// of the failure. The row says that no request was sent. Two hosts with the same failure have the
+// same text.
 func TestFailuresBeforeTheRequestAreRows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}

@@ -217,8 +217,8 @@ func (f *fetcher) loop(ctx context.Context, flights *lease.Flights) error {
 	return err
 }
 
-// serve uses a grant for one request, which runs under the context flight. Before the request, it
-// finishes any items that turn out to need none.
+// serve uses a grant for one request, which runs under the context flight. If an item turns out to
+// need no request, serve finishes the item and goes on with the next one of the same host.
 func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	if g.Kind > polite.Probe {
 		f.drain(g)
@@ -332,7 +332,7 @@ func (f *fetcher) drain(g *polite.Grant) {
 		if it.ID < 0 {
 			rt := f.robotsTaskOf(it.ID)
 			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
-			f.recordRobots(rt, nil) // with no row, another attempt may request this robots.txt again
+			f.recordRobots(rt, nil) // no row is recorded, so another attempt may request this robots.txt again
 			continue
 		}
 		u, err := f.urlTask(it.ID)

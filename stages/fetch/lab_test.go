@@ -50,7 +50,7 @@ type lab struct {
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they
-// were made, so bubble first empties all pools by two garbage collections.
+// were made. So bubble first empties all pools with two garbage collections.
 func bubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	runtime.GC()
@@ -118,7 +118,7 @@ func (l *lab) setPlan(rows []schema.PlannedURL) {
 	l.plan = &manifest.Plan{ID: l.planID, Crawl: "2026-11", Buckets: 1, Partitions: []manifest.PlanPartition{{URLs: int64(len(rows)), File: f}}}
 }
 
-// setSpelled adds spellings of known URLs to the plan that are not planned themselves.
+// setSpelled adds a file to the plan with the spellings of known URLs that are not planned.
 func (l *lab) setSpelled(rows []schema.PlannedURL) {
 	l.t.Helper()
 	w, err := table.NewWriter[schema.PlannedURL](filepath.Join(l.t.TempDir(), "spellings.parquet"))
@@ -170,7 +170,8 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outcomes returns the row of every planned URL. It fails the test unless each URL has exactly one.
+// outcomes returns the row of every planned URL. It fails the test unless each URL has exactly one
+// row.
 func (l *lab) outcomes(r *manifest.Result) map[string]schema.Fetch {
 	l.t.Helper()
 	out := map[string]schema.Fetch{}
@@ -212,8 +213,9 @@ func rowsOf[T any](l *lab, r *manifest.Result, dataset string) []T {
 	return out
 }
 
-// checkPace checks the delay between two requests to a host, both in the rows and in the server's
-// log. It must be at least the delay in the row of the second request.
+// checkPace checks the time between two requests to a host. In the rows, it must be at least the
+// delay in the row of the second request. In the server's log, it must be at least the configured
+// delay.
 func (l *lab) checkPace(r *manifest.Result) {
 	l.t.Helper()
 	last := map[string]schema.Request{}

@@ -17,11 +17,12 @@ import (
 
 // In these tests somebody removes the store's folder of locks while a partition is fetched.
 
-// emptying is a store that loses its locks before a call of Lock, if its function at returns true.
+// emptying is a store that calls a function (the field at) before each Lock. If the function
+// returns true, the store loses its locks.
 type emptying struct {
 	*dirstore.Store
 	root string
-	at   func() bool // called before each Lock
+	at   func() bool // reports whether to remove the locks
 }
 
 func (e *emptying) Lock(name string) (store.Lock, bool, error) {
@@ -58,9 +59,9 @@ func (a *askedServer) turns() (n int) {
 	return n
 }
 
-// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns has two runs of one store. A run that finds the
-// partition taken tries again later. The locks are removed as the second run takes its lock, or at
-// another time.
+// TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns starts two runs of the same partition. If a run
+// finds the partition taken, it tries again later. The locks are removed as the second run takes
+// its lock, or at another time.
 func TestTwoRunsWhoseLocksAreRemovedDoNotTakeTurns(t *testing.T) {
 	const planned = 60
 	for name, atLook := range map[string]bool{"as another run looks": true, "at some time": false} {

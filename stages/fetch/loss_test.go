@@ -122,9 +122,9 @@ func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 }
 
 // TestAnOlderCheckpointIsRefused puts back every earlier state of a checkpoint. A state must be
-// refused if it lacks two or more segments, or one that was finished after a later swap. All other
-// states must be accepted, because an attempt that dies between an upload and its swap leaves the
-// same traces.
+// refused if two or more segments are missing from it, or if a segment is missing that was finished
+// after a later swap. All other states must be accepted, because an attempt that dies between an
+// upload and its swap leaves the same traces.
 func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	for name, killed := range map[string]bool{"killed": true, "released": false} {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket on which the n-th write and all later ones fail. If takes is true, the n-th
-// write takes effect although it returns an error.
+// mute is a bucket on which the n-th write and all later ones fail. If the field takes is true, the
+// n-th write returns an error but takes effect.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex
@@ -205,8 +205,8 @@ func (m mute) Create(ctx context.Context, key string, body io.ReaderAt, size int
 }
 
 // TestNoCrashIsTakenForALoss kills an attempt at each of its writes in turn, before or after the
-// write takes effect, and a second attempt soon after it begins. The third attempt must not be
-// refused.
+// write takes effect. It also kills a second attempt soon after its start. The third attempt must
+// not be refused.
 func TestNoCrashIsTakenForALoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
@@ -222,7 +222,8 @@ func TestNoCrashIsTakenForALoss(t *testing.T) {
 	}
 }
 
-// survives kills an attempt at the given write. It returns true if the attempt makes fewer writes.
+// survives kills an attempt at the given write. It returns true if the attempt ends before it makes
+// that many writes.
 func survives(t *testing.T, at int, takes bool) bool {
 	l := newLab(t, noRobots(page), urls("a.com", 8)...)
 	l.cfg.Checkpoint.Every = 9 * time.Second
@@ -383,8 +384,8 @@ func TestTheHolderStopsWhenItsCheckpointIsPutBackOrRemoved(t *testing.T) {
 	}
 }
 
-// TestEachFileNamesTheCheckpointThatItFollows reads which checkpoint the tables and WARC files of
-// two attempts name.
+// TestEachFileNamesTheCheckpointThatItFollows checks the position of the checkpoint that is stored
+// in each table and WARC file of two attempts.
 func TestEachFileNamesTheCheckpointThatItFollows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 40)...)

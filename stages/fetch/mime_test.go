@@ -13,15 +13,15 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
 
-// The fetcher stops reading a body once its media type or its first bytes show that it is not
-// wanted.
+// The fetcher stops reading a body once its media type or its first bytes show that the document is
+// not wanted.
 func TestBodiesThatAreNotWantedAreNotRead(t *testing.T) {
 	const big = 40 << 10
 	cases := map[string]struct {
 		contentType, body string
 		outcome           schema.Outcome
 		detected          string
-		most              int64 // most bytes that may be received
+		most              int64 // largest number of bytes that may be received
 	}{
 		"/pdf":          {"application/pdf", strings.Repeat("x", big), schema.MIMEFiltered, "application/pdf", 20 << 10},
 		"/small-json":   {"application/json; charset=utf-8", "{}", schema.MIMEFiltered, "application/json", 1 << 10},
@@ -76,7 +76,7 @@ type hungry struct{ plainParser }
 func (hungry) Wants(mediaType string, _ []byte) bool { return !strings.HasPrefix(mediaType, "text/") }
 func (hungry) Refuses(string) bool                   { return false }
 
-// The parser decides which documents are stored, not package fetch.
+// The parser, not package fetch, decides which documents are stored.
 func TestWhatIsStoredTheParserSays(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(func(w http.ResponseWriter, r *http.Request) {

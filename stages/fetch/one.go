@@ -23,10 +23,10 @@ const (
 	onePause     = 2 * time.Second  // pause before a retry
 	oneLimited   = 5 * time.Second  // pause after a 429 or 503, doubled for each further 429 or 503 in a row
 	oneRetries   = 2                // largest number of retries of one class
-	onePatience  = 15 * time.Second // longest Retry-After that is waited for
+	onePatience  = 15 * time.Second // longest Retry-After for which the fetcher waits
 	oneTellEvery = time.Second
-	oneBrief     = 2 * time.Second // shortest wait for a delay that is reported to the person
-	oneSilent    = 4               // number of ticks without a response after which a request is reported
+	oneBrief     = 2 * time.Second // a wait for a delay is reported only if it is longer than this
+	oneSilent    = 4               // a request without a response is reported after this many ticks
 )
 
 // hasty shortens pauses and retries for a waiting person. It leaves delays between requests as they
@@ -101,7 +101,7 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits reports waits to a person, each only once.
+// waits reports waits to a person. Each message is reported only once.
 type waits struct {
 	tell func(stages.Wait)
 

@@ -131,7 +131,8 @@ func (m *mixture) odd(i int) string { // returns the host's Crawl-delay if it is
 	return ""
 }
 
-// Lookup returns the address of a host. Crowded hosts share one; every other host has its own.
+// Lookup returns the address of a host. All crowded hosts share one address; every other host has
+// its own.
 func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	i, ok := m.web.HostIndex(name)
 	if !ok || unnamed(i) {
@@ -143,7 +144,7 @@ func (m *mixture) Lookup(_ context.Context, name string) (dns.Answer, error) {
 	return dns.Answer{Addrs: []netip.Addr{netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})}}, nil
 }
 
-// address identifies the address that paces a host.
+// address returns a string that is equal for all hosts that share an address.
 func (m *mixture) address(host string) string {
 	if i, _ := m.web.HostIndex(host); crowded(i) {
 		return "the crowd's"
@@ -224,15 +225,15 @@ func (d *delayed) WriteHeader(status int) {
 	d.ResponseWriter.WriteHeader(status)
 }
 
-// Faults of package simweb that break a connection call Hijack. They may go on after their client
-// has left.
+// Hijack is called by the faults of package simweb that break a connection. Such a fault may
+// continue after the client has left.
 func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	d.hijacked()
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-// check compares the server's log with the settings, which changed at reloaded. It returns how many
-// gaps each rule determined.
+// check compares the gaps in the server's log with the settings, which changed at the time given by
+// reloaded. It returns, for each rule, the number of gaps for which this rule was decisive.
 func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
 	t.Helper()
 	floor := func(host string) time.Duration {
@@ -274,8 +275,8 @@ func (m *mixture) number(host string) int {
 	return m.domains[m.web.Domain(i)]
 }
 
-// leastGap returns the least gap allowed between request e and the previous one to its host, and
-// the rule that demands it.
+// leastGap returns the smallest gap allowed between request e and the previous request to the same
+// host, and the rule that demands this gap.
 func (m *mixture) leastGap(before []simweb.Entry, e simweb.Entry, reloaded time.Time) (rule string, least time.Duration) {
 	take := func(r string, d time.Duration) {
 		if d > least {

@@ -94,7 +94,7 @@ func (f *fetcher) afterAbort(s *request.Sent) time.Time {
 	return f.clock.Now().Add(noRoomPause + time.Duration(rand.Int64N(int64(noRoomPause))))
 }
 
-// noRoomPause is the pause before a document is requested again for which there was no memory. A
+// noRoomPause is the pause before the next request for a document if there was no memory for it. A
 // random part of the same size is added.
 const noRoomPause = 30 * time.Second
 
@@ -235,8 +235,8 @@ func (f *fetcher) capture(u *urlTask, s *request.Sent, subset string) {
 	f.captureInSlot(u, s, subset)
 }
 
-// captureInSlot is capture for a caller that already holds a slot of f.cpu. It takes no second one:
-// if all callers waited for a second slot, none would ever become free.
+// captureInSlot is capture for a caller that already holds a slot of f.cpu. It does not take a
+// second slot: if all callers waited for a second one, no slot would ever become free.
 func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	if cp, ok := f.archive(s, u.key, subset, nil); ok {
 		u.captures = append(u.captures, cp)

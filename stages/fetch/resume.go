@@ -56,9 +56,9 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	return nil
 }
 
-// addHosts adds the hosts with planned rows to the scheduler, beginning with those of suspects. It
-// leaves the rows in skip, retries and suspects out of the host queues. Retries and suspects are
-// pushed separately.
+// addHosts adds the hosts with planned rows to the scheduler, beginning with those of suspects. The
+// host queues get all rows except those in the bitmap skip, retries and suspects. Retries and
+// suspects are pushed separately.
 func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error {
 	f := a.fetcher
 	for _, r := range doc.Retries {

@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// rulesEverywhere is a web in which all hosts but none.com have a robots.txt. That of broken.com
-// fails, and that of moved.com redirects to another host.
+// rulesEverywhere is a web in which all hosts but none.com have a robots.txt. The robots.txt of
+// broken.com fails, and that of moved.com redirects to another host.
 func rulesEverywhere(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/robots.txt" {
 		page(w, r)
@@ -127,7 +127,7 @@ func TestRobotsFilesCarryOverBetweenRounds(t *testing.T) {
 // a gap, and name the record and the digest of the robots.txt.
 func (l *lab) checkEvidence(r *manifest.Result) {
 	l.t.Helper()
-	met := map[string]bool{} // by host and epoch, because an attempt does not know the previous one's last request
+	met := map[string]bool{} // by host and epoch, because an attempt does not know the last request of the previous attempt
 	for _, q := range rowsOf[schema.Request](l, r, stages.FileRequests) {
 		if met[fmt.Sprint(q.Host, q.Epoch)] && q.GapMS == nil {
 			l.t.Errorf("%s %s: no gap", q.Purpose, q.URL)

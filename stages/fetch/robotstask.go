@@ -32,7 +32,7 @@ type robotsTask struct {
 	record  segments.Record    // requests and captures that are not recorded yet
 	answer  robotscache.Record // record of the last response
 
-	// The fetcher's mutex guards the fields kept and due.
+	// The fetcher's mutex guards the next two fields.
 	kept *manifest.OriginRetry // state of the task for a checkpoint; nil if it has none
 	due  time.Time             // when the task's next try is due
 }
@@ -230,7 +230,8 @@ func unreachable(err error, class schema.Outcome, own bool) schema.Outcome {
 	return schema.RobotsUnreachable
 }
 
-// keepRobotsTask saves for the next checkpoint that a robots.txt waits for another request.
+// keepRobotsTask stores the state of a robots task that waits for another request, so that the next
+// checkpoint holds it.
 func (f *fetcher) keepRobotsTask(rt *robotsTask, host, why string, due time.Time) {
 	kept := &manifest.OriginRetry{
 		Origin: rt.entry.Root, Next: rt.next, Host: host, Hops: rt.hops, Tries: rt.tries, Why: why, RetryCounts: rt.retries,

@@ -50,8 +50,8 @@ func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitm
 	})
 }
 
-// serialMode permits one grant at a time, and names its URL or robots.txt in the checkpoint. If the
-// attempt dies, that one becomes a suspect.
+// serialMode permits one grant at a time. Before each request, the checkpoint names the URL or
+// robots.txt of the grant. If the attempt dies, this URL or robots.txt becomes a suspect.
 type serialMode struct {
 	on        atomic.Bool
 	suspected bool // whether serial mode ends when no suspect is left, not after maxSerial grants

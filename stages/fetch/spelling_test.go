@@ -159,7 +159,7 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 	})
 }
 
-// knownRows returns rows of known URLs: one with five spellings, and count with one each.
+// knownRows returns rows of known URLs. One URL has five spellings; every other URL has one.
 func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	t.Helper()
 	urls := []string{"http://a.com/five", "http://www.a.com/q?z=1&a=2"}

@@ -19,9 +19,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// An attempt passes on its rows and some state to the next attempt. The few hosts with state and
-// the few URLs that wait for another try are in the checkpoint. The state of robots.txt files is in
-// a file of each segment.
+// An attempt leaves its rows and some state to the next attempt. The few hosts with state and the
+// few URLs that wait for another try are in the checkpoint. The state of robots.txt files is in a
+// file of each segment.
 
 // waiting lists the URLs and robots.txt files that wait for another try or for the next hop of a
 // redirect. It includes only requests that are recorded.
@@ -56,8 +56,8 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 // byte of text.
 const maxChains = 4 << 20
 
-// forget keeps redirect chains of up to maxChains bytes in total and drops those after them. The
-// next attempt starts the dropped chains from their first URL.
+// forget keeps the first redirect chains, up to maxChains bytes in total, and drops all later ones.
+// The next attempt starts the dropped chains from their first URL.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {
@@ -145,8 +145,8 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 }
 
 // takeRobots loads the state of robots.txt files from the previous round. It skips hosts that are
-// not planned, and states that have expired. It records the rows again in this round, so that its
-// evidence is complete and later rounds need not read older ones.
+// not planned, and states that have expired. It records the rows again in this round, so that the
+// round's evidence is complete and later rounds need not read older rows.
 func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error {
 	f := a.fetcher
 	now := f.clock.Now()

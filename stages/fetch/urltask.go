@@ -20,8 +20,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
-// urlTask is a planned URL on its way to its outcome. Only the goroutine that has the grant for it
-// uses it.
+// urlTask is a planned URL on its way to its outcome. Only the goroutine that has the grant for the
+// URL uses its urlTask.
 type urlTask struct {
 	row     int64
 	planned schema.PlannedURL
@@ -34,11 +34,11 @@ type urlTask struct {
 	tries   int32         // number of requests for the URL in key
 	why     string        // last failure, in words for people
 	rules   *robots.Group // rules that allow the current request
-	// detected is the media type of the current response, "" until its first bytes arrive. The
-	// goroutine of the exchange sets it before send returns.
+	// detected is the media type of the current response, "" until its first bytes arrive. A
+	// callback of the exchange sets it before the request returns.
 	detected string
 
-	// The fetcher's mutex guards the fields due and kept.
+	// The fetcher's mutex guards the next two fields.
 	due  time.Time          // time of the task's next try; zero means as soon as its host is due
 	kept *manifest.URLRetry // state of the task for a checkpoint; nil if it has none
 
@@ -103,8 +103,8 @@ func (f *fetcher) keep(u *urlTask, due time.Time) {
 	f.urlTasks[u.row] = u
 }
 
-// keepRecorded is keep for a URL task whose requests are all recorded. Checkpoints hold the state
-// of such a task, so that the next attempt can continue it.
+// keepRecorded does the same as keep, for a URL task whose requests are all recorded. Checkpoints
+// hold the state of such a task, so that the next attempt can continue it.
 func (f *fetcher) keepRecorded(u *urlTask, due time.Time) {
 	kept := &manifest.URLRetry{
 		Row: u.row, Attempts: u.fetch.Attempts, Why: u.why, RetryCounts: u.retries,
@@ -150,7 +150,8 @@ func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	return b
 }
 
-// finish ends a URL task with an outcome and records it. Further functions may change the record.
+// finish ends a URL task with an outcome and records it. Before that, the functions in more may
+// change the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)

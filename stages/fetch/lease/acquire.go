@@ -61,7 +61,8 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 }
 
 // remedy tells people what to do about a checkpoint that is lost, damaged or out of date. Fetching
-// the partition from the start is no remedy, because nobody knows which URLs were already fetched.
+// the partition from the start is no remedy: nobody knows which URLs were already fetched, so they
+// would be fetched a second time.
 const remedy = "restore the last state of it (a version that the store keeps, or a copy made since the crawl stopped); " +
 	"until then this partition is not fetched, and no attempt deletes anything of it"
 
@@ -94,8 +95,8 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 
 // markTaken creates the object `taken`, which later proves that the partition has had a checkpoint.
 // It runs after the first checkpoint and before the first request. If this attempt found no
-// checkpoint but the object exists, somebody removed the checkpoint. Then markTaken removes the new
-// one too, so that later attempts notice the loss.
+// checkpoint but the object exists, somebody removed the checkpoint. In that case markTaken also
+// removes the new checkpoint, so that later attempts notice the loss.
 func (l *Lease) markTaken(ctx context.Context, before Predecessor) error {
 	t := l.Task
 	key := layout.Taken(t.Crawl, t.Round, t.Partition)
@@ -247,5 +248,6 @@ func countDeath(suspects []manifest.Suspect, at manifest.Trying) []manifest.Susp
 	return append(suspects, manifest.Suspect{Trying: at, Deaths: 1})
 }
 
-// Quarantined reports whether so many attempts died at a suspect that no attempt tries it again.
+// Quarantined reports whether no attempt may try a suspect again, because too many attempts died at
+// it.
 func Quarantined(s manifest.Suspect) bool { return s.Deaths >= deadly }

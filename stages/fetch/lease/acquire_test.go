@@ -38,9 +38,9 @@ func acquire(t *testing.T, b store.Bucket) (*Lease, error) {
 	return l, err
 }
 
-// TestACheckpointThatIsRemovedDuringATakeIsMissed creates `taken` after a newcomer found no
-// checkpoint. It looks as if another attempt had taken the partition, and somebody had then removed
-// the checkpoint.
+// TestACheckpointThatIsRemovedDuringATakeIsMissed creates the object `taken` after an attempt has
+// found no checkpoint. To the attempt, it looks as if another attempt had taken the partition and
+// somebody had then removed the checkpoint.
 func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
 	d, _ := directory(t)
 	b := &between{Bucket: d, swap: 1, do: func() {
@@ -58,7 +58,8 @@ func TestACheckpointThatIsRemovedDuringATakeIsMissed(t *testing.T) {
 	}
 }
 
-// TestOnlyADeathCountsAsOne compares a predecessor that died with one whose lock was removed.
+// TestOnlyADeathCountsAsOne compares a predecessor that died with a predecessor whose lock was
+// removed.
 func TestOnlyADeathCountsAsOne(t *testing.T) {
 	key := layout.Checkpoint("2026-11", 0, 0)
 	for _, died := range []bool{true, false} {

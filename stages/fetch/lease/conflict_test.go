@@ -13,7 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// between calls a function just before one swap, to let it change the store.
+// between is a bucket that calls a function just before one of its swaps. The function may change
+// the store.
 type between struct {
 	store.Bucket
 	swap int

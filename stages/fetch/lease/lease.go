@@ -1,6 +1,6 @@
-// Package lease is an attempt's exclusive right to fetch a partition. An attempt takes a partition
-// by swapping in a checkpoint with the next epoch, and renews its right by further swaps. The lease
-// tells whether a request may still be written.
+// Package lease gives an attempt the exclusive right to fetch a partition. An attempt takes a
+// partition by swapping in a checkpoint with the next epoch, and renews its right by further swaps.
+// The lease tells whether a request may still be written.
 //
 // The attempt that swapped the checkpoint last holds the partition, and only the files in that
 // checkpoint count. The lease runs from the moment at which the last acknowledged swap was sent.
@@ -147,10 +147,10 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine returns nil if the checkpoint in the store, found, equals the one that this attempt sent. If
-// found is older than the last checkpoint that this attempt knows, somebody put back an old one. If
-// found is newer but has a lower epoch than sent, the previous holder renewed its lease during the
-// take.
+// mine compares the checkpoint found in the store with the one that this attempt sent, and returns
+// nil if they are equal. If the store has an older checkpoint than the last one that this attempt
+// knows, somebody put an old checkpoint back. If the store has a newer one with a lower epoch than
+// the one sent, the previous holder renewed its lease during the take.
 func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
@@ -215,7 +215,8 @@ func timeLeft(until, now time.Time) time.Duration {
 	return min(until.Sub(now), until.Round(0).Sub(now.Round(0)))
 }
 
-// disagreement returns how much further one clock advanced than the other between two readings.
+// disagreement returns the difference between the times that the monotonic and the wall clock
+// measured between two readings.
 func disagreement(from, to time.Time) time.Duration {
 	return (to.Sub(from) - to.Round(0).Sub(from.Round(0))).Abs()
 }
@@ -251,7 +252,7 @@ func (l *Lease) heldLock() store.Lock {
 	return l.lock
 }
 
-// hold stores the store's lock in l. The attempt gets the lock before it takes the partition.
+// hold sets the field lock. The attempt gets the lock before it takes the partition.
 func (l *Lease) hold(lock store.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved loses the store's answer to a renewal,
-// which has or has not taken effect. Then the task makes its last swap. If this is acknowledged,
-// the store must have its checkpoint.
+// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved loses the store's answer to a renewal. The
+// renewal takes effect in one case and not in the other. Then the task makes its last swap. If the
+// store acknowledges this swap, it must have the new checkpoint.
 func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
 		t.Run(name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestASwapThatAnotherAttemptCameBeforeIsLost(t *testing.T) {
 	if err := l.Swap(t.Context(), renew); err != nil {
 		t.Fatal(err)
 	}
-	// This checkpoint has the same epoch and a lower counter, so the holder must take it for
-	// another attempt's.
+	// This checkpoint has the same epoch and a lower counter, so the holder must conclude that
+	// another attempt wrote it.
 	if _, err := manifest.Swap(t.Context(), d, "checkpoint", &manifest.Checkpoint{Epoch: 1, Holder: "another"}, l.stored); err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (l *Lease) renewsIn(now time.Time) time.Duration {
 	return min(timeLeft(l.renewed().Add(l.Duration/3), now), l.remaining(now))
 }
 
-// KeepRenewed renews the lease until ctx ends, also while no checkpoint is made or an upload takes
+// KeepRenewed renews the lease until ctx ends, even while no checkpoint is made or an upload takes
 // long. It calls update on each checkpoint before the swap. If KeepRenewed returns an error, the
 // attempt ends.
 func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoint)) error {
@@ -89,8 +89,9 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 }
 
 // WatchExpiry runs until ctx ends. When the lease ends without renewal, it aborts the requests in
-// flight. Usually there are none, because a request does not begin if it could outlast the lease.
-// But a process that was suspended may have some when it wakes up.
+// flight. Usually no request is in flight then, because a request does not begin if it could
+// outlast the lease. But a process that was suspended may still have requests in flight when it
+// wakes up.
 func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 	for {
 		if wait := l.remaining(l.clock.Now()); wait > 0 {

@@ -27,7 +27,7 @@ func (c *Clock) Now() time.Time { return WithWall(c.base.Add(time.Since(c.began)
 
 // WithWall moves the wall reading of t by some seconds and keeps its monotonic reading. Package
 // time has no such function, so WithWall edits the bits. In a time.Time with both readings, the
-// wall seconds stand above 30 bits of nanoseconds.
+// seconds of the wall clock are stored above 30 bits of nanoseconds.
 func WithWall(t time.Time, seconds int64) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(seconds) << 30
 	return t
