@@ -124,7 +124,7 @@ func (ch *choice) add(m *member, source int32, r *row) error {
 
 // choose goes through the clusters, and gives a verdict on each page of this round. Two cursors
 // follow each other: the first finds the representative and the size of a cluster, the second goes
-// through its pages. A cluster of many copies of a page therefore takes no memory.
+// through its pages. The pages of a cluster are therefore never in memory together.
 func (ch *choice) choose(ctx context.Context, edges *table.Sorter[treeEdge]) error {
 	ahead, pages, tree := table.Pull(ch.candidates.Sorted(ctx)), table.Pull(ch.candidates.Sorted(ctx)), table.Pull(edges.Sorted(ctx))
 	defer ahead.Close()
@@ -152,13 +152,13 @@ type cluster struct {
 	total          int // number of pages and sealed representatives
 	size           int // number of pages of this round
 
-	// The following lists are empty if the cluster is one class. They have an entry for each class,
-	// in the order of the classes' numbers.
+	// The following lists have an entry for each class, in the order of the classes' numbers. If
+	// the cluster consists of a single class, the lists are empty.
 	classes []uint64
 	parent  []uint32 // index of the next class on the way to the representative's class
-	// speakers holds the URL of each class's speaker, the page that stands for the class in the
-	// column via. If a page is not alike to its representative, via names the speaker of the parent
-	// class.
+	// A class's speaker is the page that stands for the class in the column via. speakers holds the
+	// URL of each class's speaker. If a page and its representative are not alike, via is the URL
+	// of the parent class's speaker.
 	speakers []string
 	current  []bool // the speaker is a page of this round
 }

@@ -60,8 +60,8 @@ type longText struct {
 	Page        uint64
 }
 
-// compareLong puts the last page of each fingerprint first. It is a page of this round, if the
-// fingerprint has one.
+// compareLong sorts pages by fingerprint. Of the pages with equal fingerprints, the last page comes
+// first, so a page of this round comes before sealed representatives.
 func compareLong(a, b *longText) int {
 	return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(b.Page, a.Page))
 }
@@ -89,7 +89,8 @@ type classes struct {
 	sealed uint64 // pages below this number are sealed representatives
 }
 
-// newClasses opens no scratch file yet, so an error leaves nothing behind.
+// newClasses prepares the sorters and the search. It need not clean up after an error, because it
+// does not open scratch files yet.
 func newClasses(scratch string, cfg Config) (c *classes, err error) {
 	c = &classes{}
 	if c.texts, err = table.NewSorter(scratch, compareTexts, sortMemory); err != nil {
@@ -177,8 +178,8 @@ func (c *classes) findMembers(ctx context.Context, edges *table.Sorter[treeEdge]
 	return nil
 }
 
-// splitByLength divides the pages by the length of their texts. Pages with the same digest all get
-// the fingerprint and the length of the first of them. Short pages with the same digest are a
+// splitByLength divides the pages by the length of their texts. All pages with the same digest get
+// the fingerprint and the length of the first such page. Short pages with the same digest form a
 // class.
 func (c *classes) splitByLength(ctx context.Context) error {
 	var first text
@@ -213,7 +214,8 @@ func (c *classes) addShort(class uint64, first *text, page uint64) error {
 }
 
 // addFingerprints gives the fingerprints of the long pages to the search, and returns their number.
-// The fingerprint of a class without a page of this round counts as old.
+// A fingerprint that only sealed representatives have is old: the search reports no pair of two old
+// fingerprints.
 func (c *classes) addFingerprints(ctx context.Context) (count uint64, err error) {
 	var last uint64
 	for t, err := range c.long.Sorted(ctx) {
@@ -232,8 +234,8 @@ func (c *classes) addFingerprints(ctx context.Context) (count uint64, err error)
 	return count, nil
 }
 
-// addLongMembers adds the members of the classes of long pages. A class of one page that is near no
-// other class has no members.
+// addLongMembers adds the members of the classes of long pages. addLongMembers skips a page that is
+// alone in its class if no other class is near.
 func (c *classes) addLongMembers(ctx context.Context) error {
 	var first longText
 	class, size := uint64(0), 0

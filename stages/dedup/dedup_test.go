@@ -279,7 +279,7 @@ func TestClusters(t *testing.T) {
 			for i := range tt.want {
 				tt.want[i].SURT = page{url: tt.want[i].URL}.row(t).SURT
 				tt.want[i].RepresentativeCrawl = "2026-11"
-				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // the table has relative rounds
+				tt.want[i].RepresentativeRound += int32(len(tt.sealed)) // the table counts rounds from this round
 			}
 			if diff := cmp.Diff(tt.want, rows[0]); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -598,8 +598,9 @@ func crowdedWorld(seed uint64) world {
 	return w
 }
 
-// TestRowsStay compares all rows and counts with those of format 3, in which dedup held all pages in
-// memory. Older rounds are computed again with this code and compared with their tables.
+// TestRowsStay compares all rows and counts with those of format 3, in which dedup held all pages
+// in memory. The rows must not change, because audits of older rounds compute the rows again with
+// this code and compare them with the stored tables.
 func TestRowsStay(t *testing.T) {
 	defer func(memory int64) { sortMemory = memory }(sortMemory)
 	h := fnv.New64a()

@@ -43,9 +43,9 @@
 //
 // The search for pairs is exact (package simhash). The result depends only on the inputs. Pages are
 // sorted in scratch files: by digest, by fingerprint, by number, then by cluster. The sort by
-// fingerprint forms classes, whose pages are alike to the same other pages. The sort by number
-// finds the URLs of the members of clusters. The search reports a spanning forest for each shard of
-// its keys. One union-find joins the forests.
+// fingerprint forms classes. All pages of a class are alike to the same other pages. The sort by
+// number finds the URLs of the members of clusters. The search reports a spanning forest for each
+// shard of its keys. One union-find joins the forests.
 //
 // Memory is about 600 MiB at most for sorting, plus 9 bits for each distinct fingerprint, plus 8
 // bytes for each fingerprint that is near another. The cluster with the most fingerprints takes

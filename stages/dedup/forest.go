@@ -19,7 +19,7 @@ type forest struct {
 	pairs   *table.Sorter[pair] // in the order of the search
 
 	marks  []uint64 // one bit for each class; set if the class is near another class
-	before []uint64 // number of marked classes before each group of markWords words of marks
+	before []uint64 // element i is the number of marked classes before marks[i*markWords]
 	parent []uint64 // parent of each marked class in the union-find; the root is the lowest class
 }
 
@@ -37,7 +37,7 @@ type treeEdge struct {
 
 func compareEdges(a, b *treeEdge) int { return cmp.Compare(a.Cluster, b.Cluster) }
 
-// markWords is the number of words of marks for each entry of before.
+// markWords is the number of elements of forest.marks for each element of forest.before.
 const markWords = 8
 
 func newForest(scratch string) (*forest, error) {
@@ -61,7 +61,8 @@ func (f *forest) add(a, b uint64) error {
 	return f.pairs.Add(&pair{a, b})
 }
 
-// join joins all pairs. It adds the pairs that join two trees to the sorter edges.
+// join joins the classes of all pairs. If a pair connects two trees of the forest, join adds the
+// pair to edges.
 func (f *forest) join(ctx context.Context, edges *table.Sorter[treeEdge]) error {
 	marked := uint64(0)
 	for i, word := range f.marks {
@@ -135,7 +136,7 @@ func (f *forest) cluster(class uint64) uint64 {
 	return f.root(f.place(class)) << 2
 }
 
-// The number of a cluster of one class has one of these values in its lowest bits.
+// If a cluster has only one class, the two lowest bits of its number have one of these values.
 const (
 	shortClass = 1
 	loneClass  = 2

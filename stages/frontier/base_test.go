@@ -36,7 +36,8 @@ func history(t *testing.T, random *rand.Rand, rounds int) (written [][]schema.UR
 	return written
 }
 
-// randomWorld makes a round that fetches some URLs of history, and finds links to others.
+// randomWorld makes a round that fetches some URLs and finds links to other URLs. Most of the URLs
+// are also in history.
 func randomWorld(t *testing.T, random *rand.Rand, buckets int) world {
 	w := world{buckets: buckets, format: 4}
 	for u := range 250 {
@@ -74,8 +75,8 @@ func compareStates(a, b schema.URLRecord) int {
 	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
 }
 
-// A base must hold the newest row of each URL, and a round that reads the base must decide as a
-// round that reads all earlier parts.
+// A base must hold the newest row of each URL. A round that reads the base must make the same
+// decisions as a round that reads all earlier parts.
 func TestABaseStandsForAllPartsBeforeIt(t *testing.T) {
 	for _, tc := range []struct{ before, now, later int }{{1, 1, 1}, {2, 4, 4}, {3, 3, 6}, {3, 2, 5}} {
 		seed := rand.Uint64()

@@ -38,7 +38,7 @@ type Config struct {
 	// nearly the same text. If SimilarPages is 0, this rule is off.
 	SimilarPages int
 
-	Interval    time.Duration // time until a URL that was fetched once is due again
+	Interval    time.Duration // time from the first fetch of a URL until the second
 	MinInterval time.Duration // least interval, for a URL that changes each time
 	MaxInterval time.Duration // largest interval, for a URL that never changes
 	RetryAfter  time.Duration // time until a failed URL is due again; doubled with each failure in a row

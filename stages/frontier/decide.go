@@ -37,8 +37,8 @@ func (d *decider) decideURL(g *group) error {
 	return d.base.Append(d.newest)
 }
 
-// decide writes the rows of one URL in urls and skips. A group without a SURT holds only refused
-// entries that are not URLs.
+// decide writes the rows of one URL to the datasets urls and skips. A group without a SURT holds
+// only refused entries that are not URLs.
 func (d *decider) decide(g *group) error {
 	overBudget := false
 	for _, r := range g.refused {
@@ -70,8 +70,8 @@ func (d *decider) decide(g *group) error {
 }
 
 // requested returns the outcome of a request for the URL in this round, or nil if there was no
-// request. The result other tells whether a redirect of another URL, the planned URL, caused the
-// request.
+// request. The result other is true if the planned URL was another URL, which redirected to this
+// URL.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -127,8 +127,8 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	return d.url(r)
 }
 
-// tooManySpellings writes the row of skips for a URL with too many spellings. Such a URL is never
-// planned again.
+// tooManySpellings writes a row to the dataset skips for a URL with too many spellings. Such a URL
+// is never planned again.
 func (d *decider) tooManySpellings(g *group, k *urlkey.Key, depth int32) error {
 	_, source, _ := g.nearest()
 	return d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: schema.SkipSpellings, Detail: g.spellings.TooMany(), Source: source, Depth: depth})

@@ -5,9 +5,9 @@
 // after the sealed rounds, and the outcomes and redirects of this round. The task also reads the
 // targets of this round's links (rank's inlinks), the ranks of hosts, and the entries that the plan
 // refused. The task writes the bucket's parts of two datasets: urls, with a row for each URL whose
-// state changed, and skips, with a row for each URL that was found and not planned. The task also
-// writes a URL filter of both datasets, for lookups, and in some rounds a base of urls: the state of
-// each known URL of the bucket (package urlstate).
+// state changed, and skips, with a row for each URL that was found and not planned. For lookups,
+// the task also writes a URL filter of both datasets. In some rounds, it writes a base of the
+// dataset urls, with the state of each known URL of the bucket (package urlstate).
 //
 // A URL's state is its newest row:
 //
@@ -24,18 +24,19 @@
 // Spellings come from links within the URL's domain (rank), from sources (the plan and its
 // refusals) and from earlier rounds. New spellings cause a new row. A row with five spellings means
 // that the URL has more than four spellings. A URL with too many spellings is never due again. A
-// skipped URL gets a row only if the URL has spellings. The same holds for a URL that no followed
-// link names. The row of a skipped URL has the state skipped. The stage decides about the URL again
-// in the next round with a link to the URL.
+// URL that is skipped, or that occurs only in links of kinds that are not followed, gets a row only
+// if the URL has spellings. This row has the state skipped. If a later round finds a link to the
+// URL, the stage decides about the URL again.
 //
 // All inputs are sorted by SURT and URL and merged as streams. Memory holds the current
 // row, the bucket's host ranks and, if the follow policy needs them, its planned hosts and
 // domains.
 //
-// A trap is a URL that is too long, that has too many segments, or whose segments repeat. A URL is
-// also a trap if it differs only in numbers, identifiers and values from at least 50 URLs of the
-// round whose pages nearly all have the same text. No other rule about traps depends on the content
-// of pages. The row's detail says why a URL is a trap.
+// A trap is a URL that is too long, that has too many segments, or whose segments repeat. URLs that
+// differ only in numbers, identifiers and parameter values form a pattern. If a round has at least
+// 50 pages of one pattern and nearly all of them have the same text, the URLs of the pattern are
+// traps too. No other rule about traps depends on the content of pages. The row's detail says why a
+// URL is a trap.
 //
 // The stage promises to lose no target of a followed kind of link: each target has a row in the
 // dataset urls or skips. URLs are compared in full, so no URL is lost through a hash collision. The

@@ -99,9 +99,8 @@ type group struct {
 	spellings schema.Spellings // spellings from all inputs, including the plan
 }
 
-// addItem adds an item. Prior states come from the oldest to the newest, so the last state
-// counts. If there are several responses or redirects, the first response and the first redirect
-// count.
+// addItem adds an item to the group. Prior states come from the oldest to the newest, so a prior
+// state replaces the one before. Of several responses or redirects, addItem keeps the first.
 func (g *group) addItem(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:

@@ -381,7 +381,7 @@ func TestLinksAreFollowedOrSkipped(t *testing.T) {
 			for _, u := range tc.out {
 				wantSkips = append(wantSkips, u+" out_of_scope 3")
 			}
-			if tc.follow == FollowNone { // no link is followed, so this reason comes first
+			if tc.follow == FollowNone { // every found URL is out of scope, so later rules are not checked
 				wantSkips = []string{"b.example/deep out_of_scope 16", "b.example/nofollow nofollow 3", "b.example/secret out_of_scope 3", "b.example/x/x/x/x out_of_scope 3",
 					"c.example/ out_of_scope 3", "sub.a.example/ out_of_scope 3", "www.a.example/new out_of_scope 3"}
 			}
@@ -530,8 +530,8 @@ func TestSitemapsBringPagesForward(t *testing.T) {
 	}
 }
 
-// Announcements do not change the interval learned from a page's changes. After each false
-// announcement, later announcements of that page count less.
+// Announcements do not change the interval learned from a page's changes. Each false announcement
+// delays the fetches that later announcements of the page can cause.
 func TestAnnouncementsDoNotUnlearnTheInterval(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")

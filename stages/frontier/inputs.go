@@ -187,7 +187,7 @@ func (i *inputs) addResponses(ctx context.Context) error {
 		func(a, b *response) int { return strings.Compare(a.FinalURL, b.FinalURL) })
 }
 
-// moved reports whether another URL than the planned URL responded.
+// moved reports whether the response came from a URL other than the planned URL.
 func moved(o *outcome) bool {
 	if o.FinalURL == "" || o.FinalURL == o.URL {
 		return false
@@ -268,7 +268,7 @@ func (i *inputs) addSpellings(ctx context.Context) error {
 		func(a, b *plannedSpelling) int { return 0 })
 }
 
-// plannedNames holds those hosts and domains of the bucket that have URLs planned by this crawl.
+// plannedNames holds the hosts and domains of the URLs that this crawl has planned in the bucket.
 type plannedNames struct{ hosts, domains map[string]bool }
 
 // name holds the columns of fetches and urls that plannedHosts reads.

@@ -63,9 +63,10 @@ func (c *Config) after(r schema.URLRecord, prior *schema.URLRecord, o *outcome, 
 }
 
 // fetched notes whether the content has changed since the last response, and sets the next
-// interval. A change halves the interval. Without a change, the interval grows by half. An
-// announcement that brought the fetch forward is a false alarm if the content had not changed.
-// After a false alarm, the interval grows only if the interval had already passed.
+// interval. A change halves the interval. Without a change, the interval grows by half. If an
+// announcement brought the fetch forward and the content has not changed, the announcement was a
+// false alarm. The interval then grows only if the URL would have been due without the
+// announcement.
 func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	wait := c.revisit(prior)
 	learned := prior.LastFetched + wait.Milliseconds()
@@ -97,8 +98,8 @@ func (c *Config) fetched(r, prior *schema.URLRecord, o *outcome, at int64) {
 	}
 }
 
-// revisit returns the learned interval between two fetches of a URL. A row may be older than the
-// column interval. For such a row, revisit computes the interval from the due time.
+// revisit returns the learned interval between two fetches of a URL. Rows of older tables lack the
+// column revisit_ms. For such a row, revisit computes the interval from the due time.
 func (c *Config) revisit(r *schema.URLRecord) time.Duration {
 	switch {
 	case r.RevisitMS > 0:
@@ -130,8 +131,8 @@ func (c *Config) announced(r *schema.URLRecord, lastmod int64) bool {
 	return true
 }
 
-// recordContent notes the validators for the next conditional request, and where the content is
-// stored. A 304 would confirm this content.
+// recordContent notes where the content is stored, and the validators for the next conditional
+// request. If the response to that request is a 304, the stored content is still current.
 func recordContent(r, prior *schema.URLRecord, o *outcome) {
 	switch {
 	case o.Outcome == schema.NotModified:

@@ -24,7 +24,7 @@ func (c *Config) trap(k *urlkey.Key) string {
 		}
 	}
 	for period := 1; period <= 3; period++ {
-		same := 0 // number of consecutive segments that equal the segment one period before
+		same := 0 // length of the current run of segments, each equal to the segment that is period positions earlier
 		for i := period; i < len(segments); i++ {
 			if segments[i] != segments[i-period] {
 				same = 0
