@@ -3,11 +3,11 @@
 // A task reads the plan's partition file and the committed result of the partition's fetch task.
 // The result lists segments of fetches, requests, captures, pages, text and links, in the order of
 // recording. The task writes the partition's published parts of captures (one per subset), fetches,
-// requests, text and links. It also writes the working files that the reduces read: pages, hostedges
-// and hosts, and the runs targets and redirects, with a section for each bucket. A target has one
-// row with the sums of all links of the partition's pages, so a popular target costs a reduce no
-// more than any other. (Rounds of format 3 and older have the working file edges, with a row for
-// each link.)
+// requests, text and links. It also writes the inputs of the reduce stages: the working files
+// pages, hostedges and hosts, and the runs targets and redirects, which have a section for each
+// bucket. The run targets has one row for each link target, with the sums of all links from the
+// partition's pages. A popular target therefore costs a reduce task no more than any other target.
+// (Rounds of format 3 and older have the working file edges, with a row for each link.)
 //
 // The stage promises that
 //

@@ -22,7 +22,7 @@ type edgeBuilder struct {
 
 	source schema.Edge     // columns of the current source
 	domain string          // domain of the current source
-	latest int64           // latest LastMod that counts, in milliseconds; the current source cannot know a later date
+	latest int64           // latest LastMod that counts, in milliseconds; a later date was in the future when the source was fetched
 	others []foreignTarget // targets of the current source on other hosts
 }
 
@@ -63,8 +63,8 @@ func (e *edgeBuilder) begin(_, url string, of origin) error {
 }
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
-// spelling. Another link may lead to the same target. A target without a key cannot be planned or
-// joined, so add only counts the target. (Every canonical URL has a key.)
+// spelling, because a followed link may lead to the same target. A target without a key cannot be
+// planned or joined, so add only counts the target. (Every canonical URL has a key.)
 func (e *edgeBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
@@ -89,7 +89,8 @@ func (e *edgeBuilder) add(l *schema.Link, followed bool) error {
 	row.TargetBucket = int32(urlkey.Bucket(k.Domain, e.m.plan.Buckets))
 	row.TargetSURT, row.Target = k.SURT, l.Target
 	row.Kind, row.Nofollow, row.Anchor, row.Ordinal, row.Spelling = l.Kind, l.Nofollow, l.Anchor, l.Ordinal, spelling
-	// A date is ignored if another host states it, or if the source cannot know it yet.
+	// A date counts only if the target's own host states it, and if it was not in the future when
+	// the source was fetched.
 	if row.LastMod = 0; k.Host == e.source.SourceHost && l.LastMod <= e.latest {
 		row.LastMod = l.LastMod
 	}

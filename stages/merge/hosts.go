@@ -163,7 +163,8 @@ func (h *hostRows) requested(q *schema.Request) {
 	if a, err := netip.ParseAddrPort(q.Address); err == nil {
 		r.Address = a.Addr().String()
 	}
-	// A probe is sent only after the breaker has opened. Consecutive probes belong to one opening.
+	// The fetcher sends probes only while the breaker is open. Consecutive probes belong to one
+	// opening, so only the first probe counts.
 	if q.Purpose == schema.ForProbe && s.lastPurpose != schema.ForProbe {
 		r.BreakerEvents++
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 // linkSet holds adjacent links of a document, or one redirect. Documents with links are numbered
-// from 1 in the order of recording, and a redirect has the number 0. Sets are sorted, links are not:
-// a document's links were recorded in order.
+// from 1 in the order of recording, and a redirect has the number 0. Sets are sorted, but the links
+// within a set keep the order in which they were recorded.
 type linkSet struct {
 	SourceSURT, Source string
 	Number             int64
@@ -24,8 +24,9 @@ type linkSet struct {
 	Links              string // encoded links without their sources, each after its length
 }
 
-// setBytes is the size from which the links of a document go to a further set, in bytes. A merge of
-// spilled sets holds thousands of sets, and a sitemap has megabytes of links.
+// setBytes is the size, in bytes, at which a set ends and the next links of the document go to a
+// new set. Sets are small because a merge of spilled sets holds thousands of sets in memory, and a
+// sitemap may have megabytes of links.
 const setBytes = 16 << 10
 
 func compareSets(a, b *linkSet) int {
@@ -128,8 +129,9 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) erro
 	return end()
 }
 
-// notePort notes a host whose pages may have several SURT keys, because a URL states the port 80 or
-// 443. The name of a host lacks these ports, and the SURT key keeps what the URL states.
+// notePort notes the host of a source whose URL states the port 80 or 443. A SURT key keeps such a
+// port, but the name of the host omits it, so the pages of the host may have different SURT keys up
+// to ")".
 func (m *merger) notePort(s *linkSet) {
 	group, _, _ := strings.Cut(s.SourceSURT, ")")
 	if !strings.HasSuffix(group, ":80") && !strings.HasSuffix(group, ":443") {
@@ -140,7 +142,8 @@ func (m *merger) notePort(s *linkSet) {
 	}
 }
 
-// hop notes that from redirected to url, and with which planned URL the chain of redirects began.
+// hop notes a redirect between two URLs. For the second URL, it records the planned URL at the
+// start of the redirect chain.
 func (m *merger) hop(from, url string) {
 	head, ok := m.hops[from]
 	if !ok {
@@ -151,7 +154,8 @@ func (m *merger) hop(from, url string) {
 	}
 }
 
-// linkSums adds up links for the reduces. Callers add the links of each source after begin.
+// linkSums adds up links for the reduces. For each source, callers call begin and then call add for
+// each of its links.
 type linkSums interface {
 	begin(surt, url string, of origin) error
 	add(l *schema.Link, followed bool) error
@@ -159,7 +163,7 @@ type linkSums interface {
 	close()
 }
 
-// newLinkSums returns the sums that rounds of the task's format have.
+// newLinkSums returns a targetBuilder, or an edgeBuilder for tasks of format 3 and older.
 func newLinkSums(m *merger) (linkSums, error) {
 	if !m.env.Has(4) {
 		return newEdges(m)

@@ -20,7 +20,8 @@ import (
 )
 
 // sortMemory is the memory that a sorter uses before the sorter writes to disk, in bytes. At most
-// four sorters work at a time, of which one uses a quarter, besides the sums of targets.
+// four sorters work at the same time, and one of them uses only a quarter of sortMemory. The sums
+// of targets take targetMemory in addition.
 const sortMemory = 48 << 20
 
 // Config holds the settings of merge. The results of merge depend only on its Config and inputs.
@@ -59,7 +60,8 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	if err := runAll(ctx, step{"fetches", m.mergeFetches}, step{"pages", m.mergePages}); err != nil {
 		return nil, err
 	}
-	// Only captures and requests change the rows of hosts. The other steps read what is complete.
+	// The steps that change the rows of hosts are in one chain, so they do not run concurrently.
+	// All other data that the chains share is complete.
 	if err := runBeside(ctx,
 		[]step{{"links", func(ctx context.Context) error { return m.mergeLinks(ctx, links) }}},
 		[]step{{"text", m.mergeText}, {"captures", m.mergeCaptures}, {"requests", m.mergeRequests}, {"robots", m.readRobots}, {"hosts", m.writeHosts}},
@@ -75,7 +77,7 @@ type step struct {
 	run  func(context.Context) error
 }
 
-// runBeside runs chains of steps beside one another. If a step panics, runBeside panics in the
+// runBeside runs several chains of steps concurrently. If a step panics, runBeside panics in the
 // caller's goroutine, where the worker recovers.
 func runBeside(ctx context.Context, chains ...[]step) error {
 	group, ctx := errgroup.WithContext(ctx)

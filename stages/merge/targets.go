@@ -25,8 +25,9 @@ const clockSkew = 24 * 60 * 60 * 1000
 // targetBuilder adds up the links of the partition's pages by target, and by pairs of hosts. Callers
 // add links grouped by source, with sources in the order of their SURT keys.
 //
-// Memory holds a sum for each target until the sums take targetMemory. Then the sums go to a sorter,
-// and new sums begin. A target may so get several sums, which finish adds up.
+// The builder keeps one sum for each target in memory. When the sums take targetMemory, the builder
+// moves them to a sorter and starts new sums. A target may therefore have several sums in the end,
+// which the method finish adds up.
 type targetBuilder struct {
 	m      *merger
 	memory int64
@@ -40,9 +41,9 @@ type targetBuilder struct {
 	names   []string
 
 	source  pageSource
-	group   string // SURT keys of the current source's host, up to ")"
+	group   string // part of the current source's SURT key before ")"; sources with equal parts form a group
 	number  int32  // number of the current group, from 1; 0 if no source has come yet
-	resumed int32  // number of the group in which the sums in memory began, if earlier sums have sources of this group too
+	resumed int32  // number of the current group at the last spill; 0 before the first spill
 }
 
 // pageSource describes the page whose links are added.
@@ -53,7 +54,7 @@ type pageSource struct {
 	domain string
 	ported bool // whether the host's pages may be in several groups
 	depth  int32
-	latest int64 // latest LastMod that counts, in milliseconds; the source cannot know a later date
+	latest int64 // latest LastMod that counts, in milliseconds; a later date was in the future when the source was fetched
 }
 
 // target is the sum of the links to one target.
@@ -65,15 +66,14 @@ type target struct {
 	anchors inlinks.Anchors
 
 	counted int32 // number of the last source that counts as an inlink
-	crossed int32 // number of the last source that counts as a pair of pages on two hosts
+	crossed int32 // number of the last source on another host that counts in the map links
 
-	// The hosts of a group are next to each other in the order of sources, so a target only needs
-	// the hosts of the newest group to count each host once. Hosts with pages in several groups are
-	// listed.
+	// To count each linking host once, a target need remember only the hosts of the newest group,
+	// because the sources of a group come one after another. The field listed holds the exceptions.
 	closed int64 // number of hosts in earlier groups
 	group  int32 // newest group with a source
 	recent hostSet
-	listed hostSet // hosts of the group in which the sums in memory began, and hosts of several groups
+	listed hostSet // hosts of the group that the last spill divided, and hosts with pages in several groups
 }
 
 // hostSet is a set of hosts. Most sets have one host.
@@ -82,7 +82,7 @@ type hostSet struct {
 	index map[int32]bool // the hosts in list, if there are many
 }
 
-const fewHosts = 16 // so many hosts are found faster by comparison than by a map
+const fewHosts = 16 // in a list of at most this many hosts, a search is faster than with a map
 
 // add adds a host and returns the number of bytes by which the memory of s grew.
 func (s *hostSet) add(host int32) (grown int64) {
@@ -200,8 +200,8 @@ func (b *targetBuilder) target(url string) *target {
 }
 
 // add adds a link of the source. If links of this kind are not followed, add keeps only the link's
-// spelling. Another link may lead to the same target. A target without a key cannot be planned or
-// joined, so add only counts the link. (Every canonical URL has a key.)
+// spelling, because a followed link may lead to the same target. A target without a key cannot be
+// planned or joined, so add only counts the link. (Every canonical URL has a key.)
 func (b *targetBuilder) add(l *schema.Link, followed bool) error {
 	if !followed && l.Spelling == "" {
 		return nil
@@ -239,7 +239,8 @@ func (b *targetBuilder) count(t *target, l *schema.Link) {
 		b.held += int64(len(b.links)-before) * pairBytes
 	}
 	b.held += int64(t.anchors.Add(l.Anchor, 1))
-	// A date is ignored if another host states it, or if the source cannot know it yet.
+	// A date counts only if the target's own host states it, and if it was not in the future when
+	// the source was fetched.
 	if t.host == s.host && l.LastMod <= s.latest {
 		t.row.LastMod = max(t.row.LastMod, l.LastMod)
 	}
@@ -278,8 +279,8 @@ func (b *targetBuilder) list(t *target) {
 	t.recent.clear()
 }
 
-// sum returns the sum of a target, unless no link counts. The group of the current source may go on
-// after that.
+// sum returns the sum of a target. The result counts is false if no link to the target counts. More
+// sources of the current group may follow in later sums, so sum lists the hosts of this group.
 func (b *targetBuilder) sum(t *target) (row targetSum, counts bool) {
 	if t.domain == "" || !t.row.FollowKind && len(t.row.Spellings) == 0 {
 		return targetSum{}, false

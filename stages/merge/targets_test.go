@@ -22,8 +22,8 @@ import (
 )
 
 // randomLinks makes pages of 12 domains, and links between the pages. Some hosts of a domain have
-// SURT keys that differ only in the path, one domain has many such hosts, and some URLs state a port
-// that the name of their host lacks.
+// SURT keys that differ only in the path, and one domain has many such hosts. Some URLs state a
+// port that the name of the host omits.
 func randomLinks(seed uint64) []schema.Link {
 	r := rand.New(rand.NewPCG(seed, 1))
 	page := func(domains, pages int) string {
@@ -174,8 +174,9 @@ func naiveSums(links []schema.Link) ([]schema.TargetLinks, []schema.HostEdge) {
 	return sums, edges
 }
 
-// TestSumsDoNotDependOnMemoryOrPartitions compares sums that were written to disk at any place, and
-// sums of several partitions, with sums from sets.
+// TestSumsDoNotDependOnMemoryOrPartitions adds up links with several memory limits, so that sums
+// are written to disk at different points, and in several partitions. All results must equal those
+// of naiveSums.
 func TestSumsDoNotDependOnMemoryOrPartitions(t *testing.T) {
 	links := randomLinks(3)
 	wantSums, wantEdges := naiveSums(links)

@@ -35,8 +35,9 @@ type listedFile struct {
 	Blocks  string `parquet:"blocks,optional"`
 }
 
-// compareFiles orders files for manifests. Files by bucket, which later rounds read, come before
-// files by partition, so a task of a later round reads few manifests.
+// compareFiles orders files for manifests. The files of reduce buckets come before the files of
+// partitions. Later rounds read only files of buckets, so a task of a later round reads few
+// manifests.
 func compareFiles(a, b sealedFile) int {
 	if a.mapped != b.mapped {
 		if b.mapped {

@@ -62,7 +62,7 @@ func TestManifestsListEveryFileOnceWithItsBucket(t *testing.T) {
 			t.Errorf("%d manifests and %d files in the seal, want %d and 0", len(head.Manifests), len(head.Files), size.manifests)
 		}
 		var listed []manifest.File
-		own := 0 // files of bucket 1 or of none that later rounds read, in the first manifest
+		own := 0 // parts of urls in bucket 1, all of which must be in the first manifest
 		for i := range head.Manifests {
 			files, err := ReadManifest(t.Context(), b, &head.Manifests[i], func(string, int) bool { return true })
 			if err != nil || int64(len(files)) != head.Manifests[i].Rows {

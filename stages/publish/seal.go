@@ -24,7 +24,7 @@ type Sealing struct {
 type sealedFile struct {
 	manifest.File
 	bucket int
-	mapped bool // true: a task of a partition made the file; such files come last in manifests
+	mapped bool // whether a task of a partition made the file; such files come last in manifests
 }
 
 // NewSealing returns a Sealing for the round of a plan.

@@ -7,12 +7,13 @@
 // host graph (package webgraph), publishes it and writes every bucket's part of the published hosts. In rounds of a
 // format before 4, each task computes the whole graph in memory and writes only its own hosts.
 //
-// All links from one host to another are one edge. At most 256 hosts of a domain count as sources of
-// a host of another domain, so that a spammer gains little by naming many hosts. The hosts with the
-// least reversed names count. A host's outlink_hosts has no such limit.
+// All links from one host to another are one edge. At most 256 hosts of a domain count as sources
+// of a host of another domain, so that a spammer gains little by naming many hosts. If a domain has
+// more hosts, those whose reversed names sort first count. A host's outlink_hosts has no such
+// limit.
 //
-// The graph of domains has an edge for the edges from hosts of one domain to hosts of another one. Each
-// host has the harmonic centrality of its domain.
+// In the graph of domains, all edges from hosts of one domain to hosts of another domain are one
+// edge. Each host has the harmonic centrality of its domain.
 //
 // Targets are streamed in order. The graphs are on local disk. The memory of the host graph is 24
 // bytes for each host with outlinks, nothing for other hosts and for edges. The domain graph takes about 650 bytes for

@@ -14,7 +14,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// This file computes the ranks of rounds of a format before 4. Package webgraph computes newer ones.
+// This file computes the ranks of hosts in rounds of a format before 4. For newer rounds, package
+// webgraph computes the ranks.
 
 // The parameters of PageRank over hosts (Page, Brin, Motwani, Winograd: The PageRank Citation
 // Ranking, 1999). All links from one host to another count as one edge.
@@ -74,7 +75,7 @@ func loadGraph(ctx context.Context, b store.Bucket, merged []*manifest.Result) (
 	return g, nil
 }
 
-// loadSources returns a graph without edges that holds the hosts that may link.
+// loadSources returns a graph without edges. Its hosts are the hosts that may have links.
 func loadSources(ctx context.Context, b store.Bucket, merged []*manifest.Result) (*graph, error) {
 	g := &graph{ids: map[string]int32{}}
 	type host struct {

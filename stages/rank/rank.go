@@ -81,8 +81,8 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 			h.InlinkHosts, h.OutlinkHosts, h.Rank = g.inDegree(id), int64(g.out[id]), ranks[id]
 			return w.Append(&h)
 		}
-		// linkedOnly writes the remaining hosts with numbers below end. These hosts are link
-		// targets in no partition.
+		// linkedOnly writes the remaining hosts with numbers below end. These hosts are only link
+		// targets and have no row in any partition.
 		linkedOnly := func(end int32) error {
 			for ; at < end; at++ {
 				name := g.names[at]

@@ -133,13 +133,14 @@ func sumEdges(t *testing.T, b store.Bucket, merged []*manifest.Result) {
 	}
 }
 
-// run executes the tasks of all buckets on the edges, and on the sums of the edges, and returns the
-// rows of both files. Both give the same rows.
+// run executes the tasks of all buckets and returns the rows of the files inlinks and hosts. It
+// executes each task on the edges and again on the sums of the edges, which must give the same
+// inlinks.
 func run(t *testing.T, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
 	return runAs(t, schema.FormatVersion, edges, partitions, buckets)
 }
 
-// runAs is run in a format.
+// runAs works like run, in the given format.
 func runAs(t *testing.T, format int, edges []edge, partitions, buckets int) ([]schema.Inlink, []schema.Host, []*manifest.Result) {
 	t.Helper()
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
@@ -321,7 +322,8 @@ func TestOlderFormatsHaveTheSameRowsInOtherTasks(t *testing.T) {
 	}
 }
 
-// TestHostsOfADomainCountUpToALimit links from many hosts of one domain, and from some of others.
+// TestHostsOfADomainCountUpToALimit counts the links to a target from many hosts of one domain and
+// from two hosts of other domains.
 func TestHostsOfADomainCountUpToALimit(t *testing.T) {
 	var edges []edge
 	for n := range sourceHosts + 50 {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxAnchors  = 256 // number of distinct anchor texts of a target that are counted, in the order of the sources' URLs
+	maxAnchors  = 256 // largest number of distinct anchor texts that are counted for a target: the first ones in the order of the sources' URLs
 	keepAnchors = 5
 )
 

@@ -64,8 +64,8 @@ func BenchmarkPageRank(b *testing.B) {
 	}
 }
 
-// generate adds random edges between hosts. Every host has outlinks, so that no edge is spared. Some
-// hosts are much more popular than others.
+// generate adds random edges between hosts. Every host has outlinks, so that PageRank reads every
+// edge in each iteration. Some hosts are much more popular than others.
 func generate(b *testing.B, to *Builder, hosts, edges int) {
 	r := rand.New(rand.NewPCG(1, 1))
 	name := func(n int) string {
@@ -89,8 +89,8 @@ func generate(b *testing.B, to *Builder, hosts, edges int) {
 	}
 }
 
-// arrays loads a graph into memory as the bare loop needs it. Sources come first, so that vertices
-// have the numbers of sources.
+// arrays loads a graph into memory in the form that the bare loop needs. The loop numbers all
+// vertices, so arrays replaces the numbers of sources by the numbers of their vertices.
 func arrays(b *testing.B, g *Graph) (n int, start []int64, in, out []int32) {
 	n = int(g.Vertices)
 	out, start = make([]int32, n), []int64{0}

@@ -40,10 +40,12 @@ func Reverse(host string) string {
 // Builder collects the vertices and edges of a graph. Only one goroutine may use a Builder. The
 // caller must close the Builder.
 type Builder struct {
-	// SourceCap is the largest number of vertices of one domain that count as sources of a vertex of
-	// another domain. The vertices with the least reversed names count. Zero means no limit.
+	// SourceCap is the largest number of vertices of one domain that count as sources of a vertex
+	// of another domain. If a domain has more vertices, those whose reversed names sort first
+	// count. Zero means no limit.
 	SourceCap int
-	// DomainOf returns the domain of a vertex that is only a target, by its name.
+	// DomainOf returns the domain of the vertex with the given name. The Builder calls DomainOf for
+	// vertices that are only targets.
 	DomainOf func(name string) string
 
 	dir     string
@@ -57,13 +59,13 @@ type Builder struct {
 	targets []int32
 	from    []int32
 	text    int // bytes of names
-	pending int // number of pending edges after which they pass to the sorter
+	pending int // number of pending edges at which the Builder passes them to the sorter
 }
 
 // knownVertex is a vertex whose domain the caller has told. A vertex may have several rows.
 type knownVertex struct {
 	Key, Domain string
-	Source      int32 // number of the source in the order of AddSource; -1 if the row is of AddVertex
+	Source      int32 // number of the source in the order of AddSource; -1 if AddVertex made the row
 }
 
 // inboundEdges holds sources that link to a target. A target may have several rows.
@@ -156,8 +158,8 @@ type Graph struct {
 	Vertices int64
 	Edges    int64 // number of distinct edges that count
 
-	outlinks []int32 // distinct targets of each source
-	out      []int32 // targets of each source at which the source counts
+	outlinks []int32 // number of distinct targets of each source
+	out      []int32 // number of targets of each source for which the source counts
 
 	dir                        string // scratch directory
 	vertices, linked, dangling string // paths of the files of vertices and of edges
@@ -211,7 +213,7 @@ func (b *Builder) Finish(ctx context.Context, name string) (*Graph, error) {
 type graphWriter struct {
 	*Graph
 	b       *Builder
-	number  []int32  // number of each source in the order of names, by its number in the order of AddSource
+	number  []int32  // maps a source's number in the order of AddSource to its number in the order of names
 	domains []uint64 // hash of each source's domain, by number in the order of names
 
 	rows                 *table.RowWriter[vertexRow]

@@ -13,11 +13,12 @@
 //     on other ranks except through the sum of all ranks, so the second file is read once.
 //   - Harmonic reads both files once for each distance (HyperBall).
 //
-// Memory is 20 bytes for each vertex with outlinks while the graph is built and 24 bytes while
-// PageRank runs, the edges of one target, and fixed buffers (about 200 MiB). Dangling vertices and edges
-// take no memory. Only Harmonic takes more: 546 bytes for each vertex with outlinks, 16 bytes for each
-// dangling vertex. Vertices are numbered by name and every sum has the order of the numbers. The
-// same edges therefore give the same bytes, whatever their order.
+// Each vertex with outlinks takes 20 bytes of memory while the graph is built, and 24 bytes while
+// PageRank runs. Memory also holds the edges of one target and fixed buffers (about 200 MiB).
+// Dangling vertices and all other edges take no memory. Only Harmonic takes more: 546 bytes for
+// each vertex with outlinks, 16 bytes for each dangling vertex. Vertices are numbered by name and
+// every sum has the order of the numbers. The same edges therefore give the same bytes, whatever
+// their order.
 //
 // Package webgraph imports formats packages.
 package webgraph

@@ -16,8 +16,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 )
 
-// batchEdges is the number of edges after which a record batch ends. A batch holds whole targets, so
-// the last target may exceed the number.
+// batchEdges is the number of edges after which a record batch ends. A batch holds all edges of its
+// targets, so it may have more edges than that.
 const batchEdges = 1 << 16
 
 // edgeSchema is the schema of a file of edges: a row for each target, with the numbers of the sources

@@ -16,9 +16,9 @@ import (
 type Vertex struct {
 	Name     string
 	Domain   string
-	Added    int64 // calls of AddVertex with this name
-	In       int64 // distinct vertices that link to it and count
-	Out      int64 // distinct vertices that it links to
+	Added    int64 // number of calls of AddVertex with this name
+	In       int64 // number of distinct vertices that link to the vertex and count
+	Out      int64 // number of distinct vertices to which the vertex links
 	Rank     float64
 	Harmonic float64 // 0 if Harmonic was not called
 }
@@ -52,8 +52,9 @@ func (g *Graph) All(ctx context.Context) iter.Seq2[Vertex, error] {
 	}
 }
 
-// Domains makes the graph of the domains. A domain links to another one if a vertex of it links to a
-// vertex of the other one and counts. The hosts of a domain are the calls of AddVertex for it. While Domains runs, it takes
+// Domains makes the graph of the domains. A domain links to another domain if one of its vertices
+// counts as a source of a vertex of the other domain. Domains calls AddVertex once for each vertex
+// of a domain, so Vertex.Added is the number of the domain's hosts. While Domains runs, it takes
 // about 100 bytes for each domain with outlinks. The caller must close the Builder.
 func (g *Graph) Domains(ctx context.Context) (*Builder, error) {
 	b, err := NewBuilder(g.dir)
@@ -69,7 +70,7 @@ func (g *Graph) Domains(ctx context.Context) (*Builder, error) {
 }
 
 func (g *Graph) addDomains(ctx context.Context, b *Builder) error {
-	ids, of := map[string]int32{}, make([]int32, len(g.out)) // numbers of domains; domain of each source
+	ids, of := map[string]int32{}, make([]int32, len(g.out)) // number of each domain; number of each source's domain
 	for p, err := range g.places(ctx) {
 		if err == nil {
 			err = b.AddVertex(p.Domain, p.Domain)

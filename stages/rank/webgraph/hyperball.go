@@ -88,10 +88,11 @@ type balls struct {
 	grew, grows      []bool    // sources whose set grew at the last distance, and at the current one
 }
 
-// Harmonic estimates the harmonic centrality of all vertices: the sum, over all other vertices from which a
-// path leads to the vertex, of 1 / length of the shortest path. The method is HyperBall (Boldi and Vigna:
-// In-Core Computation of Geometric Centralities with HyperBall, 2013). While Harmonic runs, it takes 530
-// bytes for each vertex with outlinks and 16 bytes for each dangling vertex.
+// Harmonic estimates the harmonic centrality of all vertices. The harmonic centrality of a vertex
+// is the sum of 1/d over all other vertices from which a path leads to the vertex, where d is the
+// length of the shortest such path. The method is HyperBall (Boldi and Vigna: In-Core Computation
+// of Geometric Centralities with HyperBall, 2013). While Harmonic runs, it takes 530 bytes for each
+// vertex with outlinks and 16 bytes for each dangling vertex.
 func (g *Graph) Harmonic(ctx context.Context) error {
 	n := len(g.out)
 	s := &balls{linked: make([]ball, n), dangling: make([]ball, g.danglingRows), now: make([]counter, n), next: make([]counter, n), grew: make([]bool, n), grows: make([]bool, n)}

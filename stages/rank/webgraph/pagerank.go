@@ -21,9 +21,10 @@ type ranks struct {
 // PageRank computes the rank of all vertices. The rank of vertices without outlinks is spread evenly
 // over all vertices.
 //
-// PageRank stores the ranks of vertices with outlinks only. The other vertices have the rest of the sum
-// 1, and only this rest matters for the next iteration. If an iteration moves all ranks by m, the error
-// that is left is at most m * damping / (1 - damping), because an iteration shrinks every difference by the factor damping.
+// PageRank stores only the ranks of vertices with outlinks. All ranks sum to 1, so the other
+// vertices together have the rest. The next iteration needs only this rest. If an iteration moves
+// all ranks by m, the error that is left is at most m * damping / (1 - damping), because an
+// iteration shrinks every difference by the factor damping.
 func (g *Graph) PageRank(ctx context.Context) error {
 	n := float64(g.Vertices)
 	g.share = make([]float64, len(g.out))
@@ -38,8 +39,8 @@ func (g *Graph) PageRank(ctx context.Context) error {
 			return err
 		}
 		g.setFloor()
-		// A move m of the sources moves the floors by damping * m at most, and likewise the shares that
-		// vertices without outlinks receive.
+		// If the ranks of the sources move by m in total, the floors move by at most damping * m,
+		// and so do the shares that vertices without outlinks receive.
 		if (1+2*damping)*moved*damping/(1-damping) <= precision {
 			break
 		}
@@ -47,8 +48,8 @@ func (g *Graph) PageRank(ctx context.Context) error {
 	return nil
 }
 
-// divisor returns the number of targets of a source. If the source counts nowhere, divisor returns 1,
-// because its share is then its rank.
+// divisor returns the number of targets of a source. If the source counts for no target, divisor
+// returns 1, so that the source's share is its rank.
 func (g *Graph) divisor(source int32) float64 { return float64(max(g.out[source], 1)) }
 
 // setFloor computes the floor from the ranks of the sources.

@@ -69,8 +69,9 @@ func (t *textFile) end() error {
 	return err
 }
 
-// WriteVertices writes the number, from 0, and the reversed name of each vertex, in this order. If
-// added is true, a third column has the vertex's calls of AddVertex.
+// WriteVertices writes a row for each vertex, in order: its number, counted from 0, and its
+// reversed name. If added is true, a third column has the number of calls of AddVertex for the
+// vertex.
 func (g *Graph) WriteVertices(ctx context.Context, path string, added bool) (table.Local, error) {
 	return writeText(path, func(t *textFile) error {
 		for p, err := range g.places(ctx) {
@@ -144,9 +145,10 @@ type ranked struct {
 	Added          int64
 }
 
-// WriteRanks writes the place and value of each vertex by harmonic centrality and by PageRank, its
-// reversed name and its calls of AddVertex, sorted by the place by harmonic centrality. Vertices with equal values
-// have places in the order of names. The first row names the columns.
+// WriteRanks writes a row for each vertex: its place and value by harmonic centrality, its place
+// and value by PageRank, its reversed name, and the number of calls of AddVertex for it. The rows
+// are sorted by the place by harmonic centrality. Vertices with equal values have places in the
+// order of names. The first row names the columns.
 func (g *Graph) WriteRanks(ctx context.Context, path string) (_ table.Local, err error) {
 	byRank, err := table.NewSorter(g.dir, func(a, b *ranked) int { return cmp.Compare(b.Rank, a.Rank) }, 0)
 	if err != nil {

@@ -234,7 +234,7 @@ func TestTheCapCountsTheFirstSourcesOfOtherDomains(t *testing.T) {
 	if g.Edges != 4+1+9 {
 		t.Errorf("%d edges count", g.Edges)
 	}
-	// The edges beyond the cap do not exist for the ranks.
+	// Edges beyond the cap must not affect the ranks.
 	names, counted := []string{"target.x.test", "own.spam.test", "other.test"}, []edge{{"other.test", "target.x.test"}}
 	for n := range 9 {
 		h := fmt.Sprintf("h%d.spam.test", n)
@@ -262,7 +262,8 @@ func TestReverseIsItsOwnInverse(t *testing.T) {
 	}
 }
 
-// bareLoop computes PageRank by power iteration over arrays in memory, until the same proven error.
+// bareLoop computes PageRank by power iteration over arrays in memory. It stops at the same bound
+// of the error as Graph.PageRank.
 func bareLoop(start []int64, in, out []int32) []float64 {
 	n := len(out)
 	rank, share := make([]float64, n), make([]float64, n)
