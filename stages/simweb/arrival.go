@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// A busy server may read a request long after it arrived. Tests judge a crawler's pace by the
-// arrival times. On systems that support it, the kernel records them (arrival_linux.go).
+// A busy server may read a request long after the request arrived, but tests judge a crawler's pace
+// by arrival times. On Linux, the kernel therefore records the arrival times (arrival_linux.go).
 
 // arrivals is a connection that knows when its last bytes arrived.
 type arrivals interface {
-	// Arrived returns the zero time if the kernel did not record it.
+	// Arrived returns when the last bytes arrived, or the zero time if the kernel did not record
+	// their arrival.
 	Arrived() time.Time
 }
 

@@ -13,8 +13,8 @@ import (
 
 // stampArrivals makes the kernel record when data arrives on each connection of a TCP listener
 // (SO_TIMESTAMPNS, socket(7)). Connections inherit the option, so that data before Accept is
-// covered too. After the first process of the machine has set the option, the kernel begins to
-// record a moment later.
+// covered too. When the first process of the machine sets the option, the kernel takes a moment to
+// begin recording.
 func stampArrivals(ln net.Listener) net.Listener {
 	tcp, ok := ln.(*net.TCPListener)
 	if !ok {
@@ -53,7 +53,7 @@ func (l stampedListener) Accept() (net.Conn, error) {
 type stampedConn struct {
 	*net.TCPConn
 	raw     syscall.RawConn
-	arrived atomic.Int64 // Unix time in nanoseconds; 0 if the kernel did not record it
+	arrived atomic.Int64 // Unix time of the last arrival in nanoseconds; 0 if the kernel did not record the arrival
 }
 
 // Arrived implements arrivals.

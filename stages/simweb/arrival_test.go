@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A server without CPU time reads requests late. The log must state when they arrived.
+// A server without CPU time reads requests late, but the log must state when the requests arrived.
 func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	web, log := newWeb(t, nil), NewLog(nil)
 	server := NewServer(web, log)
@@ -23,7 +23,8 @@ func TestTheLogSaysWhenARequestArrivedNotWhenItWasRead(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { done <- server.Serve(ctx, late) }()
 
-	// After the option is set, the kernel begins to record times a moment later.
+	// The kernel begins to record times a moment after the option is set, so the first tries may
+	// have no recorded time.
 	const tries = 100
 	for i := range tries {
 		conn, err := net.Dial("tcp", ln.Addr().String())

@@ -45,9 +45,10 @@ type Config struct {
 	SlowDelay  time.Duration // pause before a slow response, and between the pieces of a dripping response
 	LargeBody  int           // size of the large document in bytes
 
-	// PrivateSuffix, if not empty, is a suffix such as github.io. Each host directly below it is a
-	// domain of its own. Some hosts get such names. Hosts with these names may really exist, so a
-	// crawl of such a web must use a connect-to rule that covers all hosts.
+	// PrivateSuffix, if not empty, is a suffix such as github.io: each host directly below the
+	// suffix is a domain of its own. Some hosts of the web have names below the suffix. Hosts with
+	// these names may really exist, so a crawl of such a web must use a connect-to rule that covers
+	// all hosts.
 	PrivateSuffix string
 }
 

@@ -17,8 +17,8 @@
 // copies: a few words differ, and the fingerprints are at most three bits apart. Some form chains
 // of near copies, whose ends differ more than neighbours do.
 //
-// No result depends on the order of fetching: the target of a redirect is a page that no link names,
-// or one that is always planned too (faults.Planned).
+// No result depends on the order of fetching, because a redirect leads to a page that no link
+// names, or to a page that a crawler plans anyway (faults.Planned).
 //
 // Package simweb imports only faults and formats packages. Any test may import simweb.
 package simweb

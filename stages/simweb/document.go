@@ -6,8 +6,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// Document is an HTML page: its bytes, and the content that a correct parser finds in them. The
-// generator writes both in the same pass.
+// Document is an HTML page with the content that a correct parser finds in it. The generator writes
+// the bytes of the page and the content in the same pass.
 type Document struct {
 	Title, Description, Keywords, Author string
 

@@ -53,8 +53,8 @@ func (w *Web) domainOf(i int) int {
 	return block*domainBlock + pattern[i%domainBlock]
 }
 
-// hasPrivateName reports whether the name of host i is below the private suffix. This is so for one
-// in five of the hosts that are alone in their domain.
+// hasPrivateName reports whether the name of host i is below the private suffix. One in five of the
+// hosts that are alone in their domain has such a name.
 func (w *Web) hasPrivateName(i int) bool {
 	if w.cfg.PrivateSuffix == "" || w.root.named("private").at(i).below(5) != 0 {
 		return false

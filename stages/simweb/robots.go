@@ -111,9 +111,9 @@ func (w *Web) IsRobots(i int, path string) bool {
 	return ok
 }
 
-// Verdict returns what host i's robots.txt decides on a path with its query, and the line that
-// decides, or "". It parses no robots.txt, because the generator knows the decision. If a
-// robots.txt is unreachable, every path is denied.
+// Verdict reports whether host i's robots.txt allows a path with its query, and returns the line of
+// robots.txt that decides this, or "". It parses no robots.txt, because the generator knows the
+// decision. If a robots.txt is unreachable, every path is denied.
 func (w *Web) Verdict(i int, path string) (allowed bool, rule string) {
 	switch w.Profile(i) {
 	case RobotsUnreachable:

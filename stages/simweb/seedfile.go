@@ -13,8 +13,9 @@ import (
 )
 
 // WriteSeeds writes the seeds, one per line, to the file, pipe or device called name. A file
-// appears under its name once all seeds are written. A file with other content is replaced only if
-// replace is set. If a pipe has no reader, WriteSeeds blocks until ctx ends, and then returns nil.
+// appears under its name only after all seeds have been written. A file with other content is
+// replaced only if replace is set. If a pipe has no reader, WriteSeeds blocks until ctx ends, and
+// then returns nil.
 func (w *Web) WriteSeeds(ctx context.Context, name string, replace bool) error {
 	if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
 		return w.writeSeedFile(name, replace)

@@ -172,7 +172,8 @@ func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	return got
 }
 
-// wellFormed checks a response that net/http can read against the table of faults.
+// wellFormed compares a response with the table of faults. The response must be one that net/http
+// can read.
 func wellFormed(t *testing.T, w *Web, f *faults.Fault, raw []byte, path string) {
 	t.Helper()
 	if bytes.Contains(raw, []byte("\r\nDate:")) {

@@ -6,7 +6,8 @@ type source struct {
 	variant    string
 	short      bool
 
-	// steps is the number of edits of a near copy. The key family chooses their random words.
+	// steps is the number of edits that make a near copy. The key family chooses the random words
+	// of the edits.
 	steps  int
 	family key
 }

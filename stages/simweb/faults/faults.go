@@ -1,8 +1,8 @@
 // Package faults lists the mistakes that the servers of the synthetic web make on purpose.
 //
 // A fault alters a well-formed page, redirects, or writes bytes to the connection. For each fault,
-// the table All also gives the outcome that a correct crawler records. Package faults knows no web:
-// package simweb chooses the URLs and pages of faults.
+// the table All also gives the outcome that a correct crawler records. Package simweb chooses the
+// URLs and pages that have faults.
 //
 // Package faults imports only the schema of outcomes and codecs.
 package faults
@@ -51,7 +51,7 @@ type Fault struct {
 	Truncated string // value of content_truncated
 	Warning   bool   // whether the crawler salvages malformed data
 	Page      Part
-	// Host marks that the result also depends on which hosts exist, or on the robots.txt of a
+	// Host is true if the result also depends on which hosts exist, or on the robots.txt of a
 	// redirect's target. Package truth computes such results.
 	Host bool
 

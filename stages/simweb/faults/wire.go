@@ -13,8 +13,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// headFaults are malformed heads. The page follows, and the server closes the connection. Browsers
-// show such pages.
+// headFaults are responses with a malformed head, followed by the page and the end of the
+// connection. Browsers show such pages.
 var headFaults = []Fault{
 	head("status-colon", true, "HTTP/1.1 200: OK", func(r Response) []string { return sized(r) }),
 	head("status-icy", true, "ICY 200 OK", func(r Response) []string { return sized(r) }),

@@ -154,7 +154,7 @@ func (n *naive) readRobots(host string) func(string) (bool, string) {
 	}
 }
 
-// outcome fetches a planned URL to its outcome.
+// outcome fetches a planned URL, follows its redirects and returns the result.
 func (n *naive) outcome(p Planned, planned map[string]bool) (f Fetch, page *Page, links []Link) {
 	f = Fetch{URL: p.URL, Host: hostOf(p.URL), Domain: domainOf(p.URL), Depth: p.Depth}
 	chain := []string{p.URL}

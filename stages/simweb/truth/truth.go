@@ -48,7 +48,8 @@ import (
 // ErrConfig means that a Config is invalid. The error's text names the field.
 var ErrConfig = errors.New("not a usable truth config")
 
-// These are crawlbatch's defaults. It also follows schema.DefaultFollowed within planned domains.
+// These are the defaults of crawlbatch. By default, crawlbatch also follows links of the kinds in
+// schema.DefaultFollowed within planned domains.
 const (
 	MaxBody      = 5 << 20 // number of bytes of a document that are kept
 	maxRedirects = 5
@@ -111,9 +112,9 @@ type Page struct {
 	Depth           int32
 	ETag            string
 
-	// TextKnown marks that every crawler finds the same text and links. Otherwise they depend on
-	// how a crawler repairs the page: the fields below are empty, and the page's links are not
-	// listed.
+	// TextKnown is true if every correct crawler finds the same text and links. If it is false, the
+	// text and links depend on how a crawler repairs the page, so the fields below are empty and
+	// the page's links are not listed.
 	TextKnown                            bool
 	Title, Description, Keywords, Author string
 	Language                             string // language in ISO-639-3
@@ -141,7 +142,7 @@ type Link struct {
 // Cluster is a set of duplicates.
 type Cluster struct {
 	Representative string
-	Earlier        int // earlier round of the representative; -1 if the representative is of this round
+	Earlier        int // round of the representative if that is an earlier round; otherwise -1
 	Members        []Member
 }
 

@@ -21,7 +21,7 @@ type crawl struct {
 	web       *simweb.Web
 	cfg       Config
 	canonical func(url string) (string, bool)
-	seen      map[string]bool // final URLs, and URLs that were planned before
+	seen      map[string]bool // URLs that were planned, and URLs of pages that were fetched
 	domains   map[string]bool // domains that have been planned
 	standing  []pageInRound   // representatives of earlier rounds
 	rounds    int             // number of completed rounds
