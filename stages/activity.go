@@ -22,8 +22,8 @@ type Activity struct {
 // Wait is one thing that a task waits for.
 type Wait struct {
 	Host string // host that the task waits for; empty if the whole task waits
-	// Why is a phrase such as "robots.txt answered 503, asked again". The phrase ends with what
-	// happens at the time Until.
+	// Why is a phrase that says why the task waits and what happens at the time Until, such as
+	// "robots.txt answered 503, asked again".
 	Why   string
 	Until time.Time // end of the wait; zero means unknown
 	URLs  int64     // number of planned URLs that wait for Host

@@ -2,7 +2,8 @@ package stages
 
 import "crawlbatch.io/crawlbatch/formats/urlstate"
 
-// The files that each stage's result lists (manifest.File.Dataset), and where they lie:
+// The datasets of the files in each stage's results (manifest.File.Dataset), and where these files
+// are stored:
 //
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
 //	                                                       pages of segments are rows of schema.WorkingPage

@@ -46,8 +46,8 @@ func Checked(b store.Bucket, in *Input) *manifest.Checked {
 	return c
 }
 
-// Since returns the sealed rounds of crawls that are at most so many months older than a crawl. If
-// months is 0, Since returns all rounds.
+// Since returns those earlier rounds whose crawls are at most the given number of months older than
+// the given crawl. If months is 0, Since returns all rounds.
 func Since(earlier []*manifest.Sealed, crawl string, months int) []*manifest.Sealed {
 	if months == 0 {
 		return earlier
@@ -66,8 +66,8 @@ func monthOf(crawl string) int {
 	return 12*t.Year() + int(t.Month())
 }
 
-// ReadLater reports whether tasks of later rounds read a file that a seal lists. A seal keeps no
-// digests of blocks for other files, and Checked does not add other files.
+// ReadLater reports whether tasks of later rounds read a file that a seal lists. Only such files
+// keep the digests of their blocks in a seal, and Checked adds only such files of sealed rounds.
 func ReadLater(f manifest.File) bool {
 	return f.Dataset == FileURLs || f.Dataset == FileURLsBase || f.Dataset == FileRepresentatives
 }

@@ -44,8 +44,8 @@ func keys(results []*manifest.Result, dataset string, match func(*manifest.File)
 	return keys
 }
 
-// Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. The result
-// ok is false if no task has a run of the dataset, because an older crawlbatch began the round. If
+// Sections lists the sections of a bucket in the runs of a dataset, in the tasks' order. If no task
+// has a run of the dataset, an older crawlbatch began the round, and the result ok is false. If
 // only some tasks have a run, the round was merged in two formats and cannot go on.
 func Sections(results []*manifest.Result, dataset string, bucket int) (sections []manifest.Section, ok bool, err error) {
 	runs := 0
@@ -86,7 +86,7 @@ func OfBucket(p *manifest.Plan, results []*manifest.Result, bucket int) []*manif
 }
 
 // HostRanks reads the ranks of a bucket's hosts from the results of rank. HostRanks also returns
-// the number of hosts in all buckets whose results the task reads.
+// the total number of hosts in the results of rank that the task reads.
 func HostRanks(ctx context.Context, env *Env, in *Input, bucket int) (ranks map[string]float64, hosts int64, err error) {
 	type row struct {
 		Host string  `parquet:"host"`

@@ -65,7 +65,7 @@ func (s Stage) Valid() bool {
 const auditPrefix = "verify-"
 
 // AuditStage returns the stage for one phase of the audit with the given ID, such as
-// verify-1a2b3c-files. The tasks of an audit run under this name as the tasks of a stage do, but no
+// verify-1a2b3c-files. The tasks of an audit run like the tasks of a stage with this name, but no
 // round waits for them.
 func AuditStage(id, phase string) Stage { return Stage(auditPrefix + id + "-" + phase) }
 
@@ -141,8 +141,8 @@ type Env struct {
 	// the columns and encodings of this version. Zero means the newest version.
 	Format int
 	// Compare makes the task compare the rows of its tables with the stored parts instead of
-	// writing parts. The task fails with table.ErrDiffers at the first difference. Runs are encoded
-	// again and not stored.
+	// writing parts. The task fails with table.ErrDiffers at the first difference. A run is encoded
+	// but not stored, so that its digest can be compared.
 	Compare bool
 }
 

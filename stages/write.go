@@ -43,7 +43,8 @@ func Write[T any](ctx context.Context, env *Env, dataset, key string, sortedBy [
 
 // WriteRun stores a run under the given key. The rows come sorted by bucket, then by the columns of
 // sortedBy. If Env.Compare is set, WriteRun stores nothing and describes the run that it would
-// store. A run has one encoding, so its digest says whether the rows are the same.
+// store. The encoding of a run depends only on its rows, so the digest shows whether the rows are
+// the same.
 func WriteRun[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, rows iter.Seq2[T, error], bucketOf func(*T) int32) (manifest.File, error) {
 	l, err := table.WriteRun(filepath.Join(env.Scratch, dataset+".run"), rows, bucketOf, table.Format(env.Format), table.SortedBy(sortedBy...))
 	if err != nil {
