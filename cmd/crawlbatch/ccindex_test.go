@@ -15,8 +15,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// With DuckDB, askCCIndex runs queries that were written for Common Crawl's index. It changes only
-// the names of the table and the crawl in the queries. It compares each answer with an answer
+// askCCIndex asks DuckDB queries that were written for Common Crawl's index. It changes only the
+// names of the table and the crawl in the queries. It compares each answer with an answer that is
 // computed from the rows without SQL.
 func askCCIndex(t *testing.T, views string, rows map[string][]schema.Capture) {
 	questions, err := filepath.Glob("../../testdata/duckdb/cc-index/*.sql")

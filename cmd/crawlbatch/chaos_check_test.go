@@ -37,8 +37,8 @@ func (c *chaos) check(r *chaosRun, b store.Bucket, excused func(truth.Violation)
 	c.checkRepeats(r, entries)
 }
 
-// lapse matches the log line about a lease that ended before its renewal. The group of lapse
-// captures the time of the line.
+// lapse matches the log line about a lease that ended before its renewal. The submatch of the
+// pattern is the time of the line.
 var lapse = regexp.MustCompile(`time=(\S+) level=WARN msg="the right to fetch has ended`)
 
 // noteLapses records a blow for each lease that ended before its renewal. Such a lease ends because

@@ -28,8 +28,8 @@ const (
 	chaosKills  = "CRAWLBATCH_CHAOS_KILLS" // number of kills in each scenario that kills; default 100
 )
 
-// These constants set the pace of the suite's crawls. The delays are long. A restarted process that
-// ignores a delay therefore leaves a short gap in the server's log.
+// These constants set the pace of the suite's crawls. The delays are so long that a restarted
+// process that ignores a delay leaves a clearly shorter gap in the server's log.
 const (
 	chaosDelay = 400 * time.Millisecond
 	chaosSlack = 240 * time.Millisecond // a gap may be this much shorter than the delay; starting a process takes longer

@@ -45,7 +45,7 @@ func (c *chaos) removeLocks() {
 	own := filepath.Join(c.store, store.Reserved)
 	b := blow{from: time.Now()}
 	if c.chance(2) {
-		_ = os.RemoveAll(own) // RemoveAll fails if a process writes a file into the folder meanwhile
+		_ = os.RemoveAll(own) // RemoveAll fails if a process writes a file into the folder at the same time
 	} else {
 		locks, _ := filepath.Glob(filepath.Join(own, "locks", "*"))
 		for _, name := range locks {
@@ -200,7 +200,8 @@ func (k *copies) put(t *testing.T, key string, body []byte) {
 
 // choose draws an unfinished partition and an older state of its checkpoint. The result ok is false
 // if no partition has an older state. Half of the drawn states are among the last four states. For
-// such a recent state, the store may have no object that proves a later state.
+// such a recent state, the store may have no object that shows that the checkpoint is older than
+// the rest of the store.
 func (k *copies) choose(c *chaos) (key string, older int, ok bool) {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(k.of)) {
@@ -230,8 +231,8 @@ func segmentsBetween(older, newer *manifest.Checkpoint) (n int) {
 }
 
 // oldCheckpoints kills a crawl at random instants and puts an older copy of a checkpoint back. The
-// next attempt may refuse the old copy if it then changes nothing. It may accept a copy that lacks
-// at most one segment, because a crash may also lose one segment.
+// next attempt may refuse the old copy, but must not change anything in that case. It may accept a
+// copy that lacks at most one segment, because a crash may also lose one segment.
 func oldCheckpoints(t *testing.T, r *chaosRun, salt uint64) {
 	refused, taken := 0, 0
 	for n := 0; n < r.kills; salt++ {
@@ -349,7 +350,7 @@ func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
 	// The loop ends after 10 removals, because hosts wait for an extra delay after each removal.
 	for ; removed < 10 && left.Load() == 2; removed++ {
 		time.Sleep(c.randomDuration(100*time.Millisecond, 900*time.Millisecond))
-		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // RemoveAll fails if a process writes a file into the folder meanwhile
+		_ = os.RemoveAll(filepath.Join(c.store, store.Reserved)) // RemoveAll fails if a process writes a file into the folder at the same time
 	}
 	wg.Wait()
 	if removed < 5 {

@@ -158,8 +158,9 @@ func failingDirectory(t *testing.T, r *chaosRun, salt uint64) {
 		if err == nil {
 			break
 		}
-		// A conditional write to a real directory does not fail at random, so the driver and reduce
-		// tasks do not retry such a write. The loop runs the crawl again, as a user would.
+		// The driver and reduce tasks do not retry a conditional write to a directory, because such
+		// writes do not fail at random in a real directory. Here they do, so the loop runs the
+		// crawl again, as a user would.
 		if tries > 100 {
 			t.Fatal(err)
 		}

@@ -87,12 +87,12 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	}
 }
 
-// seenProgress follows the checkpoints of a crawl in a directory. After three deaths in a row
-// without progress of a partition, the crawl would enter serial mode and blame URLs. On a busy
-// machine even a long life may be too short for a checkpoint.
+// seenProgress follows the checkpoints of a crawl in a directory. If a partition made no progress
+// between three deaths in a row, the crawl would enter serial mode and blame URLs. Time alone does
+// not prevent this, because on a busy machine even a long life may be too short for a checkpoint.
 type seenProgress struct {
 	c          *chaos
-	partitions map[string]*seenPartition // by the checkpoint's file
+	partitions map[string]*seenPartition // progress of each partition, by its checkpoint file
 }
 
 type seenPartition struct {
@@ -100,8 +100,8 @@ type seenPartition struct {
 	deaths   int    // number of deaths in a row without progress
 }
 
-// recorded returns the number of URLs that a checkpoint records. For a finished partition, it also
-// returns false.
+// recorded returns the number of URLs that a checkpoint records. The result more is false if the
+// partition is finished.
 func (s *seenProgress) recorded(file string) (n uint64, more bool) {
 	var d manifest.Checkpoint
 	body, err := os.ReadFile(file)
@@ -134,7 +134,8 @@ func (s *seenProgress) died() {
 	}
 }
 
-// wait lets a process live until each partition that has two deaths makes progress.
+// wait returns when each partition with two deaths in a row has made progress, or when the process
+// has ended.
 func (s *seenProgress) wait(p *process) {
 	for file, at := range s.partitions {
 		for at.deaths == 2 && p.outlives(50*time.Millisecond) {
@@ -198,8 +199,8 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 	c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
 	var wakings []time.Time
 	processes := []*process{c.run(), c.run()}
-	// The test suspends the process only eight times. Some hosts ask for a long pause. With endless
-	// suspensions, no process would live long enough to request these hosts again.
+	// The test suspends the processes only eight times, because some hosts ask for a long pause. If
+	// the suspensions went on, no process would live long enough to request these hosts again.
 	for n := range 8 {
 		p := processes[n%2]
 		if !p.outlives(c.randomDuration(2*time.Second, 6*time.Second)) {

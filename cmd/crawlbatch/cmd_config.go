@@ -55,8 +55,8 @@ func runConfig(ctx context.Context, c *common, month, output string) error {
 }
 
 // configFlags defines the flags that set keys of the config. If kubernetes is true, it defines the
-// flags of the section kubernetes, for one command. Otherwise it defines all other flags, for the
-// root command.
+// flags of the section kubernetes, only for the command cmd. Otherwise it defines all other flags,
+// for cmd and its subcommands.
 func (c *common) configFlags(cmd *cobra.Command, kubernetes bool) {
 	flags := cmd.Flags()
 	if !kubernetes {

@@ -244,8 +244,8 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 }
 
 // lastRound returns the newest sealed round of the crawl, or 0 if no round is sealed. runQuarantine
-// claims this round. If the process dies, its claim remains. A claim of a sealed round does not
-// block other crawls.
+// claims this round because the claim remains if the process dies, and the claim of a sealed round
+// does not block other crawls.
 func (o *verifyOptions) lastRound(ctx context.Context, options verify.Options) (int, error) {
 	sealed, err := roundstate.Sealed(ctx, options.Bucket, o.month)
 	return max(0, len(sealed)-1), err

@@ -196,7 +196,7 @@ func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) e
 		note(", rebuilt")
 		return nil
 	}
-	// No task can recreate some objects. The advice says to put such objects back.
+	// Some objects cannot be recreated by any task, so the advice says to put them back.
 	note(", not rebuilt")
 	if j.loss = h.restored(ctx, web); j.loss != "" {
 		j.outcome = "not restored"
@@ -204,9 +204,10 @@ func (h *harmedStore) runRetry(ctx context.Context, j *judgement, told string) e
 	return nil
 }
 
-// ifReduced matches the advice of a reader that does not know which task made an object. The place
-// of a changed byte decides whether this reader or a comparison of digests finds the damage. The
-// suite follows the advice, but the table omits the advice.
+// ifReduced matches the advice of a reader that does not know which task made an object. Whether
+// this reader or a comparison of digests finds the damage depends on which byte was changed. The
+// suite always follows the advice, but the table omits the result, because that would change with
+// the byte.
 var ifReduced = regexp.MustCompile("where a reduce task made it, run `[^`]*--rebuild`")
 
 // restored puts the objects back from the kept copy and continues the crawl. It returns how the

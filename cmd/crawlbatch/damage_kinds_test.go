@@ -105,7 +105,7 @@ func kindOf(key string) string {
 type target struct {
 	crawl  string
 	keys   []string // key of one object, or the keys of a folder
-	gone   []string // if keys are the keys of a folder: folders that would be empty without these keys
+	gone   []string // for a folder: the folders that become empty when the keys are deleted
 	others map[string]string
 }
 
@@ -155,8 +155,8 @@ func inHarmed(key, crawl, rest string) bool {
 	return crawl == harmedMonth && strings.HasPrefix(key, layout.CrawlDir(harmedMonth)+rest)
 }
 
-// targets lists the objects that each row of the table damages. Of each kind, targets takes the object
-// of the newest round and the lowest partition.
+// targets lists the objects that each row of the table damages. For each kind of object, targets
+// chooses the object of the newest round and the lowest partition.
 func targets(keys []string) (map[string]*target, error) {
 	found, of := map[string]*target{}, map[string]map[string][]string{}
 	for _, key := range keys {

@@ -206,7 +206,8 @@ func newDamageLab(t testing.TB) *damageLab {
 	first := l.copyOf(dir)
 	t.Logf("%d pages asked for in the first round", len(web.asked()))
 
-	// The state named fetching results from two runs of the newest round that were both stopped.
+	// The state named fetching is the store after two runs of the newest round, both of which were
+	// stopped.
 	l.stopAfter(dir, web, 8, "--config", l.slower(2))
 	before := l.copyOf(dir)
 	l.stopAfter(dir, web, 10, "--config", l.slower(3))

@@ -45,13 +45,14 @@ func (c *damageCell) short() bool {
 
 var shortCells = regexp.MustCompile(`^fetching/(fetch: checkpoint/(emptied|another crawl's)|folder: the newest round's plan/deleted)$|^sealed/(table: fetches/one byte changed|WARC file/deleted|sealed.json/emptied)$`)
 
-// The pattern lesser matches kinds of objects that the commands treat in the same way as kinds that
-// do not match. The suite damages the matching objects in only two ways (lesserDamages).
+// The pattern lesser matches kinds of objects that need fewer tests, because the commands treat
+// each of them in the same way as some kind that does not match. The suite damages the matching
+// objects in only two ways (lesserDamages).
 var lesser = regexp.MustCompile(`^(reparse, )?(fetch: segment of (captures.*|links|pages|requests|text)|table: (captures|duplicates|hosts|links|pages|requests|skips|text)|(dedup|rank|frontier|publish): (inputs.json|result|attempt)|(merge|dedup|rank): work/.*|merge: attempt|web graph)$|^reparse, `)
 
 // hasTwin reports whether another column of the table has an equal cell. Finished crawls and rounds
-// are the same in all stores. A kill comes before or after the end of a fetch task. The task's
-// result in the killed store therefore equals its result in another store.
+// are the same in all stores. A fetch task with a result in the killed store ended before the kill,
+// so its result equals the result in another store.
 func (c *damageCell) hasTwin() bool {
 	key := c.target.keys[0]
 	finished := c.target.crawl == harmedAgain || strings.Contains(key, "/round=0/") && len(c.target.keys) == 1 && c.kind != "sealed.json" && c.kind != "manifest"
@@ -128,8 +129,8 @@ func reasonOf(c *damageCell) int {
 	return 0
 }
 
-// text returns the text of the cell in the table. It also returns the reason if the cell is not
-// allowed.
+// text returns the text of the cell in the table. If the table must not have such a cell, wrong is
+// the reason.
 func (c *damageCell) text() (text, wrong string) {
 	j := c.judged
 	text = j.String()
@@ -217,13 +218,14 @@ func TestDamage(t *testing.T) {
 type damageEntry struct{ text, says string }
 
 // differsFrom reports whether a cell's new entry e differs from its entry in the golden table
-// (was). The table has no row for a damage that is impossible in every state.
+// (was). An impossible damage does not differ from a missing entry, because the table has no row
+// for a damage that is impossible in every state.
 func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }
 
-// entry returns the entry of the cell in the table. It also returns the reason if the cell is not
-// allowed.
+// entry returns the entry of the cell in the table. If the table must not have such a cell, wrong
+// is the reason.
 func (c *damageCell) entry() (e damageEntry, wrong string) {
 	if c.none {
 		return damageEntry{text: "–"}, ""

@@ -184,8 +184,8 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 }
 
 // TestHostile crawls each fault of the table with the real binary and compares the recorded rows
-// with the expected rows. A single crawl, with the memory of one map task, meets all faults. The
-// test thereby also shows that no fault affects the rows of another.
+// with the expected rows. One crawl with the memory of one map task fetches all faults, so the test
+// also shows that no fault affects the rows of another.
 func TestHostile(t *testing.T) {
 	needHostile(t)
 	faults := hostileFaults()

@@ -9,7 +9,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 )
 
-// trap is an endless web, with the reasons for which a crawl must stop following it.
+// trap describes an endless web, and how soon and for which reasons a crawl must stop following its
+// links.
 type trap struct {
 	hostileFault
 	skips   map[schema.SkipReason]bool // skip reasons that some URLs of the trap must have

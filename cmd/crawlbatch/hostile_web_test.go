@@ -160,8 +160,8 @@ func (x exchange) send(text string) bool {
 	return err == nil
 }
 
-// sendEndless begins with the string first. It then sends the string piece repeatedly, with pauses,
-// until the client goes away.
+// sendEndless sends the string first, and then the string piece again and again, with pauses, until
+// the client goes away.
 func (x exchange) sendEndless(first, piece string, pause time.Duration) {
 	for x.send(first) {
 		first = piece

@@ -28,8 +28,8 @@ const (
 	clusterBlows  = "CRAWLBATCH_BLOWS" // number of blows to the disturbed crawl; default 20
 )
 
-// Many processes of the cluster share few processors. On a busy cluster, answers and leases need
-// more time. If a request arrives late, the gap to the next request may be short.
+// Many processes of the cluster share few processors, so answers and leases take more time than in
+// the chaos suite. Requests may also arrive later, so the gap to the next request may be shorter.
 const (
 	clusterDelay   = 800 * time.Millisecond
 	clusterSlack   = 500 * time.Millisecond

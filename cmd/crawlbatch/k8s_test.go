@@ -52,7 +52,7 @@ func TestKubernetes(t *testing.T) {
 // columns must be equal. Objects that depend only on the results of fetch tasks must have the same
 // bytes.
 func equalsLocal(t *testing.T, r *clusterRun, salt uint64) {
-	// The local crawl has one reduce bucket. This one has eight or more.
+	// The local crawl has one reduce bucket, but the crawl on the cluster has at least eight.
 	c := r.crawl(t, clusterPlan{salt: salt, delay: clusterDelay, replace: []string{"partition_urls: 100", "partition_urls: 100, bucket_urls: 45"}})
 	c.finish()
 	here, there := c.report(), c.report(append(c.flags, "--tasks", "4")...)

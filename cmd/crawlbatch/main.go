@@ -2,7 +2,7 @@
 // the URLs of a month, fetches the URLs politely, parses the responses, reduces the outputs to
 // tables and finds the URLs of the next round.
 //
-// Each command has one file. In this file, flags fill a struct and a run function does the work.
+// Each command has its own file, in which flags fill a struct and a run function does the work.
 // main maps errors to exit codes.
 package main
 

@@ -213,8 +213,8 @@ func (c *common) statesPoliteness() bool {
 
 var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
 
-// noteOlder reads a crawl's ledger. If an older crawlbatch made the crawl, noteOlder prints that
-// earlier losses cannot be known.
+// noteOlder reads a crawl's ledger. If an older crawlbatch made the crawl, noteOlder warns the user
+// that losses before now cannot be detected.
 func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {

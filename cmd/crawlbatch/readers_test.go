@@ -31,10 +31,11 @@ import (
 // interpreter, such as pyarrow=/venv/bin/python,duckdb=/venv/bin/python.
 const readersVariable = "CRAWLBATCH_READERS"
 
-// misread lists columns that a reader reads wrong because of a bug in the reader. A column may have
-// dictionary pages and then plain pages. If pandas keeps text in Arrow, fastparquet 2026.9.0 reads
-// these plain pages as the first pages of the column. Other writers also make such columns. The
-// reader fastparquet-objects reads such columns correctly.
+// misread lists columns that a reader reads wrong because of a bug in the reader. The bug of
+// fastparquet 2026.9.0 concerns columns with dictionary pages that are followed by plain pages: if
+// pandas keeps text in Arrow, fastparquet reads the plain pages as the first pages of the column.
+// Such columns are valid, and other writers make them too. The reader fastparquet-objects reads
+// them correctly.
 var misread = map[string][]string{"fastparquet": {"hard.overflow"}}
 
 // readTable is a table for the readers, stored as a folder of files.

@@ -258,7 +258,7 @@ func readDocument(t *testing.T, file, base string) readPage {
 type expectedCrawl struct {
 	outcomes map[string]schema.Outcome
 	pages    map[string]readPage
-	nofollow map[string]bool // targets of links, if all links to the target ask not to be followed
+	nofollow map[string]bool // targets to which all links are nofollow
 }
 
 // walkRealSites crawls the files on disk, round by round.

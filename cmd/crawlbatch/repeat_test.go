@@ -84,8 +84,8 @@ func compareStable(t *testing.T, a, b store.Bucket, normal func(dataset string, 
 	}
 }
 
-// withoutStale removes the rows of requests that failed on a closed kept connection and were sent
-// again. The set of kept connections depends on timing.
+// withoutStale removes the rows of requests that failed because the server had closed the
+// kept-alive connection, and that were sent again. Which connections are closed depends on timing.
 func withoutStale(dataset string, rows []string) []string {
 	if dataset != "requests" {
 		return rows
@@ -95,8 +95,9 @@ func withoutStale(dataset string, rows []string) []string {
 	})
 }
 
-// hopsOnce removes the same rows as withoutStale, and also repeated rows. A task that ends between
-// the hops of a redirect has recorded the first hop. The next attempt follows all hops again.
+// hopsOnce removes the same rows as withoutStale, and also repeated rows. Rows repeat if an attempt
+// ends between the hops of a redirect, because that attempt has recorded the first hop and the next
+// attempt follows all hops again.
 func hopsOnce(dataset string, rows []string) []string {
 	rows = withoutStale(dataset, rows)
 	if dataset == "requests" || dataset == "captures" {

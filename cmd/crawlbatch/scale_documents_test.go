@@ -27,8 +27,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// scaleDocuments names the environment variable with the sizes of the rounds of which only documents
-// exist, in planned URLs.
+// scaleDocuments names the environment variable with the sizes of the generated rounds, in planned
+// URLs. Only the documents of such a round exist, not the files that they list.
 const scaleDocuments = "CRAWLBATCH_SCALE_DOCUMENTS"
 
 // The sizes of generated documents. A bucket's part of urls has one row for each known URL.
@@ -39,10 +39,11 @@ const (
 	documentWARCs     = 15        // WARC files of a partition
 )
 
-// TestScaleDocuments generates the documents of rounds of a billion URLs and more, without the files
-// that the documents list. Then it seals the round and reads the documents with the commands, each a
-// process of its own with 1 GiB of memory, and prints the time and the peak memory of each process.
-// A later call with the same directory does not generate documents again.
+// TestScaleDocuments generates the documents of rounds of a billion URLs and more, without the
+// files that the documents list. It then seals each round and reads the documents with the
+// commands. Each command is a process of its own with 1 GiB of memory. The test prints the time and
+// the peak memory of each process. A later call with the same directory does not generate documents
+// again.
 func TestScaleDocuments(t *testing.T) {
 	state, sizes := os.Getenv(scaleSwitch), strings.Fields(os.Getenv(scaleDocuments))
 	if state == "" || len(sizes) == 0 {
@@ -109,7 +110,8 @@ func (d *documentRound) command(want int, name string, args ...string) {
 		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), peak>>20, body.Len())
 }
 
-// load prints what a task of frontier, and one of dedup, reads of the sealed round.
+// load prints the cost of reading the seal of the round, once with the selection of files that a
+// task of frontier needs, and likewise for dedup, the planner and all files.
 func (d *documentRound) load(p *manifest.Plan) {
 	d.t.Helper()
 	for _, task := range []struct {
@@ -142,7 +144,8 @@ func (d *documentRound) load(p *manifest.Plan) {
 	}
 }
 
-// generate stores the documents of a round with so many URLs, up to the results of all stages.
+// generate stores the documents of a round with the given number of URLs, including the results of
+// all stages.
 func (d *documentRound) generate(urls int64) *manifest.Plan {
 	d.t.Helper()
 	ctx := d.t.Context()

@@ -58,8 +58,8 @@ func (s *scaled) writeURLs(name string) {
 	}
 }
 
-// generate gives each fetch task of a plan a result, with segments that name no WARC file that
-// exists. The reduces read no WARC files.
+// generate stores a result for each fetch task of a plan. The WARC files that its segments name do
+// not exist, because the reduces do not read them.
 func (s *scaled) generate(p *manifest.Plan) {
 	ctx, b := s.t.Context(), openDir(s.t, s.store)
 	p, err := roundstate.Begin(ctx, b, demo.Crawl, p.Round, ledgers())

@@ -160,7 +160,7 @@ func (s *scaled) nextKill() {
 	s.until = s.randomDuration(0, max(4*time.Second, time.Duration(s.size)*250*time.Microsecond))
 }
 
-// crawlPages crawls two rounds of a web with about size pages, and verifies them.
+// crawlPages crawls two rounds of a web with about s.size pages, and verifies the crawl.
 func (s *scaled) crawlPages() {
 	s.web = webOf(s.t, max(2, s.size/50), 50)
 	seeds := filepath.Join(s.dir, "urls.txt")
@@ -178,8 +178,8 @@ func (s *scaled) crawlPages() {
 	s.t.Logf("%d kills", s.killed)
 }
 
-// reduceRows plans size URLs and generates the rows that their fetch tasks would have recorded. It
-// then runs all reduces and plans the next round from the frontier.
+// reduceRows plans s.size URLs and generates the rows that their fetch tasks would have recorded.
+// It then runs all reduces and plans the next round from the frontier.
 func (s *scaled) reduceRows() {
 	source := filepath.Join(s.dir, "urls.txt")
 	if !s.has("urls") {

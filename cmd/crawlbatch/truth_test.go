@@ -301,8 +301,8 @@ func textKnown(r truth.Round) map[string]bool {
 	return known
 }
 
-// crawledLinks returns links in the form of the truth. It leaves out redirects, and also the links
-// of documents whose text the truth cannot predict.
+// crawledLinks converts links to the type that package truth uses. It leaves out redirects, and
+// also the links of documents whose text the truth cannot predict.
 func crawledLinks(r truth.Round, links []schema.Link) []truth.Link {
 	known := textKnown(r)
 	var rows []truth.Link

@@ -107,8 +107,8 @@ func addLists(web *simweb.Web, seeds string) error {
 	return f.Close()
 }
 
-// Begun reports whether a store has the demo's crawl. Another crawl of the same name is a
-// usage error.
+// Begun reports whether a store has the demo's crawl. If the store has another crawl with the same
+// name, Begun returns a usage error.
 func Begun(ctx context.Context, b store.Bucket) (bool, error) {
 	_, frozen, err := roundstate.OpenCrawl(ctx, b, Crawl, os.LookupEnv)
 	switch {

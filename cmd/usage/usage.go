@@ -22,8 +22,8 @@ func (m mistake) Unwrap() error      { return m.error }
 // Error returns an error with the text of err. The returned error wraps both err and Err.
 func Error(err error) error { return mistake{err} }
 
-// Errorf formats an error as fmt.Errorf does. The error also wraps Err. The text says what is wrong
-// and what to write instead.
+// Errorf formats an error as fmt.Errorf does. The error also wraps Err. The text should say what is
+// wrong and what to write instead.
 func Errorf(format string, args ...any) error { return Error(fmt.Errorf(format, args...)) }
 
 // OneOf refuses a flag value that is not allowed.
