@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
@@ -68,7 +71,8 @@ func openS3(t *testing.T, server *versitygw.Server, address string) store.Bucket
 func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		c := r.crawl(t, filepath.Join(t.TempDir(), "store"), salt, chaosDelay)
-		seen := &seenProgress{c: c, partitions: map[string]*seenPartition{}}
+		b := openDir(t, c.store)
+		seen := newSeenProgress(c, b)
 		for done := false; !done; {
 			p := c.run()
 			seen.wait(p)
@@ -83,16 +87,19 @@ func killsInADirectory(t *testing.T, r *chaosRun, salt uint64) {
 				t.Fatalf("run: exit %d\n%s", code, out)
 			}
 		}
-		c.check(r, openDir(t, c.store), nil)
+		c.check(r, b, nil)
 	}
 }
 
-// seenProgress follows the checkpoints of a crawl in a directory. If a partition made no progress
-// between three deaths in a row, the crawl would enter serial mode and blame URLs. Time alone does
-// not prevent this, because on a busy machine even a long life may be too short for a checkpoint.
+// seenProgress follows the checkpoints of a crawl. If a partition made no progress between three
+// deaths in a row, the crawl would enter serial mode and blame URLs. Time alone does not prevent
+// this, because on a busy machine even a long life may be too short for a checkpoint.
 type seenProgress struct {
-	c          *chaos
-	partitions map[string]*seenPartition // progress of each partition, by its checkpoint file
+	c *chaos
+	b store.Bucket
+
+	mu         sync.Mutex
+	partitions map[string]*seenPartition // progress of each partition, by the key of its checkpoint
 }
 
 type seenPartition struct {
@@ -100,34 +107,41 @@ type seenPartition struct {
 	deaths   int    // number of deaths in a row without progress
 }
 
+func newSeenProgress(c *chaos, b store.Bucket) *seenProgress {
+	return &seenProgress{c: c, b: b, partitions: map[string]*seenPartition{}}
+}
+
 // recorded returns the number of URLs that a checkpoint records. The result more is false if the
 // partition is finished.
-func (s *seenProgress) recorded(file string) (n uint64, more bool) {
+func (s *seenProgress) recorded(key string) (n uint64, more bool) {
 	var d manifest.Checkpoint
-	body, err := os.ReadFile(file)
-	if err == nil {
-		err = manifest.Decode(file, body, &d)
-	}
+	_, _, err := manifest.Load(s.c.t.Context(), s.b, key, &d)
 	rows, failed := d.RecordedRows()
 	if err = errors.Join(err, failed); err != nil {
-		s.c.t.Fatal(err)
+		s.c.t.Error(err)
+		return 0, false
 	}
 	return rows.GetCardinality(), !d.Complete
 }
 
-// died counts a death of the crawl's process.
+// died counts a death of a process of the crawl.
 func (s *seenProgress) died() {
-	files, err := filepath.Glob(filepath.Join(s.c.store, "crawl=*", "round=*", "fetch", "part-*", "checkpoint.json"))
-	if err != nil {
-		s.c.t.Fatal(err)
-	}
-	for _, file := range files {
-		at := s.partitions[file]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for o, err := range s.b.List(s.c.t.Context(), layout.CrawlDir(demo.Crawl)) {
+		if err != nil {
+			s.c.t.Error(err)
+			return
+		}
+		if path.Base(o.Key) != "checkpoint.json" {
+			continue
+		}
+		at := s.partitions[o.Key]
 		if at == nil {
 			at = &seenPartition{}
-			s.partitions[file] = at
+			s.partitions[o.Key] = at
 		}
-		n, more := s.recorded(file)
+		n, more := s.recorded(o.Key)
 		if at.deaths++; n > at.recorded || !more {
 			*at = seenPartition{recorded: n}
 		}
@@ -137,13 +151,25 @@ func (s *seenProgress) died() {
 // wait returns when each partition with two deaths in a row has made progress, or when the process
 // has ended.
 func (s *seenProgress) wait(p *process) {
-	for file, at := range s.partitions {
-		for at.deaths == 2 && p.outlives(50*time.Millisecond) {
-			if n, more := s.recorded(file); n > at.recorded || !more {
-				*at = seenPartition{recorded: n}
-			}
-		}
+	for s.stalled() && p.outlives(50*time.Millisecond) {
 	}
+}
+
+// stalled reports whether a partition has two deaths in a row and has made no progress since.
+func (s *seenProgress) stalled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, at := range s.partitions {
+		if at.deaths < 2 {
+			continue
+		}
+		n, more := s.recorded(key)
+		if n <= at.recorded && more {
+			return true
+		}
+		*at = seenPartition{recorded: n}
+	}
+	return false
 }
 
 // killsInS3 kills two processes that crawl together. Each process attempts each task. One of the
@@ -152,17 +178,21 @@ func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 	for killed := 0; killed < r.kills; salt++ {
 		server, address := s3(t)
 		c := r.crawl(t, address, salt, chaosDelay, server.Env(server.Endpoint)...)
+		b := openS3(t, server, address)
+		seen := newSeenProgress(c, b)
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		for range 2 {
 			wg.Go(func() {
 				for {
 					p := c.run()
+					seen.wait(p)
 					mu.Lock()
 					more := killed < r.kills
 					mu.Unlock()
 					if more && p.outlives(c.randomDuration(100*time.Millisecond, 9*time.Second)) {
 						c.kill(p)
+						seen.died()
 						mu.Lock()
 						killed++
 						mu.Unlock()
@@ -176,7 +206,7 @@ func killsInS3(t *testing.T, r *chaosRun, salt uint64) {
 			})
 		}
 		wg.Wait()
-		c.check(r, openS3(t, server, address), nil)
+		c.check(r, b, nil)
 	}
 }
 
