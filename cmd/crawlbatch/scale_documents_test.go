@@ -35,8 +35,8 @@ const scaleDocuments = "CRAWLBATCH_SCALE_DOCUMENTS"
 const (
 	documentPartition = 500_000   // URLs of a partition
 	documentBucket    = 2_000_000 // URLs of a bucket
-	documentSegments  = 20        // segments of a partition
-	documentWARCs     = 15        // WARC files of a partition
+	documentSegments  = 205       // segments of a partition, as half a million real pages have
+	documentWARCs     = 21        // WARC files of a partition
 )
 
 // TestScaleDocuments generates the documents of rounds of a billion URLs and more, without the

@@ -221,6 +221,29 @@ func (d *damagedCrawl) load(number int) *audit.Round {
 	return d.rounds[number]
 }
 
+// result returns the result of a task.
+func (d *damagedCrawl) result(number int, stage stages.Stage, n int) *manifest.Result {
+	d.t.Helper()
+	result, err := d.load(number).Result(d.t.Context(), stage, n)
+	if err != nil || result == nil {
+		d.t.Fatalf("the result of %s %d: %v", stage, n, err)
+	}
+	return result
+}
+
+// sealed returns the seal of a round with all its files.
+func (d *damagedCrawl) sealed(number int) *manifest.Sealed {
+	d.t.Helper()
+	all, err := roundstate.Earlier(d.t.Context(), d.b, testCrawl, number+1)
+	if err == nil {
+		all, err = roundstate.WithFiles(d.t.Context(), d.b, all[number:], roundstate.Selection{})
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return all[0]
+}
+
 // replace stores other bytes under a key.
 func (d *damagedCrawl) replace(key string, body []byte) {
 	d.t.Helper()

@@ -26,7 +26,7 @@ func rewrite[T any](d *damagedCrawl, key string, change func([]T) []T, opts ...t
 // rowsOf reads a dataset of a round.
 func rowsOf[T any](d *damagedCrawl, dataset string, number int) []T {
 	d.t.Helper()
-	rows := tabletest.ReadFiles[T](d.t, d.b, d.load(number).Sealed.FilesOf(dataset))
+	rows := tabletest.ReadFiles[T](d.t, d.b, d.sealed(number).FilesOf(dataset))
 	if len(rows) == 0 {
 		d.t.Fatalf("%s of round %d has no rows", dataset, number)
 	}

@@ -53,8 +53,8 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 		for number := range 2 {
 			r := d.load(number)
 			for _, s := range stages.Order[1:] {
-				for n, result := range r.Results[s] {
-					do(stages.Task{Stage: s, Crawl: testCrawl, Round: number, Partition: n}, result)
+				for n := range r.Tasks(s) {
+					do(stages.Task{Stage: s, Crawl: testCrawl, Round: number, Partition: n}, d.result(number, s, n))
 				}
 			}
 		}
@@ -106,8 +106,7 @@ func TestLostPartsAreRebuilt(t *testing.T) {
 
 func TestAPartThatComesOutDifferentIsNotWritten(t *testing.T) {
 	d := copyCrawl(t)
-	r := d.load(0)
-	forged := *r.Results[stages.Publish][0]
+	forged := *d.result(0, stages.Publish, 0)
 	forged.Files = slices.Clone(forged.Files)
 	forged.Files[0].SHA256 = manifest.Digest([]byte("other bytes"))
 	d.replace(layout.Result(testCrawl, 0, "publish", 0), encode(t, &forged))
@@ -127,9 +126,8 @@ func TestAPartThatComesOutDifferentIsNotWritten(t *testing.T) {
 
 func TestLostInputsAndFetchedDataAreNamed(t *testing.T) {
 	d := copyCrawl(t)
-	r := d.load(0)
-	segment := r.Results[stages.Fetch][1].FilesOf(stages.FileFetches)[0].Key
-	merged := r.Results[stages.Merge][1].FilesOf(stages.FileFetches)[0].Key
+	segment := d.result(0, stages.Fetch, 1).FilesOf(stages.FileFetches)[0].Key
+	merged := d.result(0, stages.Merge, 1).FilesOf(stages.FileFetches)[0].Key
 	for _, key := range []string{segment, merged} {
 		if err := d.b.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 )
@@ -110,7 +111,9 @@ type Audit struct {
 	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without external WARC files
 	Ledger    *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
 	last      int               // number of the round after the crawl's last round
-	lost      map[string]bool   // keys of objects that were reported as lost or changed; only Load uses the map
+	results   *resultCache
+	files     *table.Sorter[listedFile] // files that the documents of the audited rounds list
+	lost      map[string]bool           // keys of objects that were reported as lost or changed; only Load uses the map
 
 	mu      sync.Mutex
 	found   map[checkRound][]Violation // the first maxViolations violations of each check and round, in order
@@ -137,7 +140,7 @@ func New(o Options) *Audit {
 	}
 	return &Audit{
 		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, lost: map[string]bool{},
-		places: map[checkPlace]Violation{}, counted: map[string]*manifest.CountedNote{},
+		places: map[checkPlace]Violation{}, counted: map[string]*manifest.CountedNote{}, results: &resultCache{bucket: o.Bucket},
 	}
 }
 
@@ -247,6 +250,13 @@ func (a *Audit) freezeBroken() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.frozen = true
+}
+
+// AnyBroken reports whether any object is unreadable and was reported.
+func (a *Audit) AnyBroken() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.broken) > 0
 }
 
 // Broken reports whether any of the objects is unreadable and was reported.

@@ -37,7 +37,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 			next++
 			switch {
 			case a.Broken(result):
-			case r.Results[from][n] == nil:
+			case digest == "":
 				if exists, err := manifest.Exists(ctx, a.Bucket, result); err != nil || exists { // another process created the result after the audit had searched for it
 					return err
 				}
@@ -83,7 +83,7 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 // inputs reads inputs.json of a stage. The document must exist if a task of the stage has a result.
 // The method inputs returns nil if the document is missing or belongs to another stage or plan.
 func (a *Audit) inputs(ctx context.Context, r *Round, stage stages.Stage) (*manifest.Inputs, error) {
-	begun := slices.ContainsFunc(r.Results[stage], func(res *manifest.Result) bool { return res != nil })
+	begun := slices.ContainsFunc(r.digests[stage], func(digest string) bool { return digest != "" })
 	key := layout.Inputs(r.Crawl, r.Number, string(stage))
 	var in manifest.Inputs
 	_, ok, err := a.readDocument(ctx, r.Number, key, &in, begun)
@@ -125,15 +125,15 @@ func (a *Audit) loadSealed(ctx context.Context, r *Round) error {
 	return nil
 }
 
-// checkSealed compares the seal with the results.
-func (a *Audit) checkSealed(r *Round) error {
+// checkSealed compares the seal with the results, which were added to the parameter sealing.
+func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 	if r.Sealed == nil {
 		return nil
 	}
 	whole := true
 	for _, stage := range stages.Order {
-		for n, result := range r.Results[stage] {
-			if result != nil {
+		for n := range r.Tasks(stage) {
+			if r.Has(stage, n) {
 				continue
 			}
 			whole = false
@@ -145,12 +145,6 @@ func (a *Audit) checkSealed(r *Round) error {
 	}
 	if !whole {
 		return nil
-	}
-	sealing := publish.NewSealing(r.Plan)
-	for stage, results := range r.Results {
-		for n, result := range results {
-			sealing.Add(stage, n, result)
-		}
 	}
 	want, err := sealing.Listed()
 	if err != nil {

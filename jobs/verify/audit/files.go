@@ -1,13 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"iter"
 	"slices"
 	"strings"
 
@@ -27,78 +28,171 @@ var (
 	tablesRead  = Check{0, "tables can be read", "rows"}
 )
 
-// listedFile is a file that a document lists, with the advice for a damaged file.
+// listedFile is a file that a document of a round lists.
 type listedFile struct {
 	manifest.File
-	advice string
+	Round  int32
+	From   int32  // kind of the document; if several documents list a file, the one with the least From counts
+	Advice string // advice for the case that the file is damaged
 }
 
-// listedFiles returns the files that the round's documents list. Each file appears once, ordered by
-// key.
-func (r *Round) listedFiles() []listedFile {
-	var all []listedFile
-	add := func(advice string, files ...manifest.File) {
-		for _, f := range files {
-			all = append(all, listedFile{f, advice})
+// These are the kinds of documents that list files. The kind of a result is fromResult plus the
+// place of its stage in stages.Order.
+const (
+	fromPlan       = 0
+	fromResult     = 1
+	fromCheckpoint = 100
+	fromSeal       = 101
+)
+
+func compareListed(a, b *listedFile) int {
+	return cmp.Or(cmp.Compare(a.Round, b.Round), strings.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From))
+}
+
+// startList makes an empty list of files. The list is on local disk if it does not fit into memory.
+func (a *Audit) startList() (err error) {
+	a.close()
+	a.files, err = table.NewSorter(a.Scratch, compareListed, SortMemory)
+	return err
+}
+
+func (a *Audit) close() {
+	if a.files != nil {
+		_ = a.files.Close() // the sorter holds only temporary data
+		a.files = nil
+	}
+}
+
+// list adds files that a document of a round lists, if the round is audited.
+func (a *Audit) list(r *Round, from int32, advice string, files ...manifest.File) error {
+	if a.Round >= 0 && a.Round != r.Number {
+		return nil
+	}
+	for _, f := range files {
+		if err := a.files.Add(&listedFile{f, int32(r.Number), from, advice}); err != nil {
+			return err
 		}
 	}
-	const planned = "the plan lists it: restore it from a copy"
+	return nil
+}
+
+func (a *Audit) listPlan(r *Round) error {
+	var files []manifest.File
 	for _, p := range r.Plan.Partitions {
-		add(planned, p.File)
+		files = append(files, p.File)
 		if p.Spellings != nil {
-			add(planned, *p.Spellings)
+			files = append(files, *p.Spellings)
 		}
 	}
 	if f := r.Plan.RefusedFile; f != nil {
-		add(planned, *f)
+		files = append(files, *f)
 	}
-	for _, stage := range stages.Order {
-		for _, result := range r.Results[stage] {
-			if result == nil {
-				continue
-			}
-			for _, f := range result.Files {
-				advice := stages.RemedyFor(stage, r.Crawl, f)
-				if stage != stages.Fetch {
-					advice = string(stage) + " made it: " + advice
-				}
-				add(advice, f)
-			}
-		}
-	}
-	for _, n := range slices.Sorted(maps.Keys(r.Unfinished)) {
-		add("a checkpoint lists it, and fetched data cannot be made again: restore it from a copy", r.Unfinished[n].Result.Files...)
-	}
-	if r.Sealed != nil {
-		add("the seal lists it: restore it from a copy", r.Sealed.Files...)
-		for _, m := range r.Sealed.Manifests {
-			add("the seal names it: "+stages.RemedyFor(stages.Publish, r.Crawl, m.File), m.File)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b listedFile) int { return strings.Compare(a.Key, b.Key) })
-	return slices.CompactFunc(all, func(a, b listedFile) bool { return a.Key == b.Key })
+	return a.list(r, fromPlan, "the plan lists it: restore it from a copy", files...)
 }
 
-// checkFiles looks for every file of the audit's share that the round's documents list. checkFiles compares the digests
-// of a sample of files, and reads the tables.
-func (a *Audit) checkFiles(ctx context.Context, r *Round) error {
+func (a *Audit) listResult(r *Round, stage stages.Stage, result *manifest.Result) error {
+	from := fromResult + int32(slices.Index(stages.Order, stage))
+	for _, f := range result.Files {
+		advice := stages.RemedyFor(stage, r.Crawl, f)
+		if stage != stages.Fetch {
+			advice = string(stage) + " made it: " + advice
+		}
+		if err := a.list(r, from, advice, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listSealed lists the files and the manifests of a seal. Afterwards, the seal keeps only the files
+// that later rounds read.
+func (a *Audit) listSealed(r *Round) error {
+	if r.Sealed == nil {
+		return nil
+	}
+	if err := a.list(r, fromSeal, "the seal lists it: restore it from a copy", r.Sealed.Files...); err != nil {
+		return err
+	}
+	for _, m := range r.Sealed.Manifests {
+		if err := a.list(r, fromSeal, "the seal names it: "+stages.RemedyFor(stages.Publish, r.Crawl, m.File), m.File); err != nil {
+			return err
+		}
+	}
+	sealed := *r.Sealed
+	sealed.Files = nil
+	for _, f := range r.Sealed.Files {
+		if stages.ReadLater(f) {
+			sealed.Files = append(sealed.Files, f)
+		}
+	}
+	r.Sealed = &sealed
+	return nil
+}
+
+// listed yields the files that the documents of the audited rounds list, ordered by round and key.
+// Each file of a round appears once.
+func (a *Audit) listed(ctx context.Context) iter.Seq2[*listedFile, error] {
+	return func(yield func(*listedFile, error) bool) {
+		var last *listedFile
+		for f, err := range a.files.Sorted(ctx) {
+			if err == nil && last != nil && last.Round == f.Round && last.Key == f.Key {
+				continue
+			}
+			last = &f
+			if !yield(last, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// checkFiles looks for every file of the audit's share that the rounds' documents list. checkFiles
+// compares the digests of a sample of files, and reads the tables. The sample has at least one file
+// of each round.
+func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 	for _, c := range []Check{filesThere, fileDigests, tablesRead} {
 		a.Count(c, 0)
 	}
+	byNumber := map[int32]*Round{}
+	for _, r := range rounds {
+		byNumber[int32(r.Number)] = r
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(a.Parallel)
-	files := r.listedFiles()
-	for i, whole := range a.SampledOf(len(files), func(i int) string { return files[i].Key }) {
-		if a.Share.HasNamed(files[i].Key) {
-			g.Go(func() error { return a.checkFile(ctx, r, files[i], whole) })
+	check := func(f *listedFile, whole bool) {
+		if f != nil && a.Share.HasNamed(f.Key) {
+			g.Go(func() error { return a.checkFile(ctx, byNumber[f.Round], f, whole) })
 		}
 	}
-	return g.Wait()
+	var spare *listedFile // the file of the round with the least fraction that is not in the sample
+	round, sampled := int32(-1), false
+	var failed error
+	for f, err := range a.listed(ctx) {
+		if err != nil {
+			failed = err
+			break
+		}
+		if f.Round != round {
+			check(spare, !sampled)
+			spare, round, sampled = nil, f.Round, false
+		}
+		if a.Sampled(f.Key) {
+			check(f, true)
+			sampled = true
+			continue
+		}
+		if spare == nil || fraction(f.Key) < fraction(spare.Key) {
+			spare, f = f, spare
+		}
+		check(f, false)
+	}
+	check(spare, !sampled)
+	return errors.Join(failed, g.Wait())
 }
 
 // checkFile looks for one file. If the parameter whole is true, checkFile reads the complete file.
-func (a *Audit) checkFile(ctx context.Context, r *Round, f listedFile, whole bool) error {
-	if err := a.CheckPresent(ctx, r, f.File, f.advice); err != nil || a.Broken(f.Key) {
+func (a *Audit) checkFile(ctx context.Context, r *Round, f *listedFile, whole bool) error {
+	if err := a.CheckPresent(ctx, r, f.File, f.Advice); err != nil || a.Broken(f.Key) {
 		return err
 	}
 	if whole {
@@ -157,14 +251,14 @@ func (a *Audit) Digest(ctx context.Context, key string) (size int64, digest stri
 	return o.Size(), hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (a *Audit) compareDigest(ctx context.Context, r *Round, f listedFile) error {
+func (a *Audit) compareDigest(ctx context.Context, r *Round, f *listedFile) error {
 	_, digest, err := a.Digest(ctx, f.Key)
 	if err != nil {
 		return a.Fault(err, fileDigests, r.Number, f.Key)
 	}
 	a.Count(fileDigests, 1)
 	if digest != f.SHA256 {
-		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is %s, %s was recorded; %s", digest, f.SHA256, f.advice)
+		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is %s, %s was recorded; %s", digest, f.SHA256, f.Advice)
 	}
 	return nil
 }
@@ -177,7 +271,7 @@ type footer struct {
 
 // readTable compares a table's number of rows with the number in the document that lists the table.
 // If the parameter whole is true, readTable also decodes every column of a published part.
-func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole bool) error {
+func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	t, err := table.Open[footer](ctx, a.Bucket, f.Key)
 	if err != nil {
 		return a.Fault(err, tablesRead, r.Number, f.Key)
@@ -188,7 +282,7 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole boo
 	}
 	a.Count(tablesRead, rows)
 	if rows != f.Rows {
-		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "it has %d rows, %d were recorded; %s", rows, f.Rows, f.advice)
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "it has %d rows, %d were recorded; %s", rows, f.Rows, f.Advice)
 	}
 	if _, err := catalog.Find(f.Dataset); err != nil || !whole || !strings.HasPrefix(f.Key, "tables/") {
 		return nil
@@ -198,7 +292,7 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole boo
 		return a.Fault(err, tablesRead, r.Number, f.Key)
 	}
 	if read != rows {
-		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "%d of its %d rows can be read; %s", read, rows, f.advice)
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "%d of its %d rows can be read; %s", read, rows, f.Advice)
 	}
 	return nil
 }
@@ -206,7 +300,7 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f listedFile, whole boo
 // readRun compares the number of rows in a run's sections with the number in the document that
 // lists the run. If the parameter whole is false, readRun opens only the last section, whose end is
 // the end of the run.
-func (a *Audit) readRun(ctx context.Context, r *Round, f listedFile, whole bool) error {
+func (a *Audit) readRun(ctx context.Context, r *Round, f *listedFile, whole bool) error {
 	sections, err := f.Sections()
 	if err != nil {
 		return a.Fault(err, tablesRead, r.Number, f.Key)
@@ -229,12 +323,12 @@ func (a *Audit) readRun(ctx context.Context, r *Round, f listedFile, whole bool)
 			return err
 		}
 		if rows != s.Rows {
-			a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "bucket %d has %d rows, %d were recorded; %s", s.Bucket, rows, s.Rows, f.advice)
+			a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "bucket %d has %d rows, %d were recorded; %s", s.Bucket, rows, s.Rows, f.Advice)
 		}
 	}
 	a.Count(tablesRead, recorded)
 	if recorded != f.Rows {
-		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "its sections have %d rows, %d were recorded; %s", recorded, f.Rows, f.advice)
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "its sections have %d rows, %d were recorded; %s", recorded, f.Rows, f.Advice)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/publish"
 )
 
 // Round holds the documents of a round for the checks.
@@ -22,17 +23,17 @@ type Round struct {
 	Crawl   string
 	Number  int
 	Plan    *manifest.Plan
-	Reading robots.Reading                      // reading of robots.txt with which the round began
-	Sealed  *manifest.Sealed                    // the seal, with all files of the round; nil if the round is not sealed
-	Results map[stages.Stage][]*manifest.Result // results by partition; a missing or unreadable result is nil
-	Earlier []*manifest.Sealed                  // sealed rounds before this round, oldest first, with the files that later rounds read
-	Before  *Round                              // the previous round; nil if the previous round is missing or unreadable
+	Reading robots.Reading     // reading of robots.txt with which the round began
+	Sealed  *manifest.Sealed   // with the files that later rounds read; nil if the round is not sealed
+	Earlier []*manifest.Sealed // sealed rounds before this round, oldest first, with the files that later rounds read
+	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
 	// Unfinished holds the checkpoints of fetch tasks without a result, by partition. An entry is
 	// nil if the partition has no readable checkpoint.
 	Unfinished map[int]*Checkpoint
 
-	started bool                      // true: the round has started, so its plan does not change
-	digests map[stages.Stage][]string // SHA-256 of the results in Results
+	started bool // true: the round has started, so its plan does not change
+	results *resultCache
+	digests map[stages.Stage][]string // SHA-256 of each task's result, or "" if the task has no readable result
 }
 
 // documents is the check that reads a crawl's JSON documents.
@@ -43,6 +44,9 @@ var documents = Check{0, "documents", "documents"}
 func (a *Audit) Load(ctx context.Context) ([]*Round, error) {
 	earlier, err := a.loadCrawl(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.startList(); err != nil {
 		return nil, err
 	}
 	var rounds []*Round
@@ -243,7 +247,7 @@ func (a *Audit) misplaced(round int, key, format string, args ...any) {
 func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed) (*Round, error) {
 	r := &Round{
 		Crawl: a.Crawl, Number: n, Earlier: earlier,
-		Results: map[stages.Stage][]*manifest.Result{}, digests: map[stages.Stage][]string{},
+		results: a.results, digests: map[stages.Stage][]string{},
 	}
 	started, err := a.loadPlan(ctx, r)
 	r.started = started
@@ -255,16 +259,21 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err := a.loadSealed(ctx, r); err != nil {
 		return nil, err
 	}
+	if err := a.listPlan(r); err != nil {
+		return nil, err
+	}
 	some := false
+	sealing := publish.NewSealing(r.Plan)
 	for _, stage := range slices.Backward(stages.Order) {
-		for _, t := range roundstate.Tasks(r.Plan, stage) {
-			result, digest, err := a.loadResult(ctx, r, t)
-			if err != nil {
-				return nil, err
+		err := a.loadResults(ctx, r, stage, func(n int, result *manifest.Result) error {
+			some = true
+			if r.Sealed != nil {
+				sealing.Add(stage, n, result)
 			}
-			r.Results[stage] = append(r.Results[stage], result)
-			r.digests[stage] = append(r.digests[stage], digest)
-			some = some || result != nil
+			return a.listResult(r, stage, result)
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	if err := a.loadUnfinished(ctx, r); err != nil {
@@ -281,7 +290,10 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 			return nil, err
 		}
 	}
-	return r, a.checkSealed(r)
+	if err := a.checkSealed(r, sealing); err != nil {
+		return nil, err
+	}
+	return r, a.listSealed(r)
 }
 
 // checkStarted reports a round that has results or fetched objects although the ledger has no entry

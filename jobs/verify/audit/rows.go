@@ -11,7 +11,6 @@ import (
 	"crawlbatch.io/crawlbatch/formats/urlfilter"
 	"crawlbatch.io/crawlbatch/formats/warc"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
-	"crawlbatch.io/crawlbatch/stages"
 )
 
 // SortMemory is the number of bytes that a check sorts in memory before it writes to disk.
@@ -40,29 +39,6 @@ func (a *Audit) Fault(err error, c Check, round int, key string) error {
 	a.WrongOnce(c, key, round, At{Object: key}, "it cannot be read: %v", err)
 	a.setBroken(key)
 	return nil
-}
-
-// Files lists the keys of the files that hold a partition's rows of a dataset. For captures, subset
-// selects one subset, or all subsets if it is empty. The files come from the last stage of the
-// partition that has a result. Publish and merge write published files, and fetch writes segments.
-// The result sorted is true if the rows are in the dataset's order.
-func (r *Round) Files(dataset, subset string, n int) (keys []string, sorted bool) {
-	for _, stage := range []stages.Stage{stages.Publish, stages.Merge, stages.Fetch} {
-		result := r.Results[stage][n]
-		if stage == stages.Fetch {
-			result = r.Fetched(n)
-		}
-		if stage == stages.Publish && dataset != stages.FilePages || result == nil {
-			continue
-		}
-		for _, f := range result.FilesOf(dataset) {
-			if subset == "" || f.Subset == subset {
-				keys = append(keys, f.Key)
-			}
-		}
-		return keys, stage != stages.Fetch
-	}
-	return nil, false
 }
 
 // Keys returns the keys of files.

@@ -52,6 +52,7 @@ type Elsewhere func(ctx context.Context, w Work, rounds []*Round) ([]*manifest.F
 // ended. All faults of the data are in the report.
 func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Report, error) {
 	a := New(o)
+	defer a.close()
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
@@ -92,6 +93,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 // findings do not include the faults of the documents, because Run reports these faults.
 func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.Findings, error) {
 	a := New(o)
+	defer a.close()
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
@@ -117,12 +119,10 @@ func (a *Audit) do(ctx context.Context, phase Phase, steps []Step, rounds []*Rou
 		a.freezeBroken()
 		return a.steps(ctx, steps, rounds)
 	}
-	for _, r := range rounds {
-		if err := a.checkFiles(ctx, r); err != nil {
-			return err
-		}
+	if len(rounds) == 0 {
+		return nil
 	}
-	return nil
+	return a.checkFiles(ctx, rounds)
 }
 
 // The method steps runs the audit's share of the given steps for all rounds.

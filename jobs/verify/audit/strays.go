@@ -37,6 +37,7 @@ type Stray struct {
 // does not call the function.
 func Strays(ctx context.Context, o Options, do func(Stray) error) (*Report, error) {
 	a := New(o)
+	defer a.close()
 	rounds, err := a.Load(ctx)
 	if err != nil {
 		return nil, err
@@ -81,8 +82,12 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 // listStrays lists the crawl's objects in the store, prefix by prefix, and yields the strays.
 // listStrays needs 8 bytes of memory for each file that a document lists.
 func (a *Audit) listStrays(ctx context.Context, rounds []*Round) iter.Seq2[Stray, error] {
-	l := newLister(a, rounds)
 	return func(yield func(Stray, error) bool) {
+		l, err := newLister(ctx, a, rounds)
+		if err != nil {
+			yield(Stray{}, err)
+			return
+		}
 		for _, prefix := range l.prefixes() {
 			for o, err := range a.Bucket.List(ctx, prefix) {
 				if err != nil {
@@ -113,8 +118,8 @@ func (a *Audit) wrote(key string) bool {
 type lister struct {
 	*Audit
 	rounds map[int]*Round
-	listed map[uint64]struct{} // hashes of the keys that documents list
-	begun  bool                // true: the listing has seen objects of the round after the last audited round
+	listed []uint64 // hashes of the keys that documents list, in order
+	begun  bool     // true: the listing has seen objects of the round after the last audited round
 }
 
 // makerOf names the stage that makes the parts of each dataset.
@@ -124,15 +129,19 @@ var makerOf = map[string]stages.Stage{
 	stages.FileHosts: stages.Rank, stages.FileURLs: stages.Frontier, stages.FileSkips: stages.Frontier, stages.FilePages: stages.Publish,
 }
 
-func newLister(a *Audit, rounds []*Round) *lister {
-	l := &lister{Audit: a, rounds: map[int]*Round{}, listed: map[uint64]struct{}{}}
+func newLister(ctx context.Context, a *Audit, rounds []*Round) (*lister, error) {
+	l := &lister{Audit: a, rounds: map[int]*Round{}}
 	for _, r := range rounds {
 		l.rounds[r.Number] = r
-		for _, f := range r.listedFiles() {
-			l.listed[xxh3.HashString(f.Key)] = struct{}{}
-		}
 	}
-	return l
+	for f, err := range a.listed(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		l.listed = append(l.listed, xxh3.HashString(f.Key))
+	}
+	slices.Sort(l.listed)
+	return l, nil
 }
 
 // prefixes returns the folders of the crawl, in the order of keys.
@@ -150,7 +159,7 @@ var roundFolder = regexp.MustCompile(`/round=([^/]*)/`)
 // judge describes an object as a Stray. If the object is not a stray, the field Why is empty.
 func (l *lister) judge(o store.Info) Stray {
 	s := Stray{Info: o, Round: -1}
-	if _, ok := l.listed[xxh3.HashString(o.Key)]; ok {
+	if _, ok := slices.BinarySearch(l.listed, xxh3.HashString(o.Key)); ok {
 		return s
 	}
 	top, _, _ := strings.Cut(o.Key, "/")
@@ -227,8 +236,7 @@ func (l *lister) ofTable(r *Round, key string) string {
 
 // unfinished reports whether a stage has a task that has no readable result.
 func (r *Round) unfinished(stage stages.Stage, n int) bool {
-	results := r.Results[stage]
-	return n < len(results) && results[n] == nil
+	return n < r.Tasks(stage) && !r.Has(stage, n)
 }
 
 // mayWrite reports whether a task that has no readable result may have written part n of a dataset.
@@ -326,7 +334,7 @@ func (r *Round) ofPart(stage stages.Stage, dataset, part string) string {
 	n, err := layout.ParsePart(part)
 	switch {
 	case err == nil && dataset != "" && r.mayWrite(stage, dataset, n):
-	case err != nil || n >= len(r.Results[stage]):
+	case err != nil || n >= r.Tasks(stage):
 		return "no task of the stage has this number"
 	case dataset != "":
 		return "the result of its task does not list it"

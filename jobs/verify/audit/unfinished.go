@@ -26,9 +26,9 @@ func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 		return nil
 	}
 	r.Unfinished = map[int]*Checkpoint{}
-	for n, result := range r.Results[stages.Fetch] {
+	for n := range r.Tasks(stages.Fetch) {
 		key := layout.Checkpoint(r.Crawl, r.Number, n)
-		if result != nil || a.Broken(layout.Result(r.Crawl, r.Number, string(stages.Fetch), n)) {
+		if r.Has(stages.Fetch, n) || a.Broken(layout.Result(r.Crawl, r.Number, string(stages.Fetch), n)) {
 			continue
 		}
 		var c manifest.Checkpoint
@@ -43,19 +43,9 @@ func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 			continue
 		}
 		r.Unfinished[n] = &Checkpoint{manifest.Result{Files: c.Files, Counts: c.Counts}, recorded}
+		if err := a.list(r, fromCheckpoint, "a checkpoint lists it, and fetched data cannot be made again: restore it from a copy", c.Files...); err != nil {
+			return err
+		}
 	}
 	return nil
-}
-
-// Fetched returns the result of a fetch task. For a task without a result, Fetched returns the
-// files and counts of the checkpoint. Fetched returns nil if the task has neither a result nor a
-// checkpoint.
-func (r *Round) Fetched(n int) *manifest.Result {
-	if n >= len(r.Results[stages.Fetch]) {
-		return nil
-	}
-	if c := r.Unfinished[n]; c != nil {
-		return &c.Result
-	}
-	return r.Results[stages.Fetch][n]
 }

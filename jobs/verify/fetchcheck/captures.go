@@ -81,16 +81,16 @@ func compareMentions(a, b *mention) int {
 // recordsAreWhereRowsSay reads a partition's captures and the rows that point to them, in the order
 // of WARC file and offset. The check also reads the index beside each WARC file.
 func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	fetched := r.Fetched(n)
-	if fetched == nil {
-		return nil
+	p, err := r.Partition(ctx, n)
+	if err != nil || p.Fetched == nil {
+		return err
 	}
 	rows, err := table.NewSorter(a.Scratch, compareMentions, audit.SortMemory)
 	if err != nil {
 		return err
 	}
 	defer rows.Close() //nolint:errcheck // the sorter holds only temporary data
-	keys, _ := r.Files(stages.FileCaptures, "", n)
+	keys, _ := p.Files(stages.FileCaptures, "")
 	if a.Broken(keys...) {
 		return nil // without captures, the check has no rows to compare
 	}
@@ -101,14 +101,14 @@ func recordsAreWhereRowsSay(ctx context.Context, a *audit.Audit, r *audit.Round,
 		kind    int32
 		dataset string
 	}{{ofFetch, stages.FileFetches}, {ofPage, stages.FilePages}} {
-		if keys, _ := r.Files(of.dataset, "", n); !a.Broken(keys...) {
+		if keys, _ := p.Files(of.dataset, ""); !a.Broken(keys...) {
 			if err := a.Skip(addPointers(ctx, a, keys, of.kind, rows), recordsMatch, r); err != nil {
 				return err
 			}
 		}
 	}
 	c := archive{Audit: a, round: r, warcs: map[string]int64{}, reader: warc.NewReader(nil, warc.ReaderOptions{Check: true})}
-	for _, f := range fetched.FilesOf(stages.FileWARC) {
+	for _, f := range p.Fetched.FilesOf(stages.FileWARC) {
 		c.warcs[f.Key] = f.Bytes
 	}
 	defer c.leave()

@@ -29,7 +29,10 @@ func resultIsWhatItsCheckpointLists(ctx context.Context, a *audit.Audit, r *audi
 		return nil // a reparse has no checkpoints; verify recomputes the fetch tasks of a reparse
 	}
 	key := layout.Checkpoint(r.Crawl, r.Number, n)
-	result := r.Results[stages.Fetch][n]
+	result, err := r.Result(ctx, stages.Fetch, n)
+	if err != nil {
+		return err
+	}
 	var c manifest.Checkpoint
 	version, _, err := manifest.Load(ctx, a.Bucket, key, &c)
 	switch {

@@ -37,10 +37,13 @@ type planned struct {
 // The check first matches rows by the number of the planned row, and then compares the URLs. In an
 // unfinished partition, exactly the URLs that the checkpoint records must have an outcome.
 func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	result := r.Fetched(n)
-	fetches, _ := r.Files(stages.FileFetches, "", n)
+	p, err := r.Partition(ctx, n)
+	if err != nil {
+		return err
+	}
+	fetches, _ := p.Files(stages.FileFetches, "")
 	plan := r.Plan.Partitions[n].File.Key
-	if result == nil || a.Broken(plan) || a.Broken(fetches...) {
+	if p.Fetched == nil || a.Broken(plan) || a.Broken(fetches...) {
 		return nil
 	}
 	rows, err := audit.SortRows(ctx, a, fetches, compareEnded, nil)
@@ -60,7 +63,7 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 	}
 	a.Count(oneOutcome, o.planned)
 	a.Count(knownOutcomes, rows.Len())
-	o.compareCounts(result)
+	o.compareCounts(p.Fetched)
 	return nil
 }
 

@@ -36,7 +36,11 @@ func comparePaced(a, b *paced) int {
 // delaysAreKept reads the requests to each host of a partition in the order of their start times.
 // The row of a request records the delay that applied after the previous request.
 func delaysAreKept(ctx context.Context, a *audit.Audit, r *audit.Round, n int) error {
-	keys, sorted := r.Files(stages.FileRequests, "", n)
+	part, err := r.Partition(ctx, n)
+	if err != nil {
+		return err
+	}
+	keys, sorted := part.Files(stages.FileRequests, "")
 	if len(keys) == 0 || a.Broken(keys...) {
 		return nil
 	}
@@ -158,7 +162,11 @@ func delaysAreKeptBetweenRounds(ctx context.Context, a *audit.Audit, r *audit.Ro
 	defer edges.Close() //nolint:errcheck // the sorter holds only temporary data
 	for _, of := range []*audit.Round{r.Before, r} {
 		for n := range of.Plan.Partitions {
-			keys, _ := of.Files(stages.FileRequests, "", n)
+			part, err := of.Partition(ctx, n)
+			if err != nil {
+				return a.Skip(err, delayKept, of)
+			}
+			keys, _ := part.Files(stages.FileRequests, "")
 			if a.Broken(keys...) {
 				return nil // the previous round is missing, so its last requests are unknown
 			}

@@ -60,10 +60,14 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 	if a.Config == nil {
 		return nil // the product token is unknown
 	}
-	requests, sorted := r.Files(stages.FileRequests, "", n)
-	captures, _ := r.Files(stages.FileCaptures, schema.SubsetRobots, n)
-	fetches, _ := r.Files(stages.FileFetches, "", n)
-	if r.Fetched(n) == nil || len(requests) == 0 || a.Broken(requests...) || a.Broken(captures...) {
+	p, err := r.Partition(ctx, n)
+	if err != nil {
+		return err
+	}
+	requests, sorted := p.Files(stages.FileRequests, "")
+	captures, _ := p.Files(stages.FileCaptures, schema.SubsetRobots)
+	fetches, _ := p.Files(stages.FileFetches, "")
+	if p.Fetched == nil || len(requests) == 0 || a.Broken(requests...) || a.Broken(captures...) {
 		return nil
 	}
 	files, err := newRobotsFiles(a, r)
@@ -74,11 +78,11 @@ func robotsTxtIsObeyed(ctx context.Context, a *audit.Audit, r *audit.Round, n in
 	if err := files.load(ctx, captures, requests); err != nil {
 		return err
 	}
-	if err := files.loadCarried(ctx, n); err != nil {
+	if err := files.loadCarried(ctx, audit.Keys(p.Fetched.FilesOf(stages.FileRobots))); err != nil {
 		return err
 	}
 	j := judge{Audit: a, round: r, files: files, agent: robots.ProductToken(worker.UserAgent(a.Config, "")), object: requests[0]}
-	if j.spellings, err = loadSpellings(ctx, a, r, n, requests, fetches, files.canon); err != nil {
+	if j.spellings, err = loadSpellings(ctx, a, r, n, &p, files.canon); err != nil {
 		return err
 	}
 	if err := a.Skip(j.requests(ctx, audit.InOrder(ctx, a, requests, sorted, compareAsked)), robotsObeyed, r); err != nil {

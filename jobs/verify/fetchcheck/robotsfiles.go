@@ -291,11 +291,11 @@ type carriedRow struct {
 type fetchTask struct{ round, partition int }
 
 // loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
-// working file gives only the places of these responses. loadCarried accepts a response only if the
-// earlier round fetched it as the origin's robots.txt, directly or after redirects.
-func (s *robotsFiles) loadCarried(ctx context.Context, n int) error {
+// working files with the given keys give only the places of these responses. loadCarried accepts a
+// response only if the earlier round fetched it as the origin's robots.txt, directly or after redirects.
+func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 	from := map[fetchTask]map[carriedRow]bool{}
-	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, audit.Keys(s.round.Fetched(n).FilesOf(stages.FileRobots))) {
+	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, keys) {
 		if err != nil {
 			return err
 		}
@@ -326,12 +326,19 @@ func (s *robotsFiles) findCarried(ctx context.Context, t fetchTask, rows map[car
 	for r != nil && r.Number > t.round {
 		r = r.Before
 	}
-	if r == nil || r.Number != t.round || r.Fetched(t.partition) == nil {
+	var p audit.Partition
+	if r != nil && r.Number == t.round {
+		var err error
+		if p, err = r.Partition(ctx, t.partition); err != nil {
+			return err
+		}
+	}
+	if p.Fetched == nil {
 		s.lose(rows) // the unreadable results are already reported
 		return nil
 	}
-	requests, _ := r.Files(stages.FileRequests, "", t.partition)
-	captures, _ := r.Files(stages.FileCaptures, schema.SubsetRobots, t.partition)
+	requests, _ := p.Files(stages.FileRequests, "")
+	captures, _ := p.Files(stages.FileCaptures, schema.SubsetRobots)
 	if s.Broken(requests...) || s.Broken(captures...) {
 		s.lose(rows)
 		return nil

@@ -71,9 +71,11 @@ type spelledRow struct {
 }
 
 // loadSpellings reads the spellings of a partition's URLs.
-func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, requests, fetches []string, canon *urlkey.Canonicalizer) (*partitionSpellings, error) {
+func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, p *audit.Partition, canon *urlkey.Canonicalizer) (*partitionSpellings, error) {
 	s := &partitionSpellings{planned: map[string][]string{}, chains: map[string][]hop{}}
 	part := &r.Plan.Partitions[n]
+	requests, _ := p.Files(stages.FileRequests, "")
+	fetches, _ := p.Files(stages.FileFetches, "")
 	for row, err := range audit.Concat[spelledRow](ctx, a, []string{part.File.Key}) {
 		if err != nil {
 			return nil, err
@@ -111,7 +113,7 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, r
 			s.chains[planned] = append(chain, hop{epoch: q.Epoch, start: q.Start, url: url})
 		}
 	}
-	captures, _ := r.Files(stages.FileCaptures, schema.SubsetDiagnostics, n)
+	captures, _ := p.Files(stages.FileCaptures, schema.SubsetDiagnostics)
 	if a.Broken(captures...) {
 		return s, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/warc"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
@@ -128,9 +129,9 @@ func TestSpellingsOfRedirectsTargetsAreReadFromThePlan(t *testing.T) {
 			{URL: originURL + "/q?a=5&z=1", Spellings: []string{originURL + "/q?z=1&a=5"}},
 		})},
 	}}}
-	j.round.Results = map[stages.Stage][]*manifest.Result{stages.Fetch: {nil}, stages.Merge: {nil}, stages.Publish: {nil}}
+	p := audit.Partition{Fetched: &manifest.Result{Files: []manifest.File{{Dataset: stages.FileRequests, Key: requests}, {Dataset: stages.FileFetches, Key: fetches}}}}
 	var err error
-	if j.spellings, err = loadSpellings(t.Context(), j.Audit, j.round, 0, []string{requests}, []string{fetches}, j.files.canon); err != nil {
+	if j.spellings, err = loadSpellings(t.Context(), j.Audit, j.round, 0, &p, j.files.canon); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]string{originURL + "/q?a=2&z=1": {originURL + "/q?z=1&a=2"}, originURL + "/q?a=5&z=1": {originURL + "/q?z=1&a=5"}}

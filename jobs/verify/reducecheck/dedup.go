@@ -58,10 +58,10 @@ func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Roun
 	if err := checkSealed(ctx, a, r); err != nil {
 		return err
 	}
-	if a.Config == nil || !complete(r, stages.Merge) || !complete(r, stages.Dedup) {
+	if a.Config == nil || !r.Complete(stages.Merge) || !r.Complete(stages.Dedup) {
 		return nil
 	}
-	d := &dedupCheck{a: a, r: r, published: complete(r, stages.Publish), maxDistance: a.Config.Dedup.MaxDistance, minWords: a.Config.Dedup.MinWords,
+	d := &dedupCheck{a: a, r: r, published: r.Complete(stages.Publish), maxDistance: a.Config.Dedup.MaxDistance, minWords: a.Config.Dedup.MinWords,
 		earlier: stages.Since(r.Earlier, r.Crawl, a.Config.Dedup.Months)}
 	return a.Skip(d.run(ctx), clustersMatch, r)
 }
@@ -184,14 +184,20 @@ func (d *dedupCheck) factsOf(ctx context.Context, bucket int) iter.Seq2[pageFact
 	if d.published {
 		stage = stages.Publish
 	}
+	pages, err := partitionKeys(ctx, d.r, stage, stages.FilePages, bucket)
+	duplicates, err2 := bucketKeys(ctx, d.r, stages.Dedup, stages.FileDuplicates, bucket)
+	standing, err3 := bucketKeys(ctx, d.r, stages.Dedup, stages.FileRepresentatives, bucket)
+	if err := cmp.Or(err, err2, err3); err != nil {
+		return func(yield func(pageFact, error) bool) { yield(pageFact{}, err) }
+	}
 	in := slices.Concat(
-		convertObjects(ctx, d.a, partitionKeys(d.r, stage, stages.FilePages, bucket), func(key string, p *pageRow) pageFact {
+		convertObjects(ctx, d.a, pages, func(key string, p *pageRow) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, key: key, page: p}
 		}),
-		convertObjects(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileDuplicates, bucket), func(_ string, p *schema.Duplicate) pageFact {
+		convertObjects(ctx, d.a, duplicates, func(_ string, p *schema.Duplicate) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, duplicate: p}
 		}),
-		convertObjects(ctx, d.a, bucketKeys(d.r, stages.Dedup, stages.FileRepresentatives, bucket), func(_ string, p *schema.Representative) pageFact {
+		convertObjects(ctx, d.a, standing, func(_ string, p *schema.Representative) pageFact {
 			return pageFact{surt: p.SURT, url: p.URL, standing: p}
 		}))
 	return merged(ctx, comparePageFacts, in...)

@@ -93,7 +93,7 @@ func NoLinkTargetIsLost(ctx context.Context, a *audit.Audit, r *audit.Round) err
 	for _, c := range []audit.Check{targetsKept, statesFollow, filtersHold, spellingsKept} {
 		a.Count(c, 0)
 	}
-	if a.Config == nil || !complete(r, stages.Merge) || !complete(r, stages.Frontier) {
+	if a.Config == nil || !r.Complete(stages.Merge) || !r.Complete(stages.Frontier) {
 		return nil // the tables are not complete yet
 	}
 	if a.Share.Index >= r.Plan.Buckets {
@@ -186,7 +186,11 @@ func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *ta
 		}
 		return add(f.RedirectTarget, f.URL, string(schema.KindRedirect), "")
 	}
-	for _, merge := range r.Results[stages.Merge] {
+	for n := range r.Tasks(stages.Merge) {
+		merge, err := r.Result(ctx, stages.Merge, n)
+		if err != nil {
+			return a.Skip(err, targetsKept, r)
+		}
 		if err := a.Skip(audit.Each(ctx, a, audit.Keys(merge.FilesOf(stages.FileLinks)), link), targetsKept, r); err != nil {
 			return err
 		}
@@ -229,14 +233,20 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 			return fact{surt: u.SURT, url: u.URL, earlier: &earlierRow{u.Spellings, sealed.Crawl == r.Crawl}}
 		})...)
 	}
+	states, err := bucketKeys(ctx, r, stages.Frontier, stages.FileURLs, bucket)
+	skips, err2 := bucketKeys(ctx, r, stages.Frontier, stages.FileSkips, bucket)
+	outcomes, err3 := partitionKeys(ctx, r, stages.Merge, stages.FileFetches, bucket)
+	if err := cmp.Or(err, err2, err3); err != nil {
+		return err
+	}
 	in = slices.Concat(in,
-		convertObjects(ctx, a, bucketKeys(r, stages.Frontier, stages.FileURLs, bucket), func(_ string, s *stateRow) fact {
+		convertObjects(ctx, a, states, func(_ string, s *stateRow) fact {
 			return fact{surt: s.SURT, url: s.URL, state: s}
 		}),
-		convertObjects(ctx, a, bucketKeys(r, stages.Frontier, stages.FileSkips, bucket), func(_ string, s *skipRow) fact {
+		convertObjects(ctx, a, skips, func(_ string, s *skipRow) fact {
 			return fact{surt: s.SURT, url: s.URL, skip: s}
 		}),
-		convertObjects(ctx, a, partitionKeys(r, stages.Merge, stages.FileFetches, bucket), func(key string, o *outcomeRow) fact {
+		convertObjects(ctx, a, outcomes, func(key string, o *outcomeRow) fact {
 			return fact{surt: o.SURT, url: o.URL, key: key, outcome: o}
 		}))
 	spelled, err := spelledInPlan(ctx, a, r, bucket)
@@ -274,20 +284,22 @@ func checkBucketURLs(ctx context.Context, a *audit.Audit, r *audit.Round, bucket
 // no filter. filterOf also returns nil for an unreadable filter, after reporting it.
 func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (*urlfilter.Filter, error) {
 	key := layout.URLFilter(r.Crawl, r.Number, bucket)
-	for _, result := range r.Results[stages.Frontier] {
-		for _, f := range result.FilesOf(stages.FileURLFilter) {
-			if f.Key != key {
-				continue
-			}
-			filter, err := urlfilter.Open(ctx, a.Bucket, key)
-			if err != nil {
-				return nil, a.Fault(err, filtersHold, r.Number, key)
-			}
-			if filter.Keys() != f.Rows {
-				a.Wrong(filtersHold, r.Number, audit.At{Object: key}, "it was made of %d URLs, its result says %d", filter.Keys(), f.Rows)
-			}
-			return filter, nil
+	result, err := r.Result(ctx, stages.Frontier, bucket)
+	if err != nil || result == nil {
+		return nil, err
+	}
+	for _, f := range result.FilesOf(stages.FileURLFilter) {
+		if f.Key != key {
+			continue
 		}
+		filter, err := urlfilter.Open(ctx, a.Bucket, key)
+		if err != nil {
+			return nil, a.Fault(err, filtersHold, r.Number, key)
+		}
+		if filter.Keys() != f.Rows {
+			a.Wrong(filtersHold, r.Number, audit.At{Object: key}, "it was made of %d URLs, its result says %d", filter.Keys(), f.Rows)
+		}
+		return filter, nil
 	}
 	return nil, nil
 }

@@ -31,10 +31,14 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	if a.Config == nil {
 		return nil
 	}
+	unreadable, err := unreadableInputs(ctx, a, r)
+	if err != nil {
+		return err
+	}
 	var tasks []stages.Task
 	for _, stage := range stages.Order {
-		for n, committed := range r.Results[stage] {
-			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && committed != nil && !brokenInputs(a, r, t) {
+		for n := range r.Tasks(stage) {
+			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.of(t) {
 				tasks = append(tasks, t)
 			}
 		}
@@ -43,7 +47,13 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	g.SetLimit(a.Parallel)
 	for i, in := range a.SampledOf(len(tasks), func(i int) string { return tasks[i].String() }) {
 		if t := tasks[i]; in && a.Share.HasNamed(t.String()) {
-			g.Go(func() error { return Recompute(ctx, a, t, r.Results[t.Stage][t.Partition]) })
+			g.Go(func() error {
+				committed, err := r.Result(ctx, t.Stage, t.Partition)
+				if err != nil {
+					return err
+				}
+				return Recompute(ctx, a, t, committed)
+			})
 		}
 	}
 	return g.Wait()
@@ -54,34 +64,68 @@ func computable(a *audit.Audit, stage stages.Stage) bool {
 	return stage != stages.Fetch || a.Reparse != nil && a.Reparse.Parser == worker.ParserVersion
 }
 
-// brokenInputs reports whether a task may read an object that was reported as unreadable.
-// Recomputing a task with unreadable inputs proves nothing.
-func brokenInputs(a *audit.Audit, r *audit.Round, t stages.Task) bool {
-	var files []manifest.File
-	foreign := func(f manifest.File) bool { return !r.OwnFile(f) && a.Broken(f.Key) } // foreign reports whether a file of the crawl that fetched is unreadable
-	if t.Stage == stages.Fetch && slices.ContainsFunc(r.Results[t.Stage][t.Partition].Files, foreign) {
+// unreadableFiles tells which results list a file that was reported as unreadable.
+type unreadableFiles struct {
+	all     bool // true: every task reads an unreadable file
+	results map[stages.Stage][]bool
+	foreign []bool // by fetch task: the unreadable file belongs to the crawl that fetched
+}
+
+// of reports whether a task may read an unreadable file. Recomputing such a task proves nothing.
+func (u *unreadableFiles) of(t stages.Task) bool {
+	if u.all || t.Stage == stages.Fetch && u.foreign != nil && u.foreign[t.Partition] {
 		return true
 	}
 	for _, from := range roundstate.Feeds(t.Stage) {
-		for n, result := range r.Results[from] {
-			if result != nil && (t.Stage != stages.Merge || n == t.Partition) {
-				files = append(files, result.Files...)
+		for n, unreadable := range u.results[from] {
+			if unreadable && (t.Stage != stages.Merge || n == t.Partition) {
+				return true
 			}
 		}
 	}
+	return false
+}
+
+// unreadableInputs looks for unreadable files among those that the tasks of a round read.
+func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u unreadableFiles, err error) {
+	if !a.AnyBroken() {
+		return u, nil
+	}
+	var files []manifest.File
 	for _, s := range r.Earlier {
 		files = append(files, s.FilesOf(stages.FileURLs)...)
 		files = append(files, s.FilesOf(stages.FileURLsBase)...)
 		files = append(files, s.FilesOf(stages.FileRepresentatives)...)
 	}
-	files = slices.DeleteFunc(files, func(f manifest.File) bool { return f.Dataset == stages.FileWARC || f.Dataset == stages.FileCDXJ })
 	if p := r.Plan; p.RefusedFile != nil {
 		files = append(files, *p.RefusedFile)
 	}
 	for _, p := range r.Plan.Partitions {
 		files = append(files, p.File)
 	}
-	return a.Broken(audit.Keys(files)...)
+	u = unreadableFiles{all: a.Broken(audit.Keys(files)...), results: map[stages.Stage][]bool{}, foreign: make([]bool, r.Tasks(stages.Fetch))}
+	for _, stage := range stages.Order {
+		u.results[stage] = make([]bool, r.Tasks(stage))
+		for n := range r.Tasks(stage) {
+			result, err := r.Result(ctx, stage, n)
+			if err != nil {
+				return u, err
+			}
+			if result == nil {
+				continue
+			}
+			for _, f := range result.Files {
+				if !a.Broken(f.Key) {
+					continue
+				}
+				u.results[stage][n] = u.results[stage][n] || f.Dataset != stages.FileWARC && f.Dataset != stages.FileCDXJ
+				if stage == stages.Fetch {
+					u.foreign[n] = u.foreign[n] || !r.OwnFile(f)
+				}
+			}
+		}
+	}
+	return u, nil
 }
 
 // Recompute recomputes one task and compares the result with the committed result.

@@ -6,27 +6,44 @@ import (
 	"iter"
 	"slices"
 
+	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// complete reports whether every task of a stage has a result.
-func complete(r *audit.Round, s stages.Stage) bool {
-	return len(r.Results[s]) == s.Tasks(r.Plan) && !slices.Contains(r.Results[s], nil)
-}
-
 // nameOf returns the round's name in tables, such as 2026-11.0.
 func nameOf(r *audit.Round) string { return fmt.Sprintf("%s.%d", r.Crawl, r.Number) }
 
 // partitionKeys lists the objects of a dataset that a stage wrote for the partitions of a bucket.
-func partitionKeys(r *audit.Round, s stages.Stage, dataset string, bucket int) []string {
-	return stages.Keys(stages.OfBucket(r.Plan, r.Results[s], bucket), dataset)
+func partitionKeys(ctx context.Context, r *audit.Round, s stages.Stage, dataset string, bucket int) (keys []string, err error) {
+	for n, p := range r.Plan.Partitions {
+		if p.Bucket != bucket {
+			continue
+		}
+		result, err := r.Result(ctx, s, n)
+		if err != nil {
+			return nil, err
+		}
+		if result != nil {
+			keys = append(keys, audit.Keys(result.FilesOf(dataset))...)
+		}
+	}
+	return keys, nil
 }
 
-// bucketKeys lists the objects of a dataset that all tasks of a stage wrote for a bucket.
-func bucketKeys(r *audit.Round, s stages.Stage, dataset string, bucket int) []string {
-	return stages.PartKeys(r.Results[s], dataset, bucket)
+// bucketKeys lists the objects of a dataset that a stage wrote for a bucket. Either the bucket's task
+// wrote the objects, or task 0 wrote those of all buckets.
+func bucketKeys(ctx context.Context, r *audit.Round, s stages.Stage, dataset string, bucket int) ([]string, error) {
+	var results []*manifest.Result
+	for _, n := range slices.Compact([]int{0, bucket}) {
+		result, err := r.Result(ctx, s, n)
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, result)
+	}
+	return stages.PartKeys(results, dataset, bucket), nil
 }
 
 // merged yields the rows of sorted sequences in order.
@@ -61,7 +78,7 @@ func convertRows[T, U any](rows iter.Seq2[T, error], conv func(*T) U) iter.Seq2[
 	}
 }
 
-// convertObjects yields the result of the function conv for each row of the objects.
+// convertObjects yields, for each object, the result of the function conv for each row.
 func convertObjects[T, U any](ctx context.Context, a *audit.Audit, keys []string, conv func(key string, row *T) U) []iter.Seq2[U, error] {
 	var in []iter.Seq2[U, error]
 	for _, key := range keys {

@@ -1,0 +1,146 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+const (
+	keptResults = 64 << 20 // approximate number of bytes of results that an audit keeps in memory
+	readers     = 16       // number of results that an audit reads at a time
+)
+
+// resultCache reads results of tasks and keeps some of them. All results of a large round would not
+// fit into memory: a billion pages have about four million segments.
+type resultCache struct {
+	bucket store.Bucket
+
+	mu   sync.Mutex
+	kept map[stages.Task]*manifest.Result
+	size int // estimated memory of kept, in bytes
+}
+
+func (c *resultCache) result(ctx context.Context, t stages.Task) (*manifest.Result, error) {
+	c.mu.Lock()
+	r := c.kept[t]
+	c.mu.Unlock()
+	if r != nil {
+		return r, nil
+	}
+	r, _, err := roundstate.LoadResult(ctx, c.bucket, t)
+	if err == nil && r == nil {
+		err = fmt.Errorf("it was deleted during the audit: %w", store.ErrNotFound)
+	}
+	if err != nil {
+		return nil, unreadable{roundstate.ResultKey(t), err}
+	}
+	size := 0
+	for _, f := range r.Files {
+		size += 256 + len(f.Key) + len(f.Blocks) + len(f.SectionIndex)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.size+size > keptResults || c.kept == nil {
+		c.kept, c.size = map[stages.Task]*manifest.Result{}, 0
+	}
+	c.kept[t] = r
+	c.size += size
+	return r, nil
+}
+
+// loadResults reads the results of a stage's tasks, several at a time, and calls the function use
+// with each readable one, one at a time.
+func (a *Audit) loadResults(ctx context.Context, r *Round, stage stages.Stage, use func(n int, result *manifest.Result) error) error {
+	tasks := roundstate.Tasks(r.Plan, stage)
+	digests := make([]string, len(tasks))
+	r.digests[stage] = digests
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readers)
+	for n, t := range tasks {
+		g.Go(func() error {
+			result, digest, err := a.loadResult(ctx, r, t)
+			if err != nil || result == nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			digests[n] = digest
+			return use(n, result)
+		})
+	}
+	return g.Wait()
+}
+
+// Tasks returns the number of tasks of a stage.
+func (r *Round) Tasks(stage stages.Stage) int { return len(r.digests[stage]) }
+
+// Has reports whether a task of a stage has a readable result.
+func (r *Round) Has(stage stages.Stage, n int) bool {
+	return n < r.Tasks(stage) && r.digests[stage][n] != ""
+}
+
+// Complete reports whether every task of a stage has a readable result.
+func (r *Round) Complete(stage stages.Stage) bool { return !slices.Contains(r.digests[stage], "") }
+
+// Result returns the result of a task of a stage, or nil if Has reports false. Result reads the
+// store. Skip handles the error of a result that became unreadable during the audit.
+func (r *Round) Result(ctx context.Context, stage stages.Stage, n int) (*manifest.Result, error) {
+	if !r.Has(stage, n) {
+		return nil, nil
+	}
+	return r.results.result(ctx, stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n})
+}
+
+// Partition holds the results of the tasks that work on one partition.
+type Partition struct {
+	// Fetched is the result of the fetch task. For a task without a result, Fetched has the files
+	// and counts of the checkpoint. Fetched is nil if the task has neither a result nor a checkpoint.
+	Fetched *manifest.Result
+
+	merged, published *manifest.Result
+}
+
+// Partition returns the results of a partition. Skip handles its errors.
+func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
+	for stage, to := range map[stages.Stage]**manifest.Result{stages.Fetch: &p.Fetched, stages.Merge: &p.merged, stages.Publish: &p.published} {
+		if *to, err = r.Result(ctx, stage, n); err != nil {
+			return p, err
+		}
+	}
+	if c := r.Unfinished[n]; c != nil {
+		p.Fetched = &c.Result
+	}
+	return p, nil
+}
+
+// Files lists the keys of the files that hold the partition's rows of a dataset. For captures,
+// subset selects one subset, and an empty subset selects all. The files come from the last stage
+// that has a result. Publish and merge write published files, and fetch writes segments. The result
+// sorted reports whether the rows are in the dataset's order.
+func (p *Partition) Files(dataset, subset string) (keys []string, sorted bool) {
+	from := p.Fetched
+	switch {
+	case p.published != nil && dataset == stages.FilePages:
+		from, sorted = p.published, true
+	case p.merged != nil:
+		from, sorted = p.merged, true
+	case from == nil:
+		return nil, false
+	}
+	for _, f := range from.FilesOf(dataset) {
+		if subset == "" || f.Subset == subset {
+			keys = append(keys, f.Key)
+		}
+	}
+	return keys, sorted
+}
