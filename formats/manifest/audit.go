@@ -14,7 +14,7 @@ type Audit struct {
 	RobotsTTLMS int64    `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
 	Tasks       int      `json:"tasks"`         // number of tasks in the phase
 	Nonce       string   `json:"nonce"`         // random text, which tells audits apart that began in the same second
-	Unreadable  []string `json:"unreadable"`    // keys of unreadable objects that are reported; ordered
+	Unreadable  []uint64 `json:"unreadable"`    // xxHash3 of the keys of unreadable objects that are reported; ordered
 }
 
 func (*Audit) kind() string { return "audit" }
@@ -27,7 +27,7 @@ type Findings struct {
 	Places     []PlacedViolation `json:"places"` // not counted in Checked, because several tasks may report the same place
 	Notes      []string          `json:"notes"`
 	Counted    []CountedNote     `json:"counted"`
-	Unreadable []string          `json:"unreadable"` // keys of unreadable objects that are reported; ordered
+	Unreadable []uint64          `json:"unreadable"` // xxHash3 of the keys of unreadable objects that are reported; ordered
 }
 
 // PlacedViolation is a violation at a place that several steps of a check may find. The report

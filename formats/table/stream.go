@@ -1,11 +1,14 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"iter"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/store"
 )
@@ -121,14 +124,18 @@ func mergeOpen[I, T any](ctx context.Context, inputs []I, compare func(a, b *T) 
 	return func(yield func(T, error) bool) {
 		stopped := false
 		merge := func() (err error) {
-			var streams []Stream[T]
-			for _, input := range inputs {
-				r, failed := open(input)
-				if failed != nil {
-					return failed
+			readers, err := openAll(inputs, open)
+			defer func() {
+				for _, r := range readers {
+					err = errors.Join(err, r.Close())
 				}
-				defer func() { err = errors.Join(err, r.Close()) }()
-				streams = append(streams, r)
+			}()
+			if err != nil {
+				return err
+			}
+			streams := make([]Stream[T], len(readers))
+			for i, r := range readers {
+				streams[i] = r
 			}
 			for row, err := range Merge(ctx, compare, streams...) {
 				if err != nil {
@@ -145,6 +152,25 @@ func mergeOpen[I, T any](ctx context.Context, inputs []I, compare func(a, b *T) 
 			yield(zero, err)
 		}
 	}
+}
+
+// openers is the number of inputs that openAll opens at a time. On S3, opening takes two requests.
+const openers = 8
+
+// openAll opens all inputs. After an error, openAll returns the readers that were opened and the
+// error of the first input that was not.
+func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[T], error) {
+	readers, failed := make([]*Reader[T], len(inputs)), make([]error, len(inputs))
+	var g errgroup.Group
+	g.SetLimit(openers)
+	for i, input := range inputs {
+		g.Go(func() error {
+			readers[i], failed[i] = open(input)
+			return nil
+		})
+	}
+	_ = g.Wait() // the list failed has the errors
+	return slices.DeleteFunc(readers, func(r *Reader[T]) bool { return r == nil }), cmp.Or(failed...)
 }
 
 // convertRows is the number of rows that Convert reads at a time.

@@ -118,7 +118,7 @@ type Audit struct {
 	mu      sync.Mutex
 	found   map[checkRound][]Violation // the first maxViolations violations of each check and round, in order
 	checked map[string]*Checked
-	broken  map[string]bool                  // keys of unreadable objects that were reported
+	broken  map[uint64]struct{}              // hashes of the keys of unreadable objects that were reported; a lost store has millions
 	frozen  bool                             // true: broken no longer changes
 	places  map[checkPlace]Violation         // smallest violation of each place where several steps may find a violation
 	counted map[string]*manifest.CountedNote // by text
@@ -139,7 +139,7 @@ func New(o Options) *Audit {
 		o.Parallel = runtime.GOMAXPROCS(0)
 	}
 	return &Audit{
-		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[string]bool{}, lost: map[string]bool{},
+		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[uint64]struct{}{}, lost: map[string]bool{},
 		places: map[checkPlace]Violation{}, counted: map[string]*manifest.CountedNote{}, results: &resultCache{bucket: o.Bucket},
 	}
 }
@@ -240,7 +240,7 @@ func (a *Audit) setBroken(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.frozen {
-		a.broken[key] = true
+		a.broken[xxh3.HashString(key)] = struct{}{}
 	}
 }
 
@@ -263,7 +263,10 @@ func (a *Audit) AnyBroken() bool {
 func (a *Audit) Broken(keys ...string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(keys, func(key string) bool { return a.broken[key] })
+	return slices.ContainsFunc(keys, func(key string) bool {
+		_, ok := a.broken[xxh3.HashString(key)]
+		return ok
+	})
 }
 
 // Sampled reports whether the item with this name is in the sample.

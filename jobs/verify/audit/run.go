@@ -3,8 +3,6 @@ package audit
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -37,7 +35,7 @@ const (
 // Work tells the tasks of a phase what they cannot read in the store.
 type Work struct {
 	Phase      Phase
-	Unreadable []string      // keys of unreadable objects that are reported; ordered
+	Unreadable []uint64      // xxHash3 of the keys of unreadable objects that are reported; ordered
 	InFlight   int           // as Audit.InFlight
 	RobotsTTL  time.Duration // as Audit.RobotsTTL
 }
@@ -61,7 +59,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 		if elsewhere == nil || len(rounds) == 0 {
 			return a.do(ctx, phase, steps, rounds)
 		}
-		found, err := elsewhere(ctx, Work{phase, slices.Sorted(maps.Keys(a.broken)), a.InFlight, a.RobotsTTL}, rounds)
+		found, err := elsewhere(ctx, Work{phase, a.unreadable(), a.InFlight, a.RobotsTTL}, rounds)
 		if err != nil {
 			return err
 		}
@@ -100,8 +98,8 @@ func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.F
 	}
 	a.forget()
 	a.InFlight, a.RobotsTTL = w.InFlight, w.RobotsTTL
-	for _, key := range w.Unreadable {
-		a.setBroken(key)
+	for _, hash := range w.Unreadable {
+		a.broken[hash] = struct{}{}
 	}
 	if err := a.do(ctx, w.Phase, steps, rounds); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)

@@ -42,7 +42,7 @@ func (a *Audit) forget() {
 
 // The method findings returns what a task has found.
 func (a *Audit) findings() *manifest.Findings {
-	f := &manifest.Findings{Notes: slices.Sorted(slices.Values(a.notes)), Unreadable: slices.Sorted(maps.Keys(a.broken))}
+	f := &manifest.Findings{Notes: slices.Sorted(slices.Values(a.notes)), Unreadable: a.unreadable()}
 	for _, name := range slices.Sorted(maps.Keys(a.checked)) {
 		f.Checked = append(f.Checked, *a.checked[name])
 	}
@@ -60,6 +60,13 @@ func (a *Audit) findings() *manifest.Findings {
 		f.Counted = append(f.Counted, *a.counted[text])
 	}
 	return f
+}
+
+// unreadable returns the hashes of the unreadable objects that were reported, in order.
+func (a *Audit) unreadable() []uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Keys(a.broken))
 }
 
 // add adds the findings of a task. If two tasks have the same note, the report has the note only
@@ -86,7 +93,7 @@ func (a *Audit) add(f *manifest.Findings) {
 	for _, n := range f.Counted {
 		a.addNote(n)
 	}
-	for _, key := range f.Unreadable {
-		a.broken[key] = true
+	for _, hash := range f.Unreadable {
+		a.broken[hash] = struct{}{}
 	}
 }
