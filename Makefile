@@ -9,7 +9,7 @@ CACHE   := $(CURDIR)/.cache
 BIN     := $(CURDIR)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-readers test-warc test-realsite lint vuln fuzz bench scale clean
+.PHONY: help build image demo test test-crawl test-s3 test-hostile test-chaos test-damage test-k8s model test-duckdb test-sql test-readers test-warc test-realsite lint vuln fuzz bench scale clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,12 @@ test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way,
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
 	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch
+
+SQL_ROWS ?= 200000
+
+test-sql: ## plan from real MariaDB and PostgreSQL servers and give outcomes back (SQL_ROWS=200000; says what to install)
+	CRAWLBATCH_SQL=1 CRAWLBATCH_SQL_ROWS=$(SQL_ROWS) $(GO) test -count=1 -v -timeout 30m -run . ./planner/source/sqldb
+	CRAWLBATCH_SQL=1 CRAWLBATCH_SQL_ROWS=$(SQL_ROWS) $(GO) test -count=1 -v -timeout 30m -run SQL ./cmd/crawlbatch
 
 test-readers: ## read every column with pyarrow, polars, fastparquet and DuckDB (SPARK=1 TRINO=1: with those too)
 	SPARK=$(SPARK) TRINO=$(TRINO) testdata/readers/run $(CACHE)/readers $(GO) test -count=1 -timeout 20m -run Readers ./cmd/crawlbatch

@@ -210,3 +210,15 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 	reason, detail = r.refusalReason(k, 0)
 	return k, reason, detail, nil
 }
+
+// Keys returns a function that makes a listed URL canonical as a plan does.
+func Keys(cfg Config) (func(text string) (urlkey.Key, error), error) {
+	r, err := cfg.rules()
+	if err != nil {
+		return nil, err
+	}
+	return func(text string) (urlkey.Key, error) {
+		k, _, err := r.canonical.Spelled(text, "")
+		return k, err
+	}, nil
+}

@@ -36,8 +36,9 @@ or over budget, and shards the others by domain into partitions that need few po
 counts lines that are not URLs, and lists each with its line number.
 
 A source is a text file (one URL per line, gzip too), a Parquet file with a column url, a
-directory or pattern of such files, - for stdin, or the word frontier for the URLs that the
-last crawl left due. The first plan freezes the config.
+directory or pattern of such files, - for stdin, the word frontier for the URLs that the
+last crawl left due, or the address of a table in MySQL, MariaDB or PostgreSQL, such as
+mysql://USER:${VAR}@HOST/DATABASE?table=NAME. The first plan freezes the config.
 
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
@@ -47,7 +48,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
 	})
 	monthFlag(cmd, &o.month, "crawl to plan")
-	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, - or frontier; repeatable")
+	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, -, frontier, or mysql:// or postgres:// address of a table; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
@@ -90,7 +91,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun,
 		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv,
 	}
-	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive})
+	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: source.Databases(os.LookupEnv)})
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"crawlbatch.io/crawlbatch/cmd/usage"
 )
 
 func TestVersionSaysHowTheBinaryWasBuilt(t *testing.T) {
 	var out bytes.Buffer
-	err := printVersion(&out, &debug.BuildInfo{Settings: []debug.BuildSetting{
+	err := usage.PrintVersion(&out, version, &debug.BuildInfo{Settings: []debug.BuildSetting{
 		{Key: "vcs.revision", Value: "0123abc"}, {Key: "vcs.time", Value: "2026-11-22T06:00:00Z"}, {Key: "vcs.modified", Value: "true"},
 	}})
 	if want := "\ncommit: 0123abc, 2026-11-22T06:00:00Z, with uncommitted changes\n"; err != nil || !strings.Contains(out.String(), want) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -174,7 +173,7 @@ func (c *common) openNamed(ctx context.Context, crawl string) (store.Bucket, err
 func (c *common) configOf(ctx context.Context, b store.Bucket, l *ledger.Ledger, republish bool) (*config.Config, error) {
 	frozen, current, err := roundstate.ConfigInForce(ctx, b, l, c.settings, os.LookupEnv)
 	var lost *ledger.Lost
-	if republish && errors.As(err, &lost) && lost.Object == layout.Politeness(l.Crawl) && c.statesPoliteness() {
+	if republish && errors.As(err, &lost) && lost.Object == layout.Politeness(l.Crawl) && config.StatesPoliteness(c.config) {
 		err = nil
 	}
 	if err != nil {
@@ -204,14 +203,6 @@ func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
 	}
 	return err
 }
-
-// statesPoliteness reports whether the file of --config has a section politeness.
-func (c *common) statesPoliteness() bool {
-	body, err := os.ReadFile(c.config)
-	return err == nil && politenessSection.Match(body)
-}
-
-var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
 
 // noteOlder reads a crawl's ledger. If an older crawlbatch made the crawl, noteOlder warns the user
 // that losses before now cannot be detected.

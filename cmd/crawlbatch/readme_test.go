@@ -132,7 +132,8 @@ var unpasted = map[string]string{
 	"make demo ":                       "it builds; CI runs both targets",
 	"make image":                       "it needs a registry and a cluster: make test-k8s has both",
 	"crawlbatch views --dialect trino": "one of its lines needs a bucket: make test-s3 and formats/catalog open stores in S3",
-	"curl -sO":                         "it needs the web and Common Crawl's bucket",
+	`crawlbatch plan --month 2026-11 --source "mysql`: "it needs a database: make test-sql",
+	"curl -sO": "it needs the web and Common Crawl's bucket",
 }
 
 // The test pastes the commands of the README and of other documents into a shell on a terminal,

@@ -104,7 +104,7 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	c.configFlags(root, false)
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
-		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFetch(c), newInspect(c),
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newInspect(c),
 		newTask(c), newConfig(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.SetOut(c.out) // the command completion will write to this output

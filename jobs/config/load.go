@@ -244,6 +244,14 @@ func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)
 	return c, nil
 }
 
+var politenessSection = regexp.MustCompile(`(?m)^politeness[ \t]*:`)
+
+// StatesPoliteness reports whether a config file has a section politeness.
+func StatesPoliteness(path string) bool {
+	body, err := os.ReadFile(path)
+	return err == nil && politenessSection.Match(body)
+}
+
 // YAML renders the section as a separate config file.
 func (p Politeness) YAML() (string, error) {
 	b, err := yaml.Marshal(struct {

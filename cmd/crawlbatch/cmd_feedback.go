@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/feedback"
+)
+
+type feedbackOptions struct {
+	*common
+	month, to string
+	round     int
+}
+
+func newFeedback(c *common) *cobra.Command {
+	o := feedbackOptions{common: c}
+	cmd := withOptions(&o, runFeedback, &cobra.Command{
+		Use:   "feedback --month YYYY-MM --to DATABASE",
+		Short: "Give outcomes back to the database that listed the URLs",
+		Long: `Feedback stores the outcomes of finished rounds in a result table beside the table of URLs,
+then joins both by ranges of keys and sets status, http_status, fetched_at and
+content_digest, as far as the table has these columns. It finds a URL however its row
+spells it. An outcome never replaces one of a newer round. After an interruption the same
+command goes on; once it is complete, it changes nothing.`,
+		Example: `  crawlbatch feedback --month 2026-11 --to 'mysql://crawler:${DB_PASSWORD}@db.example/crawler?table=url_queue'`,
+	})
+	monthFlag(cmd, &o.month, "crawl whose outcomes are given back")
+	cmd.Flags().StringVar(&o.to, "to", "", "mysql://, mariadb:// or postgres:// address of the table, as for plan --source")
+	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "round whose outcomes are given back; -1: all finished rounds")
+	return cmd
+}
+
+func runFeedback(ctx context.Context, o feedbackOptions) error {
+	if o.to == "" {
+		return usage.Errorf("--to is missing: name the table as for plan --source, such as 'mysql://USER:${VAR}@HOST/DATABASE?table=url_queue'")
+	}
+	b, cfg, err := o.openCrawl(ctx, o.month)
+	if err != nil {
+		return err
+	}
+	return feedback.Run(ctx, feedback.Request{
+		Bucket: b, Crawl: o.month, Round: o.round, Config: cfg, To: o.to, Lookup: os.LookupEnv, Out: o.out, Log: o.log,
+	})
+}

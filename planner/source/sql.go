@@ -1,0 +1,78 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"crawlbatch.io/crawlbatch/planner/source/sqldb"
+)
+
+// Databases returns the openers of tables in databases, for Options.Schemes. The names are addresses
+// of package sqldb. The function lookup reads the environment. Errors of the sources wrap those of
+// package sqldb, and show no password.
+func Databases(lookup func(string) (string, bool)) map[string]Opener {
+	openers := map[string]Opener{}
+	for _, scheme := range sqldb.Schemes() {
+		openers[scheme] = func(_ context.Context, name string, _ Options) (Source, error) {
+			a, err := sqldb.Parse(name, lookup)
+			if err != nil {
+				return nil, fmt.Errorf("source: %w", err)
+			}
+			return &sqlTable{a}, nil
+		}
+	}
+	return openers
+}
+
+type sqlTable struct{ address *sqldb.Address }
+
+func (s *sqlTable) Name() string { return s.address.Name() }
+
+// Entries implements Source. A null is an entry that is no URL, so that it is refused and listed
+// like a line that is none.
+func (s *sqlTable) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		n, more := int64(0), true
+		err := s.each(ctx, func(row *sqldb.Row) bool {
+			n = row.N
+			e := Entry{URL: row.URL, File: s.Name(), Line: n, Due: true, Listed: true, Priority: priorityOf(row)}
+			if row.Null {
+				e.URL = "NULL"
+			}
+			more = yield(e, nil)
+			return more
+		})
+		if err == nil && n == 0 {
+			err = fmt.Errorf("no row of the table is selected: %w", sqldb.ErrUnusable)
+		}
+		if err != nil && more {
+			yield(Entry{}, fmt.Errorf("source %q: %w", s.Name(), err))
+		}
+	}
+}
+
+// each passes on the rows until visit returns false.
+func (s *sqlTable) each(ctx context.Context, visit func(*sqldb.Row) bool) (err error) {
+	t, err := sqldb.Open(ctx, s.address)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	for row, err := range t.Rows(ctx, MaxURL) {
+		if err != nil || !visit(&row) {
+			return err
+		}
+	}
+	return nil
+}
+
+// priorityOf returns the priority of a row on the scale of Entry.
+func priorityOf(row *sqldb.Row) int32 {
+	p := row.Priority.Float64
+	if !row.Priority.Valid || p != p {
+		return DefaultPriority
+	}
+	return int32(min(max(p, 0), 1000))
+}

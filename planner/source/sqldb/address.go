@@ -1,0 +1,190 @@
+package sqldb
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+// Address names a table of a database, such as
+//
+//	mysql://${DB_USER}:${DB_PASSWORD}@db.example:3306/crawler?table=url_queue&where=status='pending'
+//
+// An Address holds the password, which none of its exported methods returns.
+type Address struct {
+	// Sleep waits between two tries. Nil means store.Sleep.
+	Sleep func(context.Context, time.Duration) error
+
+	name           string // text of the address without user information
+	dialect        dialect
+	host, port     string
+	user, password string
+	database       string
+	options        map[string]string
+}
+
+// The options of an address, with their defaults.
+var defaults = map[string]string{
+	"table":    "url_queue",
+	"url":      "url",
+	"key":      "", // the primary key
+	"where":    "",
+	"priority": "", // the column priority, if there is one
+	"status":   "status",
+	"results":  "", // the name of the table and _results
+	"tls":      tlsOffered,
+}
+
+// The values of the option tls.
+const (
+	tlsOffered    = "offered"    // verified if the server offers it, else none
+	tlsVerify     = "verify"     // verified
+	tlsUnverified = "unverified" // encrypted, by whoever answers
+	tlsOff        = "off"
+)
+
+var reference = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// Parse reads an address and takes the values of ${VAR} from the function lookup. Without user
+// information, the variables that the database's own client reads apply. Errors wrap ErrUnusable
+// and show nothing of the user information.
+func Parse(text string, lookup func(string) (string, bool)) (*Address, error) {
+	scheme, rest, _ := strings.Cut(text, "://")
+	a := &Address{dialect: dialects[scheme], options: map[string]string{}}
+	if a.dialect == nil {
+		return nil, fmt.Errorf("a database is named as mysql://…, mariadb://… or postgres://…: %w", ErrUnusable)
+	}
+	authority, tail := rest, ""
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		authority, tail = rest[:i], rest[i:]
+	}
+	user, hasUser := "", false
+	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
+		user, authority, hasUser = authority[:at], authority[at+1:], true
+	} else if path, _, _ := strings.Cut(tail, "?"); strings.Contains(path, "@") {
+		return nil, literal(scheme, a.dialect) // a written password with a slash
+	}
+	if err := a.setUser(scheme, user, hasUser, lookup); err != nil {
+		return nil, err
+	}
+	a.name = scheme + "://" + authority + tail
+	// The text of net/url's errors would show a password that holds a question mark.
+	u, err := url.Parse(a.name)
+	if err != nil || u.Hostname() == "" {
+		return nil, fmt.Errorf("a %s address is not of the form %s://USER:${VAR}@HOST:PORT/DATABASE?table=NAME: %w", scheme, scheme, ErrUnusable)
+	}
+	if u.Fragment != "" {
+		return nil, fmt.Errorf("%q: write # as %%23: %w", a.name, ErrUnusable)
+	}
+	a.host, a.port, a.database = u.Hostname(), cmp.Or(u.Port(), a.dialect.port()), strings.Trim(u.Path, "/")
+	if a.database == "" {
+		return nil, fmt.Errorf("%q names no database: write %s://HOST/DATABASE: %w", a.name, scheme, ErrUnusable)
+	}
+	return a, a.setOptions(u.RawQuery)
+}
+
+// literal is the error for a password in the text of an address.
+func literal(scheme string, d dialect) error {
+	_, variable := d.variables()
+	return fmt.Errorf("the password of a %s address is written out, and would be stored and shown: write %s://USER:${%s}@HOST/DATABASE, and set %s in the environment: %w",
+		scheme, scheme, variable, variable, ErrUnusable)
+}
+
+// setUser sets user and password from the user information of an address.
+func (a *Address) setUser(scheme, text string, given bool, lookup func(string) (string, bool)) error {
+	userVariable, passwordVariable := a.dialect.variables()
+	if !given {
+		a.user, _ = lookup(userVariable)
+		a.password, _ = lookup(passwordVariable)
+		return nil
+	}
+	user, password, hasPassword := strings.Cut(text, ":")
+	if password != "" && reference.FindString(password) != password {
+		return literal(scheme, a.dialect)
+	}
+	expand := func(s string) (string, error) {
+		m := reference.FindStringSubmatch(s)
+		if m == nil {
+			return s, nil
+		}
+		value, ok := lookup(m[1])
+		if !ok {
+			return "", fmt.Errorf("a %s address reads ${%s}, which the environment does not set: %w", scheme, m[1], ErrUnusable)
+		}
+		return value, nil
+	}
+	var err error
+	if reference.FindString(user) != user {
+		if user, err = url.PathUnescape(user); err != nil {
+			return fmt.Errorf("the user of a %s address is badly escaped: %w", scheme, ErrUnusable)
+		}
+		a.user = user
+	} else if a.user, err = expand(user); err != nil {
+		return err
+	}
+	if !hasPassword {
+		a.password, _ = lookup(passwordVariable)
+		return nil
+	}
+	a.password, err = expand(password)
+	return err
+}
+
+// setOptions sets the options from the query of an address.
+func (a *Address) setOptions(query string) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return fmt.Errorf("%q: write %% as %%25, & as %%26, ; as %%3B and + as %%2B: %w", a.name, ErrUnusable)
+	}
+	for name, given := range values {
+		if _, ok := defaults[name]; !ok || len(given) > 1 {
+			known := make([]string, 0, len(defaults))
+			for n := range defaults {
+				known = append(known, n)
+			}
+			slices.Sort(known)
+			return fmt.Errorf("option %q is unknown or repeated: an address has the options %s: %w", name, strings.Join(known, ", "), ErrUnusable)
+		}
+	}
+	for name, value := range defaults {
+		if a.options[name] = value; values.Has(name) {
+			a.options[name] = values.Get(name)
+		}
+	}
+	switch a.options["tls"] {
+	case tlsOffered, tlsVerify, tlsUnverified, tlsOff:
+		return nil
+	}
+	return fmt.Errorf("tls=%s: it is offered, verify, unverified or off: %w", a.options["tls"], ErrUnusable)
+}
+
+// Name returns the text of the address without user and password.
+func (a *Address) Name() string { return a.name }
+
+// tlsConfig returns the settings of TLS, or nil for none. It also reports whether a connection
+// without TLS is allowed.
+func (a *Address) tlsConfig() (c *tls.Config, plain bool) {
+	switch a.options["tls"] {
+	case tlsOff:
+		return nil, true
+	case tlsUnverified:
+		return &tls.Config{InsecureSkipVerify: true}, false //nolint:gosec // the user asked for it
+	}
+	return &tls.Config{ServerName: a.host}, a.options["tls"] == tlsOffered
+}
+
+// sleep waits before another try.
+func (a *Address) sleep(ctx context.Context, try int) error {
+	if a.Sleep != nil {
+		return a.Sleep(ctx, pauses.Delay(try))
+	}
+	return store.Sleep(ctx, pauses.Delay(try))
+}

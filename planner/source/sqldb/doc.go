@@ -1,0 +1,52 @@
+// Package sqldb reads a table of URLs in MySQL, MariaDB or PostgreSQL, and writes outcomes back to
+// the database.
+//
+// The input is the address of a table, and the environment for its password. The output is the
+// rows of the table in the order of a unique key, in pages: each page asks for rows after the last
+// key, so that every page costs the same. Outcomes go to a result table beside the table of URLs.
+// Statements that each cover a bounded range of keys then join the result table with the table of
+// URLs.
+//
+// Package sqldb promises:
+//
+//   - equal content gives the same rows in the same order;
+//   - after a lost connection it goes on behind the last row, and gives up after about a minute
+//     without a row;
+//   - the memory does not depend on the table: the server cuts long values, and rows are not kept;
+//   - no error and no name holds a password, and a password in the text of an address is refused;
+//   - outcomes of a round are applied once, whatever is interrupted or repeated, and never replace
+//     outcomes of a newer round.
+//
+// Package sqldb imports formats packages only.
+package sqldb
+
+import (
+	"errors"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/store"
+)
+
+var (
+	// ErrUnusable means that the address is wrong, that the server refuses it, or that the table
+	// lacks what is needed. The user can correct the cause.
+	ErrUnusable = errors.New("the database cannot be used as named")
+	// ErrLost means that the connection was lost and could not be made again. The same command can
+	// be repeated when the database is back.
+	ErrLost = errors.New("the database went away: run this again when it is back")
+)
+
+const (
+	// pageRows is the number of rows of a page.
+	pageRows = 10_000
+	// connectTimeout bounds a connection's set-up.
+	connectTimeout = 10 * time.Second
+	// openTimeout bounds the time until the columns and the key of a table are known.
+	openTimeout = time.Minute
+	// lostTries is the number of tries without a row before an operation fails. With the pauses of
+	// the zero store.Backoff, they take about a minute.
+	lostTries = 10
+)
+
+// pauses are the pauses between tries.
+var pauses store.Backoff
