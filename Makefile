@@ -47,7 +47,7 @@ test-crawl: ## run all tests without the race detector, whole crawls and long te
 	$(call tested,-timeout 20m)
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./cmd/crawlbatch
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./planner/source ./cmd/crawlbatch
 
 test-hostile: ## crawl a table of hostile servers, names and documents with the real binary
 	CRAWLBATCH_HOSTILE=1 $(GO) test -count=1 -timeout 5m -run 'Hostile' ./cmd/crawlbatch
@@ -67,7 +67,7 @@ test-damage: $(CACHE)/bin/versitygw ## damage every kind of object in every way,
 	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw CRAWLBATCH_DAMAGE=1 $(GO) test -count=1 -v -timeout 120m -run TestDamage ./cmd/crawlbatch $(if $(UPDATE),-update)
 
 test-duckdb: $(CACHE)/node/.installed $(CACHE)/bin/versitygw ## open every dataset of a crawl in DuckDB, run Common Crawl's queries
-	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./cmd/crawlbatch
+	CRAWLBATCH_DUCKDB=$(CACHE)/node CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'DuckDB' ./formats/catalog ./planner/source ./cmd/crawlbatch
 
 SQL_ROWS ?= 200000
 

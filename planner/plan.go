@@ -175,7 +175,7 @@ func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) err
 			if err != nil {
 				return err
 			}
-			advice = "its WARC files hold no response that can be parsed: " + first
+			advice = "the first records that cannot be read are " + first
 		}
 	}
 	return fmt.Errorf("plan %s.%d: %w: every entry of %s was refused (%s): %s",

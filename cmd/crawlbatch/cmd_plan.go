@@ -35,10 +35,11 @@ func newPlan(c *common) *cobra.Command {
 or over budget, and shards the others by domain into partitions that need few pod-hours. It
 counts lines that are not URLs, and lists each with its line number.
 
-A source is a text file (one URL per line, gzip too), a Parquet file with a column url, a
-directory or pattern of such files, - for stdin, the word frontier for the URLs that the
-last crawl left due, or the address of a table in MySQL, MariaDB or PostgreSQL, such as
-mysql://USER:${VAR}@HOST/DATABASE?table=NAME. The first plan freezes the config.
+A source is a file of URLs (text, CSV, JSON lines or Parquet; gzip and zstd too), a directory or
+pattern of files, such objects in s3://bucket/, - for stdin, the word frontier for the URLs that
+the last crawl left due, or the address of a table in MySQL, MariaDB or PostgreSQL, such as
+mysql://USER:${VAR}@HOST/DATABASE?table=NAME. #column=NAME after the name of files chooses a
+column, and #where=CONDITION records. The first plan freezes the config.
 
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
@@ -48,7 +49,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
 	})
 	monthFlag(cmd, &o.month, "crawl to plan")
-	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, -, frontier, or mysql:// or postgres:// address of a table; repeatable")
+	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, or mysql:// or postgres:// address of a table; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")

@@ -1,14 +1,16 @@
-// Package source reads the URLs that a plan starts from: text files, Parquet files, the frontier of
-// earlier rounds, and external WARC files.
+// Package source reads the URLs that a plan starts from: text, CSV, JSON lines and Parquet in files
+// or buckets, the frontier of earlier rounds, and external WARC files.
 //
 // The input is files of the user, standard input, or objects of a store. The output is a stream of
 // entries with their places, in the same order each time. A source does not check whether an entry
 // is a URL, whether it is in scope, or whether it is known. The planner does, so refusals from all
-// sources are counted and listed in the same way.
+// sources are counted and listed in the same way. Open turns a name on the command line into a
+// source.
 //
-// Package source promises bounded memory for any input, such as endless lines, gzip bombs and
-// damaged Parquet. Errors name the file and the place, and say what to do. Package source imports
-// formats packages only.
+// Package source promises bounded memory for any input, such as endless lines, decompression bombs
+// and damaged Parquet: 8 MiB for a record, 8 MiB for reading a bucket, 128 MiB for the window of
+// zstd, and a page of each column that is read. Malformed records are entries with a reason. Errors
+// name the file and the place, and say what to do. Package source imports formats packages only.
 package source
 
 import (
@@ -24,15 +26,21 @@ import (
 const MaxURL = 64<<10 + 1
 
 // These errors say why a source cannot be planned. The user can correct the cause of each error.
+// ErrUnavailable and ErrChanged may end without the user's help.
 var (
 	// ErrMissing means that no file has the given name or matches the given pattern.
-	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', or - for standard input")
+	ErrMissing = errors.New("no such source: give a file, a directory, a pattern such as 'urls-*.txt', s3://bucket/key, or - for standard input")
 	// ErrNoWARC means that the store has no WARC file with a given name.
 	ErrNoWARC = errors.New("no such WARC file: are the names those of files in this store?")
 	// ErrEmpty means that the source holds no entry.
-	ErrEmpty = errors.New("the source is empty: it should hold one URL per line, or Parquet rows with a column url")
+	ErrEmpty = errors.New("the source is empty: it should hold one URL per line, or records with a column url")
 	// ErrUnreadable means that the source is damaged or has an unknown format.
-	ErrUnreadable = errors.New("the source cannot be read: it should be text (plain or gzip, UTF-8), or Parquet with a text column url")
+	ErrUnreadable = errors.New("the source cannot be read: it should be text, CSV or JSON lines (plain, gzip or zstd, UTF-8), or Parquet")
+	// ErrUnavailable means that the place of the source does not answer. The same plan may succeed
+	// later.
+	ErrUnavailable = errors.New("the source does not answer: check its address, or plan again later")
+	// ErrChanged means that somebody changed the source while it was read.
+	ErrChanged = errors.New("the source changed while it was read: plan again when nobody writes to it")
 )
 
 // Entry is a URL as a source gives it.

@@ -1,9 +1,9 @@
 package source
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,26 +12,27 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/klauspost/compress/gzip"
 )
 
-// Files returns the source that the argument name describes: a file, a directory, a pattern of file
-// names, or "-" for stdin. A directory stands for all files below it whose names do not start with
-// "." or "_". The first bytes of a file decide whether Files reads Parquet, gzip or text. Errors
-// wrap ErrMissing.
+// Files returns the source that a name describes: a file, a directory, a pattern of file names, or
+// "-" for stdin, perhaps with options (see ErrOption). A directory stands for all files below it
+// whose names do not start with "." or "_". Errors wrap ErrMissing, ErrOption or ErrWhere.
 func Files(name string, stdin io.Reader) (Source, error) {
-	if name == "-" {
-		return &files{name: name, paths: []string{name}, stdin: stdin}, nil
-	}
-	paths, err := expand(name)
+	path, how, err := splitName(name)
 	if err != nil {
 		return nil, fmt.Errorf("source %q: %w", name, err)
 	}
-	if len(paths) == 0 {
-		return nil, fmt.Errorf("source %q: %w", name, ErrMissing)
+	if path == "-" {
+		return &files{name: name, how: how, in: standardInput{stdin}}, nil
 	}
-	return &files{name: name, paths: paths}, nil
+	paths, err := expand(path)
+	if err == nil && len(paths) == 0 {
+		err = ErrMissing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("source %q: %w", name, err)
+	}
+	return &files{name: name, how: how, in: disk(paths)}, nil
 }
 
 // expand returns the sorted list of files that the argument name describes.
@@ -59,7 +60,7 @@ func expand(name string) ([]string, error) {
 		if err != nil {
 			return err
 		}
-		hidden := path != name && (d.Name()[0] == '.' || d.Name()[0] == '_')
+		hidden := path != name && isHidden(d.Name())
 		if hidden && d.IsDir() {
 			return filepath.SkipDir
 		}
@@ -75,10 +76,94 @@ func expand(name string) ([]string, error) {
 	return paths, nil
 }
 
+// isHidden reports whether a directory leaves out the files below an element of this name.
+func isHidden(element string) bool { return element[0] == '.' || element[0] == '_' }
+
+// place is where the files of a source are.
+type place interface {
+	// names yields the names of the files, in the order in which they are read. An error ends the
+	// sequence.
+	names(ctx context.Context) iter.Seq2[string, error]
+	// open opens a file. The context ctx must not end before the file is closed.
+	open(ctx context.Context, name string) (*file, error)
+}
+
+// file is an open file. Its medium is a disk, a pipe or a bucket.
+type file struct {
+	name   string      // name for entries and errors
+	stream io.Reader   // the content from its start
+	at     io.ReaderAt // the content by ranges, or nil
+	size   int64
+	close  func() error
+
+	failed error // first error of the medium, which does not mean that the content is damaged
+}
+
+// Read implements io.Reader.
+func (f *file) Read(p []byte) (int, error) {
+	n, err := f.stream.Read(p)
+	f.note(err)
+	return n, err
+}
+
+// ReadAt implements io.ReaderAt.
+func (f *file) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.at.ReadAt(p, off)
+	f.note(err)
+	return n, err
+}
+
+func (f *file) note(err error) {
+	if err != nil && !errors.Is(err, io.EOF) && f.failed == nil {
+		f.failed = err
+	}
+}
+
+// disk is a list of local files.
+type disk []string
+
+func (d disk) names(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for _, path := range d {
+			if !yield(path, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (d disk) open(_ context.Context, name string) (*file, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", ErrUnreadable, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w (%w)", ErrUnreadable, err), f.Close())
+	}
+	opened := &file{name: name, stream: f, size: info.Size(), close: f.Close}
+	if info.Mode().IsRegular() {
+		opened.at = f
+	}
+	return opened, nil
+}
+
+// standardInput is the standard input, as one file.
+type standardInput struct{ in io.Reader }
+
+func (s standardInput) names(ctx context.Context) iter.Seq2[string, error] {
+	return disk{"stdin"}.names(ctx)
+}
+
+func (s standardInput) open(context.Context, string) (*file, error) {
+	return &file{name: "stdin", stream: s.in, close: func() error { return nil }}, nil
+}
+
+// files is the source of the entries in files.
 type files struct {
-	name  string
-	paths []string
-	stdin io.Reader // if not nil, read instead of paths
+	name string
+	how  reading
+	in   place
 }
 
 func (f *files) Name() string { return f.name }
@@ -90,89 +175,65 @@ func (f *files) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 			n++
 			return yield(e, nil)
 		}
-		for _, path := range f.paths {
-			more, err := f.read(ctx, path, count)
+		for name, err := range f.in.names(ctx) {
+			more := err == nil
+			if more {
+				more, err = f.read(ctx, name, count)
+			}
 			if err != nil {
-				yield(Entry{}, fmt.Errorf("source %q: %w", path, err))
+				yield(Entry{}, fmt.Errorf("source %q: %w", cmp.Or(name, f.name), err))
 			}
 			if err != nil || !more {
 				return
 			}
 		}
-		if n == 0 {
+		switch {
+		case n > 0:
+		case len(f.how.where) > 0:
+			yield(Entry{}, fmt.Errorf("source %q: no record meets the condition: %w", f.name, ErrEmpty))
+		default:
 			yield(Entry{}, fmt.Errorf("source %q: %w", f.name, ErrEmpty))
 		}
 	}
 }
 
-// read reads one file, or standard input. It returns false if yield asked to stop.
-func (f *files) read(ctx context.Context, path string, yield func(Entry) bool) (more bool, err error) {
-	if f.stdin != nil {
-		return readText(ctx, f.stdin, "stdin", yield)
-	}
-	file, err := os.Open(path)
+// read reads one file. It returns false if yield asked to stop.
+func (f *files) read(ctx context.Context, name string, yield func(Entry) bool) (more bool, err error) {
+	in, err := f.in.open(ctx, name)
 	if err != nil {
-		return false, fmt.Errorf("%w (%w)", ErrUnreadable, err)
+		return false, err
 	}
-	defer file.Close() // the file was only read, so an error of Close does not matter
-	var magic [4]byte
-	if n, _ := file.ReadAt(magic[:], 0); n == 4 && string(magic[:]) == "PAR1" {
-		return readParquet(ctx, file, path, yield)
+	defer in.close() //nolint:errcheck // the file was only read, so an error of close does not matter
+	more, err = readFile(ctx, in, &f.how, yield)
+	if in.failed != nil && err != nil {
+		err = mediumError(in.failed)
 	}
-	return readText(ctx, file, path, yield)
+	return more, err
 }
 
-// readText reads lines, perhaps compressed with gzip. It skips blank lines.
-func readText(ctx context.Context, r io.Reader, name string, yield func(Entry) bool) (more bool, err error) {
-	in := bufio.NewReaderSize(r, 256<<10)
-	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(in)
-		if err != nil {
-			return false, fmt.Errorf("%w (%w)", ErrUnreadable, err)
-		}
-		in = bufio.NewReaderSize(z, 256<<10)
-	}
-	switch bom, _ := in.Peek(3); {
-	case bytes.Equal(bom, []byte("\xef\xbb\xbf")):
-		if _, err := in.Discard(3); err != nil {
-			return false, err
-		}
-	case bytes.HasPrefix(bom, []byte("\xff\xfe")), bytes.HasPrefix(bom, []byte("\xfe\xff")):
-		return false, fmt.Errorf("%w (it is UTF-16: convert it with iconv)", ErrUnreadable)
-	}
-	var line []byte
-	for n := int64(1); ; n++ {
-		if n%4096 == 0 && ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		line, err = readLine(in, line[:0])
-		if err != nil && err != io.EOF {
-			return false, fmt.Errorf("line %d: %w (%w)", n, ErrUnreadable, err)
-		}
-		if !blank(line) && !yield(Entry{URL: string(line), File: name, Line: n, Due: true, Listed: true, Priority: DefaultPriority}) {
-			return false, nil
-		}
-		if err == io.EOF {
-			return true, nil
+// readFile reads the entries of a file in the format that its first bytes or its name tell.
+func readFile(ctx context.Context, in *file, how *reading, yield func(Entry) bool) (more bool, err error) {
+	if in.at != nil {
+		var magic [4]byte
+		if n, _ := in.ReadAt(magic[:], 0); n == 4 && string(magic[:]) == "PAR1" {
+			return readParquet(ctx, in, how, yield)
 		}
 	}
-}
-
-// readLine appends at most MaxURL bytes of the next line to buf, without the line end. It drops the
-// rest of a longer line.
-func readLine(in *bufio.Reader, buf []byte) ([]byte, error) {
-	for {
-		part, err := in.ReadSlice('\n')
-		buf = append(buf, part[:min(len(part), MaxURL+2-len(buf))]...)
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		buf = bytes.TrimSuffix(buf, []byte("\n"))
-		buf = bytes.TrimSuffix(buf, []byte("\r"))
-		return buf[:min(len(buf), MaxURL)], err
+	plain, stop, err := decompress(in)
+	if err != nil {
+		return false, err
 	}
-}
-
-func blank[T string | []byte](s T) bool {
-	return strings.Trim(string(s), " \t\r") == ""
+	defer stop()
+	switch how.formatOf(in.name) {
+	case formatCSV:
+		return readCSV(ctx, plain, ',', in.name, how, yield)
+	case formatTSV:
+		return readCSV(ctx, plain, '\t', in.name, how, yield)
+	case formatJSON:
+		return readJSON(ctx, plain, in.name, how, yield)
+	}
+	if how.hasColumns() {
+		return false, fmt.Errorf("it is read as text, which has no columns: add format=csv, format=tsv or format=json: %w", ErrOption)
+	}
+	return readText(ctx, plain, in.name, yield)
 }

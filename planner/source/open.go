@@ -1,7 +1,6 @@
 package source
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -33,13 +32,16 @@ type Opener func(ctx context.Context, name string, o Options) (Source, error)
 // scheme matches the beginning of a name that is not the name of a file.
 var scheme = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*)://`)
 
-// Open returns the source that a name describes. Files describes the names without a scheme. For a
-// name with a scheme, Open calls the scheme's opener. Errors do not quote a name with an unknown
-// scheme, because the name may hold a password.
+// Open returns the source that a name describes. Names without a scheme are names of files (see
+// Files). s3://bucket/key names objects. For other schemes, Open calls the scheme's opener. Errors do
+// not quote a name with an unknown scheme, because the name may hold a password.
 func Open(ctx context.Context, name string, o Options) (Source, error) {
 	m := scheme.FindStringSubmatch(name)
 	if m == nil {
 		return Files(name, o.Stdin)
+	}
+	if m[1] == s3Scheme {
+		return openObjects(ctx, name, o)
 	}
 	if open := o.Schemes[m[1]]; open != nil {
 		return open(ctx, name, o)
@@ -47,8 +49,8 @@ func Open(ctx context.Context, name string, o Options) (Source, error) {
 	if _, err := os.Stat(name); err == nil {
 		return Files(name, o.Stdin)
 	}
-	known := slices.Sorted(maps.Keys(o.Schemes))
-	return nil, fmt.Errorf("source %q: %w (the known schemes are: %s)", m[0]+"…", ErrMissing, cmp.Or(strings.Join(known, ", "), "none"))
+	known := append(slices.Sorted(maps.Keys(o.Schemes)), s3Scheme)
+	return nil, fmt.Errorf("source %q: %w (the known schemes are %s)", m[0]+"…", ErrMissing, strings.Join(known, ", "))
 }
 
 // OpenAll opens the named sources in their order. It leaves out FrontierName and reports whether

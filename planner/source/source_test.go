@@ -251,7 +251,7 @@ func TestBadSourcesAreNamed(t *testing.T) {
 		{"UTF-16", write(t, "u", []byte("\xff\xfeh\x00")), ErrUnreadable},
 		{"cut gzip", write(t, "u", z[:len(z)-9]), ErrUnreadable},
 		{"no gzip", write(t, "u", []byte("\x1f\x8bnonsense")), ErrUnreadable},
-		{"parquet without the column", write(t, "u", whole), ErrUnreadable},
+		{"parquet without the column", write(t, "u", whole), ErrColumn},
 		{"cut parquet", write(t, "u", good[:len(good)-5]), ErrUnreadable},
 		{"damaged parquet", write(t, "u", damaged(good)), ErrUnreadable},
 	} {
@@ -349,15 +349,20 @@ func TestFrontierTellsSpellings(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add([]byte("http://a.example/\r\n\xef\xbb\xbf\n\x00"))
 	f.Add([]byte("\x1f\x8b\x08\x00\x00"))
+	f.Add([]byte("\x28\xb5\x2f\xfd\x00\x50\x29\x00\x00a\nb\nc"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		last := int64(0)
-		_, err := readText(context.Background(), bytes.NewReader(data), "fuzz", func(e Entry) bool {
-			if e.Line <= last || e.URL == "" || len(e.URL) > MaxURL || strings.Contains(e.URL, "\n") {
-				t.Errorf("line %d after %d: %q", e.Line, last, e.URL)
-			}
-			last = e.Line
-			return true
-		})
+		plain, stop, err := decompress(bytes.NewReader(data))
+		if err == nil {
+			defer stop()
+			_, err = readText(t.Context(), plain, "fuzz", func(e Entry) bool {
+				if e.Line <= last || e.URL == "" || len(e.URL) > MaxURL || strings.Contains(e.URL, "\n") {
+					t.Errorf("line %d after %d: %q", e.Line, last, e.URL)
+				}
+				last = e.Line
+				return true
+			})
+		}
 		if err != nil && !errors.Is(err, ErrUnreadable) {
 			t.Error(err)
 		}

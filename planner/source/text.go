@@ -1,0 +1,108 @@
+package source
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	// bufferBytes is the size of the buffers before and after decompression.
+	bufferBytes = 256 << 10
+	// mostWindow is the largest zstd window, in bytes. It is the limit of the command zstd. The
+	// window is the memory that a hostile file can claim.
+	mostWindow = 128 << 20
+)
+
+// The magic bytes of files that a user may give by mistake.
+var unreadable = []struct{ magic, advice string }{
+	{"PAR1", "it is Parquet, which standard input and pipes cannot give: name the file"},
+	{"\xfd7zXZ\x00", "it is compressed with xz: decompress it, or compress it with gzip or zstd"},
+	{"BZh91AY&SY", "it is compressed with bzip2: decompress it, or compress it with gzip or zstd"},
+	{"PK\x03\x04", "it is a zip archive: unpack it"},
+}
+
+// decompress returns the plain content of a stream, which may be compressed with gzip or zstd, in
+// one or more members. The caller calls the function stop at the end.
+func decompress(r io.Reader) (plain *bufio.Reader, stop func(), err error) {
+	plain, stop = bufio.NewReaderSize(r, bufferBytes), func() {}
+	magic, _ := plain.Peek(10) // an error comes back with the next read
+	for _, u := range unreadable {
+		if strings.HasPrefix(string(magic), u.magic) {
+			return nil, nil, fmt.Errorf("%w (%s)", ErrUnreadable, u.advice)
+		}
+	}
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(plain)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w (%w)", ErrUnreadable, err)
+		}
+		plain = bufio.NewReaderSize(z, bufferBytes)
+	case isZstd(magic):
+		z, err := zstd.NewReader(plain, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(mostWindow))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w (%w)", ErrUnreadable, err)
+		}
+		plain, stop = bufio.NewReaderSize(z, bufferBytes), z.Close
+	}
+	switch bom, _ := plain.Peek(3); {
+	case bytes.Equal(bom, []byte("\xef\xbb\xbf")):
+		_, err = plain.Discard(3)
+	case bytes.HasPrefix(bom, []byte("\xff\xfe")), bytes.HasPrefix(bom, []byte("\xfe\xff")):
+		stop()
+		return nil, nil, fmt.Errorf("%w (it is UTF-16: convert it with iconv)", ErrUnreadable)
+	}
+	return plain, stop, err
+}
+
+// isZstd reports whether a file with these first bytes is compressed with zstd. The first frame may
+// be a skippable one (RFC 8878, section 3.1.2).
+func isZstd(magic []byte) bool {
+	return len(magic) >= 4 && (string(magic[:4]) == "\x28\xb5\x2f\xfd" || magic[0]&0xf0 == 0x50 && string(magic[1:4]) == "\x2a\x4d\x18")
+}
+
+// readText reads one URL per line. It skips blank lines.
+func readText(ctx context.Context, in *bufio.Reader, name string, yield func(Entry) bool) (more bool, err error) {
+	var line []byte
+	for n := int64(1); ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		line, err = readLine(in, line[:0])
+		if err != nil && err != io.EOF {
+			return false, fmt.Errorf("line %d: %w (%w)", n, ErrUnreadable, err)
+		}
+		if !blank(line) && !yield(Entry{URL: string(line), File: name, Line: n, Due: true, Listed: true, Priority: DefaultPriority}) {
+			return false, nil
+		}
+		if err == io.EOF {
+			return true, nil
+		}
+	}
+}
+
+// readLine appends at most MaxURL bytes of the next line to buf, without the line end. It drops the
+// rest of a longer line.
+func readLine(in *bufio.Reader, buf []byte) ([]byte, error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		buf = append(buf, part[:min(len(part), MaxURL+2-len(buf))]...)
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		buf = bytes.TrimSuffix(buf, []byte("\n"))
+		buf = bytes.TrimSuffix(buf, []byte("\r"))
+		return buf[:min(len(buf), MaxURL)], err
+	}
+}
+
+func blank[T string | []byte](s T) bool {
+	return strings.Trim(string(s), " \t\r") == ""
+}
