@@ -44,7 +44,7 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 		env         []string
 		says        string
 	}{
-		{"no such bucket", "s3://no-such-bucket/crawl", nil, "there is no such bucket; create it or correct the store's address"},
+		{"no such bucket", "s3://no-such-bucket/crawl", nil, "there is no such bucket; create it or correct the address"},
 		{"wrong access key", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=wrong"}, "check AWS_ACCESS_KEY_ID and the endpoint"},
 		{"wrong secret", "s3://" + bucket, []string{"AWS_SECRET_ACCESS_KEY=wrong"}, "check AWS_SECRET_ACCESS_KEY"},
 		{"no credentials", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}, "no AWS credentials found"},

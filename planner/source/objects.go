@@ -47,19 +47,19 @@ func (o *objects) names(ctx context.Context) iter.Seq2[string, error] {
 				err = obj.Close()
 			}
 			if err == nil || !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrKey) {
-				yield(o.key, mediumError(err))
+				yield(o.address+o.key, mediumError(err))
 				return
 			}
 		}
 		some := false
 		for name, err := range o.list(ctx) {
 			some = true
-			if !yield(name, err) || err != nil {
+			if !yield(o.address+name, err) || err != nil {
 				return
 			}
 		}
 		if !some {
-			yield(o.key, fmt.Errorf("%w (the bucket has no such object)", ErrMissing))
+			yield(o.address+o.key, fmt.Errorf("%w (the bucket has no such object)", ErrMissing))
 		}
 	}
 }
@@ -101,13 +101,13 @@ func hasHidden(key string) bool {
 }
 
 // open opens an object. Reads fail if the object changes before close.
-func (o *objects) open(ctx context.Context, key string) (*file, error) {
-	obj, err := o.bucket.Open(ctx, key)
+func (o *objects) open(ctx context.Context, name string) (*file, error) {
+	obj, err := o.bucket.Open(ctx, strings.TrimPrefix(name, o.address))
 	if err != nil {
 		return nil, mediumError(err)
 	}
 	return &file{
-		name: o.address + key, stream: io.NewSectionReader(&aheadReader{obj: obj}, 0, obj.Size()),
+		name: name, stream: io.NewSectionReader(&aheadReader{obj: obj}, 0, obj.Size()),
 		at: obj, size: obj.Size(), close: obj.Close,
 	}, nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrColumn means that a file lacks a column, or that the column has the wrong type.
-var ErrColumn = errors.New("name a column of texts that the files have with #column=NAME after the name of the source")
+var ErrColumn = errors.New("correct the names after # (#column=NAME names the column of the URLs)")
 
 const (
 	// maxRecord is the length of the longest record of CSV or JSON lines, in bytes.

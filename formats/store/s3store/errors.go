@@ -31,9 +31,9 @@ type fault struct {
 var faults = map[string]fault{
 	"NoSuchKey":    {kind: store.ErrNotFound},
 	"NotFound":     {kind: store.ErrNotFound}, // code of a HEAD, whose response has no body
-	"NoSuchBucket": {kind: store.ErrDenied, says: "there is no such bucket; create it or correct the store's address"},
+	"NoSuchBucket": {kind: store.ErrDenied, says: "there is no such bucket; create it or correct the address"},
 
-	"AccessDenied":                 {kind: store.ErrDenied, says: "access denied; the credentials need s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket here"},
+	"AccessDenied":                 {kind: store.ErrDenied, says: "access denied; reading needs s3:GetObject and s3:ListBucket here, a crawl's store also s3:PutObject and s3:DeleteObject"},
 	"AllAccessDisabled":            {kind: store.ErrDenied, says: "the owner disabled all access to the bucket"},
 	"AccountProblem":               {kind: store.ErrDenied, says: "there is a problem with the account; ask the provider"},
 	"InvalidAccessKeyId":           {kind: store.ErrDenied, says: "the store does not know the access key; check AWS_ACCESS_KEY_ID and the endpoint"},
