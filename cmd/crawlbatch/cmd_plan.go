@@ -35,11 +35,10 @@ func newPlan(c *common) *cobra.Command {
 or over budget, and shards the others by domain into partitions that need few pod-hours. It
 counts lines that are not URLs, and lists each with its line number.
 
-A source is a file of URLs (text, CSV, JSON lines or Parquet; gzip and zstd too), a directory or
-pattern of files, such objects in s3://bucket/, - for stdin, the word frontier for the URLs that
-the last crawl left due, or the address of a table in MySQL, MariaDB or PostgreSQL, such as
-mysql://USER:${VAR}@HOST/DATABASE?table=NAME. #column=NAME after the name of files chooses a
-column, and #where=CONDITION records. The first plan freezes the config.
+A source is a file of URLs (text, CSV, JSON lines, Parquet), a directory or pattern of files, the
+same in s3://bucket/, - for stdin, the word frontier for the URLs that the last crawl left due, or
+a table in MySQL, MariaDB or PostgreSQL, such as mysql://USER:${VAR}@HOST/DATABASE?table=NAME.
+#column=NAME and #where=CONDITION choose columns and records. The first plan freezes the config.
 
 With --once, plan does nothing if the month has a plan. A job that plans and runs a month
 can then be restarted at any time. In a Kubernetes Job, --month job:NAME means the month at
