@@ -34,15 +34,17 @@ const (
 	chaosDelay = 400 * time.Millisecond
 	chaosSlack = 240 * time.Millisecond // a gap may be this much shorter than the delay; starting a process takes longer
 	chaosEvery = time.Second
-	chaosLease = 3 * time.Second
+	chaosLease = 7 * time.Second // least lease that the time-outs of chaosConfig allow
 )
 
+// chaosConfig is the config of the suite's crawls. The web answers every request. The time-outs are
+// long, so that a busy machine does not add requests that the truth lacks.
 const chaosConfig = `
 politeness: {delay: %s}
 fetch:
   slots: 20
   max_body: 256KiB
-  timeout: {connect: 1s, first_byte: 1s, total: 1s}
+  timeout: {connect: 3s, first_byte: 3s, total: 3s}
   checkpoint: {every: %s, lease: %s}
   pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
 plan: {partition_urls: 100}
