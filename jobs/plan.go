@@ -42,11 +42,15 @@ type PlanRequest struct {
 	DryRun   bool
 	Clock    stages.Clock
 	Version  string
-	Scratch  string // an existing local directory
+	Scratch  string  // an existing local directory
+	Counts   *Counts // if not nil, receives the counts of the sources
 	Lookup   func(string) (string, bool)
 
 	driver bool // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
 }
+
+// Counts holds the number of entries of each source of a plan.
+type Counts = []planner.SourceCount
 
 // ledgers returns a writer that appends to ledgers on behalf of the request.
 func (r PlanRequest) ledgers() ledger.Writer {
@@ -79,6 +83,9 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	made, now, err := r.makeOnce(ctx, cfg, old, round, earlier, scratch)
 	if err != nil {
 		return nil, false, err
+	}
+	if r.Counts != nil {
+		*r.Counts = made.Counts()
 	}
 	p = made.Manifest()
 	if err := checkDistance(cfg.Dedup.MaxDistance, p.URLs); err != nil {

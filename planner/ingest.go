@@ -25,11 +25,11 @@ type batch struct {
 
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
-// depend on the order in which workers finish. ingest returns the number of entries of all sources
-// except the frontier, and the number of refusals for each reason.
-func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (lines int64, counts map[schema.SkipReason]int64, err error) {
+// depend on the order in which workers finish. ingest returns the number of entries of each source,
+// and the number of refusals for each reason.
+func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (entries []SourceCount, counts map[schema.SkipReason]int64, err error) {
 	if len(sources) > maxSources {
-		return 0, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
+		return nil, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
 	}
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
@@ -40,7 +40,7 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records *sor
 			w.refused, err = newRefusals(refused, r.Memory/int64(r.Workers)/6)
 		}
 		if err != nil {
-			return 0, nil, err
+			return nil, nil, err
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -52,9 +52,7 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records *sor
 			if err != nil {
 				return err
 			}
-			if s.Name() != source.FrontierName {
-				lines += n
-			}
+			entries = append(entries, SourceCount{Name: s.Name(), Entries: n})
 		}
 		return nil
 	})
@@ -62,19 +60,35 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records *sor
 		g.Go(func() error { return w.run(batches) })
 	}
 	if err := g.Wait(); err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
 	counts = map[schema.SkipReason]int64{}
 	for _, w := range workers {
 		for reason, n := range w.refused.counts {
 			counts[reason] += n
 		}
+		countRefused(entries, w.refused)
 	}
-	return lines, counts, nil
+	return entries, counts, nil
 }
 
-// feed cuts a source into batches and returns the number of its entries.
-func feed(ctx context.Context, index int, s source.Source, batches chan<- batch) (n int64, err error) {
+// SourceCount counts the entries of one source.
+type SourceCount struct {
+	Name    string
+	Entries int64 // entries that the plan should include
+	Refused int64 // refused entries, except duplicates
+}
+
+// countRefused adds refusals to the counts of their sources.
+func countRefused(counts []SourceCount, r *refusals) {
+	for i, n := range r.sources {
+		counts[i].Refused += n
+	}
+}
+
+// feed cuts a source into batches. It returns the number of entries that the plan should include.
+func feed(ctx context.Context, index int, s source.Source, batches chan<- batch) (due int64, err error) {
+	var n int64
 	b := batch{first: newSeq(index, 0)}
 	send := func() error {
 		select {
@@ -87,17 +101,20 @@ func feed(ctx context.Context, index int, s source.Source, batches chan<- batch)
 	}
 	for e, err := range s.Entries(ctx) {
 		if err != nil {
-			return n, err
+			return due, err
 		}
 		b.entries = append(b.entries, e)
 		n++
+		if e.Due {
+			due++
+		}
 		if len(b.entries) == batchEntries {
 			if err := send(); err != nil {
-				return n, err
+				return due, err
 			}
 		}
 	}
-	return n, send()
+	return due, send()
 }
 
 // worker holds the state of one goroutine of ingest.

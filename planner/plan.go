@@ -40,8 +40,12 @@ type Request struct {
 // Plan is a plan in scratch space.
 type Plan struct {
 	manifest manifest.Plan
+	counts   []SourceCount
 	files    []table.Local // files in the order of planFiles, empty after a dry run
 }
+
+// Counts returns the number of entries of each source, in the order of the sources.
+func (p *Plan) Counts() []SourceCount { return p.counts }
 
 // Manifest returns plan.json, with the ID, totals, a prediction for each partition, and numbers of
 // refusals. After a dry run, the manifest has no ID and names no files.
@@ -58,7 +62,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
 	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
 	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
-	lines, counts, err := ingest(ctx, r, req.Sources, records, refused)
+	entries, counts, err := ingest(ctx, r, req.Sources, records, refused)
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +80,13 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	for reason, n := range picked.counts {
 		counts[reason] += n
 	}
-	p := &Plan{manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, SourceLines: lines, Refused: manifest.SortedCounts(counts)}}
-	for _, s := range req.Sources {
-		p.manifest.Sources = append(p.manifest.Sources, s.Name())
+	countRefused(entries, picked.refused)
+	p := &Plan{counts: entries, manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
+	for _, c := range entries {
+		p.manifest.Sources = append(p.manifest.Sources, c.Name)
+		if c.Name != source.FrontierName {
+			p.manifest.SourceLines += c.Entries
+		}
 	}
 	if len(picked.chosen.groups) == 0 {
 		return nil, emptyPlanError(ctx, p, refused)
@@ -99,6 +107,7 @@ type picked struct {
 	left   []*chosenList // lists of the URLs that have spellings and are not planned
 	counts map[schema.SkipReason]int64
 
+	refused *refusals     // refusals of the chooser
 	scratch []*chosenList // all lists, for closing
 }
 
@@ -153,7 +162,7 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 			return p, err
 		}
 	}
-	p.counts = c.refused.counts
+	p.counts, p.refused = c.refused.counts, c.refused
 	if c.duplicates > 0 {
 		p.counts[schema.SkipDuplicate] += c.duplicates
 	}

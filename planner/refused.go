@@ -67,13 +67,14 @@ func compareRefusals(a, b *refusal) int {
 
 // refusals collects and counts the refusals of one goroutine.
 type refusals struct {
-	rows   *table.Sorter[refusal]
-	counts map[schema.SkipReason]int64
+	rows    *table.Sorter[refusal]
+	counts  map[schema.SkipReason]int64
+	sources map[int]int64 // number of refusals by the index of the source
 }
 
 func newRefusals(s *sorters[refusal], memory int64) (*refusals, error) {
 	rows, err := s.sorter(memory)
-	return &refusals{rows: rows, counts: map[schema.SkipReason]int64{}}, err
+	return &refusals{rows: rows, counts: map[schema.SkipReason]int64{}, sources: map[int]int64{}}, err
 }
 
 // addText adds the refusal of an entry that is not a URL.
@@ -89,6 +90,7 @@ func (r *refusals) addURL(k urlkey.Key, s seq, row schema.Refused) error {
 
 func (r *refusals) add(row refusal) error {
 	r.counts[row.Reason]++
+	r.sources[row.Seq.source()]++
 	return r.rows.Add(&row)
 }
 

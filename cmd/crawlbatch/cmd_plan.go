@@ -89,7 +89,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun,
-		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv,
+		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Counts: new(jobs.Counts),
 	}
 	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: source.Databases(os.LookupEnv)})
 	if err != nil {
@@ -112,7 +112,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	case same:
 		verb = "had planned, the same,"
 	}
-	if err := show.Plan(show.Folding(o.out), p, verb, refused, o.dryRun); err != nil {
+	if err := show.Plan(show.Folding(o.out), p, *r.Counts, verb, refused, o.dryRun); err != nil {
 		return err
 	}
 	if !o.dryRun {

@@ -9,12 +9,13 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/planner"
 )
 
 // Plan writes a summary of a plan and of the refused lines. The summary begins with verb. If
 // refused is not empty, it is the name of the store that lists each refused line. If partitions is
-// true, Plan adds a line for each partition.
-func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) error {
+// true, Plan adds a line for each partition. If there are several sources, Plan adds a line for each.
+func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, refused string, partitions bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s round %d of %s: %s, %s, %s, %s\n", verb, p.Round, p.Crawl,
 		Count(p.URLs, "URL"), Count(p.Hosts, "host"), Count(p.Domains, "domain"), Count(int64(len(p.Partitions)), "partition"))
@@ -28,6 +29,11 @@ func Plan(w io.Writer, p *manifest.Plan, verb, refused string, partitions bool) 
 		fmt.Fprintf(&text, "%-10s %8s %6s %7s %5s\n", "partition", "URLs", "hosts", "domains", "hours")
 		for _, part := range p.Partitions {
 			fmt.Fprintf(&text, "%-10s %8d %6d %7d %5.2f\n", layout.Part(part.Partition), part.URLs, part.Hosts, part.Domains, part.EstimatedSeconds/3600)
+		}
+	}
+	for _, s := range sources {
+		if len(sources) > 1 {
+			fmt.Fprintf(&text, "  from %s: %d entries, %d refused\n", s.Name, s.Entries, s.Refused)
 		}
 	}
 	if len(p.Refused) > 0 {

@@ -66,8 +66,11 @@ func (c *csvReader) scan() (why string, err error) {
 	return "", nil
 }
 
-// at returns a byte of the rest, or -1 if the rest ends before and cannot grow.
+// at returns a byte of the rest, or -1 after the end of the stream or maxRecord bytes.
 func (c *csvReader) at(i int) int {
+	if i >= maxRecord {
+		return -1
+	}
 	for i >= c.end-c.start {
 		if !c.fill() {
 			return -1
@@ -113,7 +116,7 @@ func (c *csvReader) scanRecord() (why string) {
 
 // endless returns why a record has no end, or why if the stream has ended.
 func (c *csvReader) endless(why string) string {
-	if c.err == nil {
+	if len(c.rest()) >= maxRecord {
 		return fmt.Sprintf("the record is longer than %d bytes", maxRecord)
 	}
 	return why
@@ -137,7 +140,7 @@ func (c *csvReader) closingQuote(i int) int {
 // fieldEnd returns the place of the separator, line end or stream's end after an unquoted field.
 func (c *csvReader) fieldEnd(i int) int {
 	for c.at(i) >= 0 {
-		rest := c.rest()
+		rest := c.rest()[:min(len(c.rest()), maxRecord)]
 		for ; i < len(rest); i++ {
 			if rest[i] == c.sep || rest[i] == '\n' {
 				return i

@@ -123,28 +123,30 @@ func (r *records) consume(n int) {
 func (r *records) lineEnd() (n int, whole bool) {
 	for from := 0; ; {
 		if i := bytes.IndexByte(r.rest()[from:], '\n'); i >= 0 {
-			return from + i + 1, true
+			n = from + i + 1
+			return n, n <= maxRecord
 		}
 		from = len(r.rest())
 		if !r.fill() {
-			return from, r.err == io.EOF
+			return from, r.err == io.EOF && from <= maxRecord
 		}
 	}
 }
 
 // dropLine drops the first line of the rest, of any length.
 func (r *records) dropLine() {
-	for {
-		n, whole := r.lineEnd()
+	for ended := false; !ended; {
+		n, _ := r.lineEnd()
+		ended = bytes.HasSuffix(r.rest()[:n], []byte("\n")) || r.err != nil
 		r.consume(n)
-		if whole || r.err != nil {
-			return
-		}
 	}
 }
 
 // broken returns the refusal of the record at the start of the rest.
 func (r *records) broken(name, why string) Entry {
+	for len(r.rest()) < maxShown && r.fill() {
+		continue // what is shown does not depend on the sizes of reads
+	}
 	shown := r.rest()[:min(r.end-r.start, maxShown)]
 	if i := bytes.IndexByte(shown, '\n'); i >= 0 {
 		shown = shown[:i]

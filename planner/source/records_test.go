@@ -288,6 +288,7 @@ func TestNoRecordIsMadeOfABrokenStream(t *testing.T) {
 // FuzzRecords checks the lines, lengths and errors of CSV and JSON lines, and that the sizes of reads
 // do not matter.
 func FuzzRecords(f *testing.F) {
+	f.Add([]byte("url,n\n\"0\"00000"), false, byte(3))
 	f.Add([]byte("url,n\r\n\"a\"\"\n\",1\n\"b,2\nc\n"), false, byte(3))
 	f.Add([]byte("{\"url\":\"a\"}\n\n[]\n{\"url\":1}"), true, byte(1))
 	f.Fuzz(func(t *testing.T, data []byte, isJSON bool, step byte) {
@@ -327,3 +328,33 @@ type stepped struct {
 }
 
 func (s *stepped) Read(p []byte) (int, error) { return s.in.Read(p[:min(len(p), s.n)]) }
+
+// TestTheSizesOfReadsDoNotMatter reads records around the largest size.
+func TestTheSizesOfReadsDoNotMatter(t *testing.T) {
+	for _, n := range []int{maxRecord - 3, maxRecord - 2, maxRecord - 1, maxRecord, maxRecord + 1} {
+		long := strings.Repeat("x", n)
+		for _, text := range []string{"url\n" + long + "\na\n", "url\n" + long, "url\n\"" + long[2:] + "\"\na\n", "{\"url\":\"" + long[10:] + "\"}\n{\"url\":\"a\"}\n", "url\n\"" + long} {
+			var first []string
+			for _, step := range []int{1 << 10, 64<<10 - 1, 1 << 24} {
+				var out []string
+				_, err := readCSV(t.Context(), &stepped{strings.NewReader(text), step}, ',', "u", &reading{}, func(e Entry) bool {
+					out = append(out, fmt.Sprint(e.Line, len(e.URL), e.Broken))
+					return true
+				})
+				if text[0] == '{' {
+					out = nil
+					_, err = readJSON(t.Context(), &stepped{strings.NewReader(text), step}, "u", &reading{}, func(e Entry) bool {
+						out = append(out, fmt.Sprint(e.Line, len(e.URL), e.Broken))
+						return true
+					})
+				}
+				if first == nil {
+					first = out
+				}
+				if d := cmp.Diff(first, out); d != "" || err != nil || len(out) == 0 {
+					t.Errorf("%d bytes, steps of %d: %v\n%s", n, step, err, d)
+				}
+			}
+		}
+	}
+}
