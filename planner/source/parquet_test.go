@@ -207,7 +207,7 @@ func FuzzParquet(f *testing.F) {
 	}
 	f.Add(b.Bytes(), 40, byte(1))
 	f.Fuzz(func(t *testing.T, data []byte, at int, by byte) {
-		if at >= 0 && at < len(data) {
+		if data = bytes.Clone(data); at >= 0 && at < len(data) {
 			data[at] += by
 		}
 		how := &reading{priority: "priority"}
