@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -191,6 +192,20 @@ func TestSQLFeedbackGivesEveryOutcomeBack(t *testing.T) {
 			}
 			return said.String()
 		}
+		// The command is interrupted after the first round. Then the server is killed there.
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		for _, c := range []struct {
+			disturb func()
+			code    int
+		}{{interrupt, exitInterrupted}, {func() { s.Kill(); s.Restart() }, exitDone}} {
+			var errs bytes.Buffer
+			out := &disturbing{disturb: c.disturb}
+			if code := execute(ctx, []string{"feedback", "--store", d.dir, "--month", demo.Crawl, "--to", s.Address()}, nil, out, &errs); code != c.code || out.lines < 1 {
+				t.Errorf("a disturbed feedback: exit %d after %d rounds, want %d\n%s", code, out.lines, c.code, errs.String())
+			}
+			ctx = t.Context()
+		}
 		said := run()
 		if strings.Count(said, "\n") != len(d.sealed) || !strings.Contains(said, " rows updated (status, http_status, fetched_at, content_digest)\n") {
 			t.Errorf("feedback said:\n%s", said)
@@ -236,4 +251,18 @@ func TestSQLFeedbackGivesEveryOutcomeBack(t *testing.T) {
 			t.Errorf("no such round: exit %d, %s", code, out.String())
 		}
 	})
+}
+
+// disturbing is an output that calls disturb after the first line.
+type disturbing struct {
+	disturb func()
+	lines   int
+}
+
+func (d *disturbing) Write(p []byte) (int, error) {
+	if d.lines += bytes.Count(p, []byte("\n")); d.disturb != nil && d.lines > 0 {
+		d.disturb()
+		d.disturb = nil
+	}
+	return len(p), nil
 }

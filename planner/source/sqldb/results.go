@@ -200,7 +200,8 @@ func (r *Results) applyOnce(ctx context.Context, crawl string, round int, result
 		return 0, 0, err
 	}
 	join := r.newStatement()
-	where := r.inRange(join, crawl, round, missing)
+	// The range of the table's own key keeps a server without statistics from scanning the table.
+	where := r.inRange(join, crawl, round, missing) + " AND " + r.between(join, r.table.keyNames("q."), missing)
 	newer := make([]string, len(r.table.key))
 	for i := range newer {
 		name := r.table.dialect.quote(keyColumn(i))
@@ -257,9 +258,13 @@ func (r *Results) inRange(s *statement, crawl string, round int, results []Resul
 	for i := range r.table.key {
 		keys = append(keys, "r."+r.table.dialect.quote(keyColumn(i)))
 	}
+	return fmt.Sprintf("%s AND r.crawl = %s AND r.round = %s", r.between(s, keys, results), s.bind(crawl), s.bind(int64(round)))
+}
+
+// between returns the condition that a key lies between the keys of the first and the last result.
+func (r *Results) between(s *statement, columns []string, results []Result) string {
 	first, last := r.table.keyArgs(results[0].Key), r.table.keyArgs(results[len(results)-1].Key)
-	return fmt.Sprintf("(%s) AND (%s) AND r.crawl = %s AND r.round = %s",
-		s.beyond(keys, ">=", first), s.beyond(keys, "<=", last), s.bind(crawl), s.bind(int64(round)))
+	return fmt.Sprintf("(%s) AND (%s)", s.beyond(columns, ">=", first), s.beyond(columns, "<=", last))
 }
 
 // insert returns the statement that stores results and leaves stored ones as they are.
