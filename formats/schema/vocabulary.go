@@ -40,7 +40,7 @@ type SkipReason string
 // The skip reasons.
 const (
 	SkipNotURL     SkipReason = "not_url"      // the source line is not an absolute URL
-	SkipBadRecord  SkipReason = "bad_record"   // the record of an external WARC file is unreadable or holds no content
+	SkipBadRecord  SkipReason = "bad_record"   // the record of a list or of an external WARC file is unreadable or holds no content
 	SkipScheme     SkipReason = "bad_scheme"   // the scheme is neither http nor https
 	SkipTooLong    SkipReason = "too_long"     // the canonical URL is too long
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow, scope.include or scope.exclude rules the URL out
