@@ -62,7 +62,7 @@ func words(line string) (out []string) {
 			word += string(r)
 		case r == '"' || r == '\'':
 			quote, begun = r, true
-		case strings.ContainsRune("|>&;", r), r == '#' && !begun:
+		case strings.ContainsRune("|<>&;", r), r == '#' && !begun:
 			if begun {
 				out = append(out, word)
 			}
@@ -132,7 +132,8 @@ var unpasted = map[string]string{
 	"make demo ":                       "it builds; CI runs both targets",
 	"make image":                       "it needs a registry and a cluster: make test-k8s has both",
 	"crawlbatch views --dialect trino": "one of its lines needs a bucket: make test-s3 and formats/catalog open stores in S3",
-	`crawlbatch plan --month 2026-11 --source "mysql`: "it needs a database: make test-sql",
+	`crawlbatch plan --month 2026-11 --source "mysql`:     "it needs a database: make test-sql",
+	"crawlbatch plan --month 2026-11 --source 'sites.csv": "it needs files of three kinds and Common Crawl's bucket: sources.txtar has such commands",
 	"curl -sO": "it needs the web and Common Crawl's bucket",
 }
 
