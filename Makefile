@@ -16,9 +16,10 @@ help: ## list the targets
 
 # The binary is small because no debug data and no gRPC trace pages are linked (those
 # keep every method of every type), and because Arrow's compute kernels, which nothing
-# here calls, and Kubernetes' client are compiled without inlining.
+# here calls, Kubernetes' client and the databases' drivers are compiled without inlining.
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
-	-gcflags='github.com/apache/arrow-go/v18/arrow/compute/...=-l' -gcflags='k8s.io/...=-l'
+	-gcflags='github.com/apache/arrow-go/v18/arrow/compute/...=-l' -gcflags='k8s.io/...=-l' \
+	-gcflags='github.com/lib/pq/...=-l' -gcflags='github.com/go-sql-driver/mysql=-l'
 
 build: ## build bin/crawlbatch
 	@$(COMPILE) -o $(BIN)/crawlbatch ./cmd/crawlbatch
