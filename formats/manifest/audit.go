@@ -4,17 +4,17 @@ package manifest
 // phase must check.
 type Audit struct {
 	Header
-	Crawl       string   `json:"crawl"`
-	Plan        string   `json:"plan"`  // plan of the round whose folder holds the audit's documents
-	Round       int      `json:"round"` // the only round to audit; negative: all rounds
-	Phase       string   `json:"phase"`
-	Sample      float64  `json:"sample"`
-	OneClock    bool     `json:"one_clock"`
-	InFlight    int      `json:"in_flight"`     // largest number of simultaneous requests to a host that the crawl allows
-	RobotsTTLMS int64    `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
-	Tasks       int      `json:"tasks"`         // number of tasks in the phase
-	Nonce       string   `json:"nonce"`         // random text, which tells audits apart that began in the same second
-	Unreadable  []uint64 `json:"unreadable"`    // xxHash3 of the keys of unreadable objects that are reported; ordered
+	Crawl       string  `json:"crawl"`
+	Plan        string  `json:"plan"`  // plan of the round whose folder holds the audit's documents
+	Round       int     `json:"round"` // the only round to audit; negative: all rounds
+	Phase       string  `json:"phase"`
+	Sample      float64 `json:"sample"`
+	OneClock    bool    `json:"one_clock"`
+	InFlight    int     `json:"in_flight"`     // largest number of simultaneous requests to a host that the crawl allows
+	RobotsTTLMS int64   `json:"robots_ttl_ms"` // time for which a robots.txt stays valid, milliseconds
+	Tasks       int     `json:"tasks"`         // number of tasks in the phase
+	Nonce       string  `json:"nonce"`         // random text, which tells audits apart that began in the same second
+	Unreadable  []byte  `json:"unreadable"`    // xxHash3 of the keys of unreadable objects that are reported: 8 bytes each, in order
 }
 
 func (*Audit) kind() string { return "audit" }
@@ -27,7 +27,7 @@ type Findings struct {
 	Places     []PlacedViolation `json:"places"` // not counted in Checked, because several tasks may report the same place
 	Notes      []string          `json:"notes"`
 	Counted    []CountedNote     `json:"counted"`
-	Unreadable []uint64          `json:"unreadable"` // xxHash3 of the keys of unreadable objects that are reported; ordered
+	Unreadable []byte            `json:"unreadable"` // as in Audit
 }
 
 // PlacedViolation is a violation at a place that several steps of a check may find. The report

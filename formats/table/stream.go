@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -157,19 +158,35 @@ func mergeOpen[I, T any](ctx context.Context, inputs []I, compare func(a, b *T) 
 // openers is the number of inputs that openAll opens at a time. On S3, opening takes two requests.
 const openers = 8
 
-// openAll opens all inputs. After an error, openAll returns the readers that were opened and the
-// error of the first input that was not.
+// openAll opens all inputs, and stops after an error. It returns the readers that were opened, and
+// the error of the first input that was not.
 func openAll[I, T any](inputs []I, open func(I) (*Reader[T], error)) ([]*Reader[T], error) {
-	readers, failed := make([]*Reader[T], len(inputs)), make([]error, len(inputs))
+	readers, failed, panics := make([]*Reader[T], len(inputs)), make([]error, len(inputs)), make([]any, len(inputs))
+	var stop atomic.Bool
 	var g errgroup.Group
 	g.SetLimit(openers)
 	for i, input := range inputs {
+		if stop.Load() {
+			break
+		}
 		g.Go(func() error {
+			opened := false
+			defer func() {
+				if panics[i] = recover(); !opened {
+					stop.Store(true)
+				}
+			}()
 			readers[i], failed[i] = open(input)
+			opened = failed[i] == nil
 			return nil
 		})
 	}
 	_ = g.Wait() // the list failed has the errors
+	for _, p := range panics {
+		if p != nil {
+			panic(p) // the caller recovers only in its own goroutine
+		}
+	}
 	return slices.DeleteFunc(readers, func(r *Reader[T]) bool { return r == nil }), cmp.Or(failed...)
 }
 

@@ -1,6 +1,7 @@
 package publish
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,9 @@ func (s *Sealing) Listed() (*manifest.Sealed, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(s.files, func(a, b sealedFile) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(s.files, func(a, b sealedFile) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.SHA256, b.SHA256)) // only forged results list a key twice
+	})
 	for _, f := range s.files {
 		sealed.Files = append(sealed.Files, f.File)
 	}

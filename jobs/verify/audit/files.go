@@ -32,7 +32,8 @@ var (
 type listedFile struct {
 	manifest.File
 	Round  int32
-	From   int32  // kind of the document; if several documents list a file, the one with the least From counts
+	From   int32  // kind of the document; if several documents list a file, the least From and Task count
+	Task   int32  // number of the task whose result lists the file
 	Advice string // advice for the case that the file is damaged
 }
 
@@ -46,7 +47,7 @@ const (
 )
 
 func compareListed(a, b *listedFile) int {
-	return cmp.Or(cmp.Compare(a.Round, b.Round), strings.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From))
+	return cmp.Or(cmp.Compare(a.Round, b.Round), strings.Compare(a.Key, b.Key), cmp.Compare(a.From, b.From), cmp.Compare(a.Task, b.Task))
 }
 
 // startList makes an empty list of files. The list is on local disk if it does not fit into memory.
@@ -64,12 +65,12 @@ func (a *Audit) close() {
 }
 
 // list adds files that a document of a round lists, if the round is audited.
-func (a *Audit) list(r *Round, from int32, advice string, files ...manifest.File) error {
+func (a *Audit) list(r *Round, from, task int32, advice string, files ...manifest.File) error {
 	if a.Round >= 0 && a.Round != r.Number {
 		return nil
 	}
 	for _, f := range files {
-		if err := a.files.Add(&listedFile{f, int32(r.Number), from, advice}); err != nil {
+		if err := a.files.Add(&listedFile{f, int32(r.Number), from, task, advice}); err != nil {
 			return err
 		}
 	}
@@ -87,17 +88,17 @@ func (a *Audit) listPlan(r *Round) error {
 	if f := r.Plan.RefusedFile; f != nil {
 		files = append(files, *f)
 	}
-	return a.list(r, fromPlan, "the plan lists it: restore it from a copy", files...)
+	return a.list(r, fromPlan, 0, "the plan lists it: restore it from a copy", files...)
 }
 
-func (a *Audit) listResult(r *Round, stage stages.Stage, result *manifest.Result) error {
+func (a *Audit) listResult(r *Round, stage stages.Stage, n int, result *manifest.Result) error {
 	from := fromResult + int32(slices.Index(stages.Order, stage))
 	for _, f := range result.Files {
 		advice := stages.RemedyFor(stage, r.Crawl, f)
 		if stage != stages.Fetch {
 			advice = string(stage) + " made it: " + advice
 		}
-		if err := a.list(r, from, advice, f); err != nil {
+		if err := a.list(r, from, int32(n), advice, f); err != nil {
 			return err
 		}
 	}
@@ -110,11 +111,11 @@ func (a *Audit) listSealed(r *Round) error {
 	if r.Sealed == nil {
 		return nil
 	}
-	if err := a.list(r, fromSeal, "the seal lists it: restore it from a copy", r.Sealed.Files...); err != nil {
+	if err := a.list(r, fromSeal, 0, "the seal lists it: restore it from a copy", r.Sealed.Files...); err != nil {
 		return err
 	}
 	for _, m := range r.Sealed.Manifests {
-		if err := a.list(r, fromSeal, "the seal names it: "+stages.RemedyFor(stages.Publish, r.Crawl, m.File), m.File); err != nil {
+		if err := a.list(r, fromSeal, 0, "the seal names it: "+stages.RemedyFor(stages.Publish, r.Crawl, m.File), m.File); err != nil {
 			return err
 		}
 	}
@@ -187,7 +188,10 @@ func (a *Audit) checkFiles(ctx context.Context, rounds []*Round) error {
 		check(f, false)
 	}
 	check(spare, !sampled)
-	return errors.Join(failed, g.Wait())
+	if err := g.Wait(); err != nil {
+		return err // it also ends the list, with an error that only says so
+	}
+	return failed
 }
 
 // checkFile looks for one file. If the parameter whole is true, checkFile reads the complete file.

@@ -29,16 +29,20 @@ type resultCache struct {
 	size int // estimated memory of kept, in bytes
 }
 
-func (c *resultCache) result(ctx context.Context, t stages.Task) (*manifest.Result, error) {
+// result returns the result of a task, which must have the given digest.
+func (c *resultCache) result(ctx context.Context, t stages.Task, digest string) (*manifest.Result, error) {
 	c.mu.Lock()
 	r := c.kept[t]
 	c.mu.Unlock()
 	if r != nil {
 		return r, nil
 	}
-	r, _, err := roundstate.LoadResult(ctx, c.bucket, t)
-	if err == nil && r == nil {
+	r, now, err := roundstate.LoadResult(ctx, c.bucket, t)
+	switch {
+	case err == nil && r == nil:
 		err = fmt.Errorf("it was deleted during the audit: %w", store.ErrNotFound)
+	case err == nil && now != digest:
+		err = fmt.Errorf("it was replaced during the audit: %w", manifest.ErrChanged)
 	}
 	if err != nil {
 		return nil, unreadable{roundstate.ResultKey(t), err}
@@ -98,7 +102,7 @@ func (r *Round) Result(ctx context.Context, stage stages.Stage, n int) (*manifes
 	if !r.Has(stage, n) {
 		return nil, nil
 	}
-	return r.results.result(ctx, stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n})
+	return r.results.result(ctx, stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}, r.digests[stage][n])
 }
 
 // Partition holds the results of the tasks that work on one partition.
@@ -112,10 +116,14 @@ type Partition struct {
 
 // Partition returns the results of a partition. Skip handles its errors.
 func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
-	for stage, to := range map[stages.Stage]**manifest.Result{stages.Fetch: &p.Fetched, stages.Merge: &p.merged, stages.Publish: &p.published} {
-		if *to, err = r.Result(ctx, stage, n); err != nil {
-			return p, err
-		}
+	if p.Fetched, err = r.Result(ctx, stages.Fetch, n); err != nil {
+		return p, err
+	}
+	if p.merged, err = r.Result(ctx, stages.Merge, n); err != nil {
+		return p, err
+	}
+	if p.published, err = r.Result(ctx, stages.Publish, n); err != nil {
+		return p, err
 	}
 	if c := r.Unfinished[n]; c != nil {
 		p.Fetched = &c.Result

@@ -270,7 +270,7 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 			if r.Sealed != nil {
 				sealing.Add(stage, n, result)
 			}
-			return a.listResult(r, stage, result)
+			return a.listResult(r, stage, n, result)
 		})
 		if err != nil {
 			return nil, err

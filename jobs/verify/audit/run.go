@@ -35,7 +35,7 @@ const (
 // Work tells the tasks of a phase what they cannot read in the store.
 type Work struct {
 	Phase      Phase
-	Unreadable []uint64      // xxHash3 of the keys of unreadable objects that are reported; ordered
+	Unreadable []byte        // as in manifest.Audit
 	InFlight   int           // as Audit.InFlight
 	RobotsTTL  time.Duration // as Audit.RobotsTTL
 }
@@ -98,9 +98,7 @@ func RunShare(ctx context.Context, o Options, steps []Step, w Work) (*manifest.F
 	}
 	a.forget()
 	a.InFlight, a.RobotsTTL = w.InFlight, w.RobotsTTL
-	for _, hash := range w.Unreadable {
-		a.broken[hash] = struct{}{}
-	}
+	a.addUnreadable(w.Unreadable)
 	if err := a.do(ctx, w.Phase, steps, rounds); err != nil {
 		return nil, fmt.Errorf("verify %s: %w", a.Crawl, err)
 	}

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"encoding/binary"
 	"maps"
 	"slices"
 	"strconv"
@@ -62,11 +63,21 @@ func (a *Audit) findings() *manifest.Findings {
 	return f
 }
 
-// unreadable returns the hashes of the unreadable objects that were reported, in order.
-func (a *Audit) unreadable() []uint64 {
+// unreadable returns the hashes of the unreadable objects that were reported, in order, 8 bytes each.
+func (a *Audit) unreadable() (hashes []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Sorted(maps.Keys(a.broken))
+	for _, hash := range slices.Sorted(maps.Keys(a.broken)) {
+		hashes = binary.BigEndian.AppendUint64(hashes, hash)
+	}
+	return hashes
+}
+
+// addUnreadable marks the objects with these hashes as unreadable and reported.
+func (a *Audit) addUnreadable(hashes []byte) {
+	for ; len(hashes) >= 8; hashes = hashes[8:] {
+		a.broken[binary.BigEndian.Uint64(hashes)] = struct{}{}
+	}
 }
 
 // add adds the findings of a task. If two tasks have the same note, the report has the note only
@@ -93,7 +104,5 @@ func (a *Audit) add(f *manifest.Findings) {
 	for _, n := range f.Counted {
 		a.addNote(n)
 	}
-	for _, hash := range f.Unreadable {
-		a.broken[hash] = struct{}{}
-	}
+	a.addUnreadable(f.Unreadable)
 }

@@ -189,7 +189,10 @@ func collectTargets(ctx context.Context, a *audit.Audit, r *audit.Round, out *ta
 	for n := range r.Tasks(stages.Merge) {
 		merge, err := r.Result(ctx, stages.Merge, n)
 		if err != nil {
-			return a.Skip(err, targetsKept, r)
+			if err := a.Skip(err, targetsKept, r); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := a.Skip(audit.Each(ctx, a, audit.Keys(merge.FilesOf(stages.FileLinks)), link), targetsKept, r); err != nil {
 			return err
