@@ -26,7 +26,7 @@ import (
 )
 
 // ErrPlanned means that the round already has another plan, or has started.
-var ErrPlanned = errors.New("the round is planned already")
+var ErrPlanned = errors.New("the round is already planned")
 
 // PlanRequest describes a round to plan from sources that a user names.
 type PlanRequest struct {

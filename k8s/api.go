@@ -22,7 +22,7 @@ import (
 // ErrCluster means that the cluster refuses the work or cannot start it. The message says why and
 // what to do. If waiting can help, because no answer came or a quota is used up, the error also
 // wraps stages.ErrInterrupted. Kubernetes then restarts a driver that runs as a Job.
-var ErrCluster = errors.New("the cluster does not run it")
+var ErrCluster = errors.New("the cluster cannot run this")
 
 // refusal is a one-line error that wraps ErrCluster and its causes.
 type refusal struct {
@@ -134,9 +134,9 @@ func (r *run) ask(ctx context.Context, call func() error) error {
 		case !transient(err):
 			return err
 		}
-		wait, text := startPatience, "no cluster answers so far: "
+		wait, text := startPatience, "no cluster has answered so far: "
 		if r.answered.Load() {
-			wait, text = patience, "the cluster does not answer, its Jobs go on: "
+			wait, text = patience, "the cluster does not answer; its Jobs continue: "
 		}
 		if away := r.Clock.Now().Sub(began); away >= wait {
 			return explain(fmt.Errorf("for %s: %w", away.Round(time.Second), err), r.Config)

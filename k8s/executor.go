@@ -83,7 +83,7 @@ func (e *Executor) Run(ctx context.Context, tasks []stages.Task, done func(stage
 		_, err = e.run(ctx, plan, tasks, done)
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("the Jobs in namespace %s continue without this command, `kubectl delete jobs -n %[1]s -l %s=%s,%s=%s` stops them: %w",
+		return fmt.Errorf("the Jobs in namespace %s continue without this command; `kubectl delete jobs -n %[1]s -l %s=%s,%s=%s` stops them: %w",
 			e.Config.Kubernetes.Namespace, LabelCrawl, tasks[0].Crawl, LabelStage, tasks[0].Stage, stages.ErrInterrupted)
 	}
 	return err

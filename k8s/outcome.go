@@ -80,7 +80,7 @@ func (r *run) endJobTasks(ctx context.Context, job *batchv1.Job, w *watchedJob) 
 		return err
 	}
 	for _, i := range left {
-		r.fail(w, i, fmt.Errorf("Job %s says that index %d is done, but the store has no result of it: do its pods use this store?", w.name, i))
+		r.fail(w, i, fmt.Errorf("Job %s reports that index %d is done, but the store has no result of that task: do the Job's pods use this store?", w.name, i))
 	}
 	if left, err = r.endWithResults(ctx, w, failedIndexes(job)); err != nil {
 		return err
@@ -166,9 +166,9 @@ func (r *run) endFailed(ctx context.Context, w *watchedJob, indexes []int) {
 	for _, i := range indexes {
 		t := w.batch.task(i)
 		end, class := ends[i], manifest.ClassFailed
-		why := fmt.Errorf("its attempts failed, and their pods are gone: `crawlbatch status --month %s%s` shows what they recorded", t.Crawl, r.Again)
+		why := fmt.Errorf("all attempts failed, and their pods are gone: `crawlbatch status --month %s%s` shows what the pods recorded", t.Crawl, r.Again)
 		if _, ok := t.Stage.Audit(); ok {
-			why = fmt.Errorf("its attempts failed, and their pods are gone: %s audits again", repeat(t.Stage, t.Crawl, r.Again))
+			why = fmt.Errorf("all attempts failed, and their pods are gone: %s repeats the audit", repeat(t.Stage, t.Crawl, r.Again))
 		}
 		switch {
 		case err != nil:

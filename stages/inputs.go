@@ -16,7 +16,7 @@ import (
 func Checked(b store.Bucket, in *Input) *manifest.Checked {
 	c := manifest.NewChecked(b)
 	if in.Plan != nil {
-		const remedy = "nothing can make it again: restore it from a copy"
+		const remedy = "it cannot be recreated: restore it from a copy"
 		for _, p := range in.Plan.Partitions {
 			c.Add(remedy, p.File)
 			if p.Spellings != nil {
@@ -76,7 +76,7 @@ func ReadLater(f manifest.File) bool {
 // reparse, the results of stage fetch also list files of the crawl that fetched the pages.
 func RemedyFor(s Stage, crawl string, f manifest.File) string {
 	if s == Fetch && !(layout.IsReparse(crawl) && strings.HasPrefix(f.Key, layout.CrawlDir(crawl))) {
-		return "fetched data cannot be made again: restore it from a copy"
+		return "fetched data cannot be recreated: restore it from a copy"
 	}
 	return fmt.Sprintf("restore it from a copy, or rebuild it with `crawlbatch retry --month %s --rebuild`", crawl)
 }

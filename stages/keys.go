@@ -59,7 +59,7 @@ func Sections(results []*manifest.Result, dataset string, bucket int) (sections 
 				return nil, false, err
 			}
 			if len(all) == 0 {
-				return nil, false, fmt.Errorf("%q has no sections, because an unreleased crawlbatch made it: continue with that one: %w", f.Key, ErrPermanent)
+				return nil, false, fmt.Errorf("%q has no sections, because an unreleased crawlbatch made it: continue with that version of crawlbatch: %w", f.Key, ErrPermanent)
 			}
 			runs++
 			if i := slices.IndexFunc(all, func(s manifest.Section) bool { return s.Bucket == bucket }); i >= 0 {

@@ -354,7 +354,7 @@ func TestTwoRunsKeepTheirPaceWhileTheStoresOwnFolderIsRemoved(t *testing.T) {
 	}
 	wg.Wait()
 	if removed < 5 {
-		t.Errorf("the folder was removed %d times only", removed)
+		t.Errorf("the folder was removed only %d times", removed)
 	}
 	if code, out := c.start("verify", "--one-clock").wait(); code != 0 {
 		t.Errorf("verify: exit %d\n%s", code, out)

@@ -251,7 +251,7 @@ func pausedInS3(t *testing.T, r *chaosRun, salt uint64) {
 		}
 	}
 	if len(wakings) < 2 {
-		t.Errorf("paused %d times only", len(wakings))
+		t.Errorf("paused only %d times", len(wakings))
 	}
 	c.check(r, openS3(t, server, address), func(v truth.Violation) bool {
 		// After a suspension, one request per slot may come too soon. The task checked the delay

@@ -51,7 +51,7 @@ func (o *runOptions) onCluster(client k8s.Client, b store.Bucket, cfg *config.Co
 func (o *runOptions) checkExecutor() error {
 	switch {
 	case o.detach && o.metrics.listen != "":
-		return usage.Errorf("--%s is for this process, which runs nothing with --detach: task pods serve metrics on kubernetes.metrics_port", metricsFlag)
+		return usage.Errorf("--%s has no effect with --detach, because this process then runs no tasks: pods serve metrics on kubernetes.metrics_port", metricsFlag)
 	case o.executor == executorKubernetes && !strings.HasPrefix(o.store, s3store.Scheme):
 		return usage.Errorf("--store %q: with --executor kubernetes it must be s3://bucket/prefix, which pods can reach too", o.store)
 	case o.detach && o.executor == executorLocal:

@@ -50,7 +50,7 @@ func runDemo(ctx context.Context, o demoOptions) error {
 		return err
 	}
 	if begun {
-		fmt.Fprintf(o.err, "going on with the demo in %s; remove it for a fresh one\n", b)
+		fmt.Fprintf(o.err, "continuing the demo in %s; to start afresh, remove that store\n", b)
 	} else if err := web.Plan(ctx, b, version); err != nil {
 		return storeError(err)
 	}

@@ -83,7 +83,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 			return storeError(err)
 		}
 		if planned {
-			fmt.Fprintf(o.out, "%s is planned already\nnext: crawlbatch run --month %[1]s%s\n", o.month, storeFlag(o.store))
+			fmt.Fprintf(o.out, "%s is already planned\nnext: crawlbatch run --month %[1]s%s\n", o.month, storeFlag(o.store))
 			return nil
 		}
 	}

@@ -84,7 +84,7 @@ func (o *reparseOptions) check() error {
 	case o.external && o.month != "":
 		return usage.Errorf("--month and --warc-store cannot be combined: the responses are those of a crawl or of WARC files")
 	case !o.external && o.warcPaths != "":
-		return usage.Errorf("--warc-paths needs --warc-store: say where those files are")
+		return usage.Errorf("--warc-paths needs --warc-store: name the store that has those files")
 	case o.external && o.warcPaths == "" && strings.HasPrefix(o.warcStore, s3store.Scheme):
 		return usage.Errorf("--warc-paths is missing: name the files of %s to parse", o.warcStore)
 	case o.external && o.executor == executorKubernetes && !strings.HasPrefix(o.warcStore, s3store.Scheme):
@@ -193,9 +193,9 @@ func (o *reparseOptions) listArchive(ctx context.Context, r *jobs.ReparseRequest
 	switch {
 	case err != nil || len(r.Files) > 0:
 	case o.warcPaths != "":
-		err = usage.Errorf("--warc-paths %s: it names no file: give names of WARC files in --warc-store, one per line", o.warcPaths)
+		err = usage.Errorf("--warc-paths %s names no file: list the names of WARC files in --warc-store, one per line", o.warcPaths)
 	default:
-		err = usage.Errorf("--warc-store %s: it names no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
+		err = usage.Errorf("--warc-store %s has no WARC file (NAME.warc or NAME.warc.gz)", o.warcStore)
 	}
 	return err
 }

@@ -80,7 +80,7 @@ func (o *retryOptions) check() error {
 	case o.rebuild && o.giveUp:
 		return usage.Errorf("--rebuild and --give-up cannot be combined")
 	case !o.rebuild && o.round != jobs.AllRounds:
-		return usage.Errorf("--round needs --rebuild: other retries are of the current round")
+		return usage.Errorf("--round needs --rebuild: without it, retry works on the current round only")
 	case !o.giveUp && len(o.partitions) > 0 && o.stage == "":
 		return usage.Errorf("--partition needs --stage: partitions are counted within a stage")
 	case o.rebuild:
@@ -96,7 +96,7 @@ func (o *retryOptions) checkRebuild() error {
 	case len(o.classes) > 0:
 		return usage.Errorf("--rebuild is for tasks that have a result, --class for those that failed")
 	case stages.Stage(o.stage) == stages.Fetch && !layout.IsReparse(o.month):
-		return usage.Errorf("--rebuild is for reduce stages: what was fetched cannot be made again")
+		return usage.Errorf("--rebuild is for reduce stages: fetched data cannot be recreated")
 	case o.round < jobs.AllRounds:
 		return usage.Errorf("--round %d: it must be 0 or more, or -1 for all", o.round)
 	}
@@ -187,7 +187,7 @@ func (o *retryOptions) rebuildLedger(ctx context.Context) (int, error) {
 	}
 	made, err := ledgers().Rebuild(ctx, b, o.month, crawls, quarantine.Copy)
 	for _, key := range made {
-		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from what is there: other losses cannot be known\n", key)
+		fmt.Fprintf(show.Folding(o.out), "rebuilt %s from the remaining objects: losses of other objects cannot be detected\n", key)
 	}
 	return len(made), err
 }

@@ -161,7 +161,7 @@ func (o *verifyOptions) runInTasks(ctx context.Context, options verify.Options) 
 	}
 	if o.executor == executorKubernetes {
 		if options.Config == nil {
-			return nil, fmt.Errorf("the config of %s cannot be read, so no pod can be made: audit without --executor: %w", o.month, stages.ErrPermanent)
+			return nil, fmt.Errorf("the config of %s cannot be read, so pods cannot be started: audit without --executor: %w", o.month, stages.ErrPermanent)
 		}
 		client, err := o.cluster.connect(ctx, options.Config)
 		if err != nil {
@@ -229,7 +229,7 @@ func (o *verifyOptions) runQuarantine(ctx context.Context, options verify.Option
 	}
 	if report.Found() > 0 {
 		if err := o.print(report); err != nil {
-			return fmt.Errorf("nothing is moved while documents are damaged: repair them first: %w", err)
+			return fmt.Errorf("objects are not moved while documents are damaged: repair the documents first: %w", err)
 		}
 	}
 	switch {

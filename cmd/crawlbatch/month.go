@@ -25,7 +25,7 @@ func resolveMonth(cmd *cobra.Command) error {
 	}
 	m := k8s.MonthOfJob(name)
 	if m == "" {
-		return usage.Errorf("--month %s: the Job's name tells no month: end it with one, as in crawl-2026-11", f.Value)
+		return usage.Errorf("--month %s: the Job's name does not end with a month, such as crawl-2026-11", f.Value)
 	}
 	return cmd.Flags().Set("month", m)
 }

@@ -209,7 +209,7 @@ func (c *common) warnOfSecrets(crawl string, frozen *config.Config) error {
 func (c *common) noteOlder(ctx context.Context, b store.Bucket, crawl string) (*ledger.Ledger, error) {
 	l, err := ledger.Load(ctx, b, crawl)
 	if err == nil && !l.Stored && len(l.Entries()) > 0 {
-		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s, so earlier losses cannot be known; the next plan, run, retry, task or reparse gives the store its ledgers\n", crawl)
+		fmt.Fprintf(c.err, "crawlbatch: an older crawlbatch made %s, so earlier losses cannot be detected; the next plan, run, retry, task or reparse creates the store's ledgers\n", crawl)
 	}
 	return l, err
 }
@@ -220,6 +220,6 @@ func ledgers() ledger.Writer { return ledger.Writer{Version: version, Clock: sta
 // warnOfAgent warns if the crawl froze a user agent that a new crawl may not have.
 func (c *common) warnOfAgent(cfg *config.Config) {
 	if err := robots.CheckAgent(cfg.UserAgent); err != nil && cfg.UserAgent != "" {
-		fmt.Fprintf(c.err, "warning: this crawl goes on with the user agent that it froze, the next must have another: %v\n", err)
+		fmt.Fprintf(c.err, "warning: this crawl continues with its frozen user agent, but the next crawl needs another one: %v\n", err)
 	}
 }

@@ -6,7 +6,7 @@ import "crawlbatch.io/crawlbatch/formats/layout"
 func CheckMonth(s string) error {
 	if layout.IsReparse(s) {
 		of, _ := layout.MonthOf(s)
-		return Errorf("--month %s is the name of a reparse: name the month %s; a reparse is made by `crawlbatch reparse --month %[2]s --as %[1]s`", s, of)
+		return Errorf("--month %s is the name of a reparse: give the month %s; to make a reparse, run `crawlbatch reparse --month %[2]s --as %[1]s`", s, of)
 	}
 	return CheckCrawl(s)
 }

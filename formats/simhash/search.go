@@ -51,7 +51,7 @@ type Search struct {
 // into the directory dir.
 func NewSearch(dir string, k int) (*Search, error) {
 	if k < 0 || k > MaxDistance {
-		return nil, fmt.Errorf("simhash: distance %d is not one of 0 to %d", k, MaxDistance)
+		return nil, fmt.Errorf("simhash: distance %d is not between 0 and %d", k, MaxDistance)
 	}
 	return &Search{dir: dir, k: k, memory: memoryItems, spools: map[*spool]bool{}}, nil
 }

@@ -39,6 +39,6 @@ func TestACrawlThatWasInterruptedIsAsPromised(t *testing.T) {
 	}
 	l.verify(t, true)
 	if interruptions < 2 {
-		t.Errorf("the crawl was interrupted %d times only", interruptions)
+		t.Errorf("the crawl was interrupted only %d times", interruptions)
 	}
 }

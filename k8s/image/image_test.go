@@ -113,9 +113,9 @@ func TestWhatWouldNotStartIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, binary, arch, tag, want string }{
-		{"another architecture", static(t, "GOARCH=amd64"), "arm64", "crawl:b", "it is for EM_X86_64, not for arm64"},
+		{"another architecture", static(t, "GOARCH=amd64"), "arm64", "crawl:b", "the binary is for EM_X86_64, not for arm64"},
 		{"a dynamic binary", dynamic, runtime.GOARCH, "crawl:b", "CGO_ENABLED=0"},
-		{"no binary", text, "amd64", "crawl:b", "it is no Linux binary"},
+		{"no binary", text, "amd64", "crawl:b", "not a Linux binary"},
 		{"an architecture nobody knows", text, "z80", "crawl:b", "it must be amd64 or arm64"},
 		{"a tag that is none", text, "amd64", "A:B", `-tag "A:B"`},
 		{"a file that is not there", text + "s", "amd64", "crawl:b", "no such file"},

@@ -32,14 +32,14 @@ func check(binary []byte, arch string) error {
 	}
 	f, err := elf.NewFile(bytes.NewReader(binary))
 	if err != nil {
-		return fmt.Errorf("it is no Linux binary: %w", err)
+		return fmt.Errorf("not a Linux binary: %w", err)
 	}
 	if f.Machine != machine {
-		return fmt.Errorf("it is for %s, not for %s", f.Machine, arch)
+		return fmt.Errorf("the binary is for %s, not for %s", f.Machine, arch)
 	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
-			return errors.New("it is not static: build it with CGO_ENABLED=0")
+			return errors.New("the binary is not static: build it with CGO_ENABLED=0")
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func digestOf(r *row) (d digest, err error) {
 	var sum [sha1.Size + 4]byte
 	n, err := base32.StdEncoding.Decode(sum[:], []byte(r.TextDigest[:min(len(r.TextDigest), digestText)]))
 	if err != nil || n != sha1.Size || len(r.TextDigest) != digestText {
-		return d, fmt.Errorf("page %q: text digest %q is no SHA-1 in base 32: %w", r.URL, r.TextDigest, stages.ErrPermanent)
+		return d, fmt.Errorf("page %q: text digest %q is not a SHA-1 in base 32: %w", r.URL, r.TextDigest, stages.ErrPermanent)
 	}
 	return digest{binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]), binary.BigEndian.Uint64(sum[16:])}, nil
 }

@@ -28,7 +28,7 @@ type Config struct {
 // Run finds the round's clusters and writes them as duplicates and representatives.
 func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*manifest.Result, error) {
 	if cfg.MaxDistance < 0 || cfg.MaxDistance > simhash.MaxDistance {
-		return nil, fmt.Errorf("distance %d is not one of 0 to %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
+		return nil, fmt.Errorf("distance %d is not between 0 and %d: %w", cfg.MaxDistance, simhash.MaxDistance, stages.ErrPermanent)
 	}
 	sources := sourcesOf(in, cfg.Months)
 	ch, err := newChoice(env.Scratch, sources, cfg)

@@ -88,7 +88,7 @@ func (m *merger) mergeFetches(ctx context.Context) error {
 func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, error]) iter.Seq2[schema.Fetch, error] {
 	return func(yield func(schema.Fetch, error) bool) {
 		fail := func(url, what string) {
-			yield(schema.Fetch{}, fmt.Errorf("planned URL %q %s: the fetch stage broke its promise of one outcome a URL: %w",
+			yield(schema.Fetch{}, fmt.Errorf("planned URL %q %s: the fetch stage must record exactly one outcome for each URL: %w",
 				url, what, stages.ErrPermanent))
 		}
 		plan := table.Pull(planned)
@@ -111,7 +111,7 @@ func oneEach(planned iter.Seq2[key, error], fetches iter.Seq2[schema.Fetch, erro
 			}
 			switch {
 			case p == nil || compareKeys(p, &here) > 0:
-				yield(f, fmt.Errorf("URL %q has an outcome and is not in the partition's plan: %w", f.URL, stages.ErrPermanent))
+				yield(f, fmt.Errorf("URL %q has an outcome but is not in the partition's plan: %w", f.URL, stages.ErrPermanent))
 				return
 			case *p != here:
 				fail(p.URL, "has no outcome")

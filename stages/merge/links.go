@@ -294,5 +294,5 @@ func (o *origins) originOf(surt, url string) (origin, error) {
 			return origin{depth: depth}, nil
 		}
 	}
-	return origin{}, fmt.Errorf("source %q is no page, no planned URL and no redirect's target: %w", url, stages.ErrPermanent)
+	return origin{}, fmt.Errorf("source %q is neither a page nor a planned URL nor the target of a redirect: %w", url, stages.ErrPermanent)
 }

@@ -336,8 +336,8 @@ func TestEachPlannedURLHasExactlyOneOutcome(t *testing.T) {
 		{"missing at the end", []string{a, b}, []string{a}, `planned URL "` + b + `" has no outcome`},
 		{"missing all", []string{a}, nil, `planned URL "` + a + `" has no outcome`},
 		{"twice", []string{a, b}, []string{a, b, a}, `planned URL "` + a + `" has two outcomes`},
-		{"not planned", []string{a, c}, []string{a, b, c}, `URL "` + b + `" has an outcome and is not in the partition's plan`},
-		{"not planned at the end", []string{a}, []string{a, b}, `URL "` + b + `" has an outcome and is not in the partition's plan`},
+		{"not planned", []string{a, c}, []string{a, b, c}, `URL "` + b + `" has an outcome but is not in the partition's plan`},
+		{"not planned at the end", []string{a}, []string{a, b}, `URL "` + b + `" has an outcome but is not in the partition's plan`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var s segment

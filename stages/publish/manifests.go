@@ -105,7 +105,7 @@ func ReadManifest(ctx context.Context, b store.Bucket, l *manifest.FileList, kee
 		dataset, listed := names[f.Dataset]
 		bucket := int(f.Bucket)
 		if !listed || bucket < l.FirstBucket || bucket > l.LastBucket {
-			return nil, fmt.Errorf("%q lists %q, a file of %s in bucket %d, against its seal: %w", l.Key, f.Key, f.Dataset, bucket, manifest.ErrCorrupt)
+			return nil, fmt.Errorf("%q lists %q, a file of %s in bucket %d, which contradicts the seal: %w", l.Key, f.Key, f.Dataset, bucket, manifest.ErrCorrupt)
 		}
 		if keep(dataset, bucket) {
 			files = append(files, manifest.File{Dataset: dataset, Subset: f.Subset, Key: f.Key, Bytes: f.Bytes, Rows: f.Rows, SHA256: f.SHA256, Blocks: f.Blocks})

@@ -260,7 +260,7 @@ func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor
 			_, _ = rows.Next() // skips the row that Peek returned
 		}
 		if row, err = rows.Peek(); err == nil && row != nil && row.Host.Host == rank.Host {
-			err = fmt.Errorf("host %q has rows in two partitions, but a plan puts a host in one: %w", rank.Host, stages.ErrPermanent)
+			err = fmt.Errorf("host %q has rows in two partitions, but a plan assigns each host to one partition: %w", rank.Host, stages.ErrPermanent)
 		}
 		if err != nil {
 			return err

@@ -99,7 +99,7 @@ func writeHosts(ctx context.Context, env *stages.Env, in *stages.Input, g *graph
 			}
 			id := g.ids[h.Host]
 			if id < at {
-				return fmt.Errorf("host %q has rows in two partitions, but a plan puts a host in one: %w", h.Host, stages.ErrPermanent)
+				return fmt.Errorf("host %q has rows in two partitions, but a plan assigns each host to one partition: %w", h.Host, stages.ErrPermanent)
 			}
 			if err := linkedOnly(id); err != nil {
 				return err

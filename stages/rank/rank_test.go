@@ -177,7 +177,7 @@ func runAs(t *testing.T, format int, edges []edge, partitions, buckets int) ([]s
 			t.Fatal(err)
 		}
 		if d := gocmp.Diff(i, tabletest.Read[schema.Inlink](t, b, sums.FilesOf(stages.FileInlinks)[0].Key)); d != "" {
-			t.Errorf("of edges and of sums: %s", d)
+			t.Errorf("rows of edges and rows of sums differ: %s", d)
 		}
 	}
 	slices.SortFunc(linked, func(a, b schema.Inlink) int { return strings.Compare(a.URL, b.URL) })

@@ -103,13 +103,13 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.RetryAfter%time.Second != 0 {
-		return fmt.Errorf("RetryAfter %v: want whole seconds, as the header has them: %w", c.RetryAfter, ErrConfig)
+		return fmt.Errorf("RetryAfter %v: want whole seconds, because the header Retry-After counts seconds: %w", c.RetryAfter, ErrConfig)
 	}
 	if c.LargeBody < 0 || c.LargeBody > 1<<30 {
 		return fmt.Errorf("LargeBody %d: want 0 to %d bytes: %w", c.LargeBody, 1<<30, ErrConfig)
 	}
 	if c.FaultShare > 0 && len(c.pageFaults()) == 0 {
-		return fmt.Errorf("FaultShare %v without a class of Faults: %w", c.FaultShare, ErrConfig)
+		return fmt.Errorf("FaultShare %v: Faults has no class: %w", c.FaultShare, ErrConfig)
 	}
 	if s := c.PrivateSuffix; s != "" {
 		if got, _ := publicsuffix.PublicSuffix("h." + s); got != s || s != strings.ToLower(s) {

@@ -58,7 +58,7 @@ func (w *Web) writeSeedFile(name string, replace bool) error {
 	case err == nil && bytes.Equal(present, seeds.Bytes()):
 		return nil
 	case err == nil && !replace:
-		return fmt.Errorf("--seeds %q exists and holds something else: name another file, or replace it with --force", name)
+		return fmt.Errorf("--seeds %q exists with other content: name another file, or replace this file with --force", name)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}

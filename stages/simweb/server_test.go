@@ -167,7 +167,7 @@ func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 	}
 	got, err := io.ReadAll(conn)
 	if !errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "timeout") {
-		t.Errorf("reading ended with %v before its time", err)
+		t.Errorf("reading ended early with %v", err)
 	}
 	return got
 }
@@ -177,7 +177,7 @@ func rawRead(t *testing.T, addr, host, path string, d time.Duration) []byte {
 func wellFormed(t *testing.T, w *Web, f *faults.Fault, raw []byte, path string) {
 	t.Helper()
 	if bytes.Contains(raw, []byte("\r\nDate:")) {
-		t.Error("the answer has a Date: it is not the same at another time")
+		t.Error("the answer has a Date field, so its bytes change with time")
 	}
 	rec := httptest.NewRecorder()
 	req := httptest.NewRequest(http.MethodGet, "http://"+w.Host(0)+path, nil)

@@ -43,7 +43,7 @@ func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 			continue
 		}
 		r.Unfinished[n] = &Checkpoint{manifest.Result{Files: c.Files, Counts: c.Counts}, recorded}
-		if err := a.list(r, fromCheckpoint, int32(n), "a checkpoint lists it, and fetched data cannot be made again: restore it from a copy", c.Files...); err != nil {
+		if err := a.list(r, fromCheckpoint, int32(n), "a checkpoint lists it, and fetched data cannot be recreated: restore it from a copy", c.Files...); err != nil {
 			return err
 		}
 	}

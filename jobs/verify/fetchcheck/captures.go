@@ -349,7 +349,7 @@ func (c *archive) examine(m *mention, what string, problemOf func(*mention) (str
 	c.read++
 	problem, err := problemOf(m)
 	if err == nil && problem != "" {
-		c.wrong(recordsMatch, m.File, m, "%s%s; fetched data cannot be made again: restore the file from a copy", what, problem)
+		c.wrong(recordsMatch, m.File, m, "%s%s; fetched data cannot be recreated: restore the file from a copy", what, problem)
 	}
 	return err
 }
