@@ -81,7 +81,7 @@ func (a *attempt) fetch(ctx context.Context) error {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.Pauses.Grace)
 		defer cancel()
 		if err := a.checkpoint(grace, nil); err != nil {
-			a.env.Log.Warn("told to stop, and the first upload failed", "error", err)
+			a.env.Log.Warn("the first upload after the order to stop failed", "error", err)
 		}
 	})
 	// The watcher runs until fetch returns, because the last checkpoint may have to wait for the
@@ -181,7 +181,7 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 		return fmt.Errorf("%q: %w", a.lease.Key(), err)
 	}
 	if n := rows.GetCardinality(); n != uint64(a.fetcher.index.Len()) {
-		return fmt.Errorf("%d of %d planned URLs have an outcome: a fault of this program", n, a.fetcher.index.Len())
+		return fmt.Errorf("%d of %d planned URLs have an outcome: this is a bug in crawlbatch", n, a.fetcher.index.Len())
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
@@ -277,7 +277,7 @@ func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointe
 		err := op()
 		if err == nil || !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrFull) {
 			if err == nil && try >= quietFailures {
-				env.Log.Info("the store is back", "away", env.Clock.Now().Sub(began).Round(time.Second))
+				env.Log.Info("the store is available again", "away", env.Clock.Now().Sub(began).Round(time.Second))
 			}
 			return err
 		}
@@ -288,7 +288,7 @@ func retryStore(ctx context.Context, env *stages.Env, currentWait *atomic.Pointe
 			currentWait.Store(&stages.Wait{Why: status.StoreAway(err), Until: began.Add(lease.Patience)})
 		}
 		if try == quietFailures {
-			env.Log.Warn("the store takes nothing; fetching waits for it", "error", err)
+			env.Log.Warn("the store accepts no writes; fetching waits for it", "error", err)
 		}
 		if serr := env.Clock.Sleep(ctx, store.Backoff{Max: 5 * time.Second}.Delay(try)); serr != nil {
 			return fmt.Errorf("%w: %w", err, serr)

@@ -79,7 +79,7 @@ func (a *attempt) reloads(ctx context.Context) error {
 				continue // the attempt already uses this revision or a later one
 			}
 			if err := p.Config.Validate(); err != nil {
-				a.env.Log.Error("the new politeness is not taken", "error", err)
+				a.env.Log.Error("the new politeness settings are not applied", "error", err)
 				continue
 			}
 			a.fetcher.reload(p.Config)
@@ -106,13 +106,13 @@ func (a *attempt) admit(ctx context.Context) error {
 		short, since := a.disk.Short(now)
 		if !short && waiting < 2*a.cfg.Checkpoint.Bytes && a.lease.MayBegin(now) {
 			if told {
-				a.env.Log.Info("there is room again")
+				a.env.Log.Info("the scratch directory has enough room again")
 			}
 			return ctx.Err()
 		}
 		if short && !told {
 			told = true
-			a.paused.Store(&stages.Wait{Why: "the scratch directory " + a.env.Scratch + " is nearly full: make room; given up", Until: since.Add(lease.Patience)})
+			a.paused.Store(&stages.Wait{Why: "the scratch directory " + a.env.Scratch + " is nearly full: make room; the task gives up", Until: since.Add(lease.Patience)})
 			a.env.Log.Warn("the scratch directory is nearly full; fetching waits for room", "directory", a.env.Scratch, "needed_bytes", a.cfg.reserve())
 		}
 		if short && now.Sub(since) > lease.Patience {

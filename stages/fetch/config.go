@@ -94,9 +94,9 @@ func (c *Config) Validate() error {
 	case c.RobotsTimeout < 0:
 		return fmt.Errorf("fetch.timeout.robots: %v is less than 0", c.RobotsTimeout)
 	case c.MaxBody < 1 || c.MaxBody > 1<<30:
-		return fmt.Errorf("fetch.max_body: %d is not within 1 byte and 1 GiB", c.MaxBody)
+		return fmt.Errorf("fetch.max_body: %d is not between 1 byte and 1 GiB", c.MaxBody)
 	case c.MaxSitemap < 0 || c.MaxSitemap > 1<<30:
-		return fmt.Errorf("fetch.max_sitemap: %d is not within 0 and 1 GiB", c.MaxSitemap)
+		return fmt.Errorf("fetch.max_sitemap: %d is not between 0 and 1 GiB", c.MaxSitemap)
 	case c.MaxRedirects < 0:
 		return fmt.Errorf("fetch.max_redirects: %d is less than 0", c.MaxRedirects)
 	case c.Checkpoint.Every <= 0 || c.Checkpoint.Bytes <= 0:

@@ -271,8 +271,8 @@ func TestACheckpointThatIsGoneIsMissed(t *testing.T) {
 					return slices.ContainsFunc(gone, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 				})
 				l.restore(objects)
-				l.refused(nil, "checkpoint.json", "is gone")
-				l.refused(apart{l.bucket}, "checkpoint.json", "is gone")
+				l.refused(nil, "checkpoint.json", "is missing")
+				l.refused(apart{l.bucket}, "checkpoint.json", "is missing")
 			})
 		})
 	}
@@ -335,8 +335,8 @@ func TestADamagedCheckpointIsRefused(t *testing.T) {
 		"a file less": {edit(func(d *manifest.Checkpoint) {
 			d.Files = slices.DeleteFunc(d.Files, func(f manifest.File) bool { return f.Dataset == "fetches" })
 		}), "have 0 rows"},
-		"no counts":         {edit(func(d *manifest.Checkpoint) { d.Counts = nil }), "it counts 0 URLs"},
-		"another partition": {edit(func(d *manifest.Checkpoint) { d.Partition = 1 }), "of partition 1"},
+		"no counts":         {edit(func(d *manifest.Checkpoint) { d.Counts = nil }), "the counts are 0 URLs"},
+		"another partition": {edit(func(d *manifest.Checkpoint) { d.Partition = 1 }), "to partition 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

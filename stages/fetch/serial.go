@@ -61,7 +61,7 @@ type serialMode struct {
 // enterSerial begins serial mode. It must be called before the fetcher runs.
 func (a *attempt) enterSerial(suspected bool) {
 	doc := a.lease.Checkpoint()
-	a.env.Log.Warn("earlier attempts died: one URL at a time, to find out which it is", "without_progress", doc.Stalled-1, "suspects", len(doc.Suspects))
+	a.env.Log.Warn("earlier attempts died: this attempt fetches one URL at a time to find the cause", "without_progress", doc.Stalled-1, "suspects", len(doc.Suspects))
 	a.one.suspected = suspected
 	a.one.on.Store(true)
 }
@@ -96,7 +96,7 @@ func (a *attempt) done(ctx context.Context) error {
 	} else if a.one.grants < maxSerial {
 		return nil
 	}
-	a.env.Log.Info("what came first ends no attempt: all slots again", "steps", a.one.grants)
+	a.env.Log.Info("no suspect ended this attempt: all slots are used again", "steps", a.one.grants)
 	a.one.on.Store(false)
 	return nil
 }
@@ -112,7 +112,7 @@ func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) erro
 			if _, err := f.robots.Restore(row); err != nil {
 				return fmt.Errorf("%q: %w", a.lease.Key(), err)
 			}
-			a.env.Log.Error("a robots.txt ends attempts", "origin", t.Origin)
+			a.env.Log.Error("a robots.txt is given up, because several attempts died at it", "origin", t.Origin)
 			f.record(&segments.Record{Robots: row})
 			continue
 		}
@@ -126,7 +126,7 @@ func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) erro
 		if err != nil {
 			return err
 		}
-		a.env.Log.Error("a URL ends attempts", "url", u.planned.URL)
+		a.env.Log.Error("a URL is given up, because several attempts died at it", "url", u.planned.URL)
 		f.finish(u, schema.InternalError, response.Failure{Phrase: why})
 	}
 	if fatal := f.fatal.Load(); fatal != nil {

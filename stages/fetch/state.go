@@ -96,7 +96,7 @@ func (f *fetcher) restoreRetries(d *manifest.Checkpoint, recorded *roaring.Bitma
 	now := f.clock.Now()
 	for _, r := range d.Retries {
 		if r.Row < 0 || r.Row >= int64(f.index.Len()) {
-			return fmt.Errorf("it retries row %d of %d: %w", r.Row, f.index.Len(), manifest.ErrCorrupt)
+			return fmt.Errorf("it lists a retry of row %d, but the partition has %d rows: %w", r.Row, f.index.Len(), manifest.ErrCorrupt)
 		}
 		if recorded.Contains(uint32(r.Row)) {
 			continue
@@ -126,7 +126,7 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 		}
 		entry, err := f.robots.EntryOf(r.Origin)
 		if err != nil {
-			return fmt.Errorf("it retries robots.txt of %q: %v: %w", r.Origin, err, manifest.ErrCorrupt)
+			return fmt.Errorf("it lists a retry of the robots.txt of %q: %v: %w", r.Origin, err, manifest.ErrCorrupt)
 		}
 		state, _, _, err := f.robots.Lookup(entry)
 		if err != nil {
@@ -167,11 +167,11 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 			return a.log.Emit(&segments.Record{Robots: row})
 		}, table.IntRange("until", now.UnixMilli(), math.MaxInt64))
 		if err != nil {
-			return fmt.Errorf("take over robots.txt files of the round before: %w", err)
+			return fmt.Errorf("load robots.txt files of the previous round: %w", err)
 		}
 	}
 	if taken > 0 {
-		a.env.Log.Debug("robots.txt files of the round before still hold", "files", taken)
+		a.env.Log.Debug("robots.txt files of the previous round still apply", "files", taken)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func checkClock(ctx context.Context, b store.Bucket) error {
 		return fmt.Errorf("compare clocks with %s: %w", b, err)
 	}
 	if skew.Abs() > maxSkew {
-		return fmt.Errorf("this machine's clock is %v off that of %s, %v is allowed: set it: %w", skew.Round(time.Second), b, maxSkew, stages.ErrPermanent)
+		return fmt.Errorf("this machine's clock differs by %v from that of %s, but at most %v is allowed: set the clock: %w", skew.Round(time.Second), b, maxSkew, stages.ErrPermanent)
 	}
 	return nil
 }

@@ -697,7 +697,7 @@ func (d dated) Skew(context.Context) (time.Duration, error) { return d.skew, nil
 func TestAWrongClockIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := newLab(t, noRobots(page), urls("a.com", 1)...)
-		if _, err := l.run(t.Context(), dated{l.bucket, -2 * time.Minute}, nil); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "2m0s off") {
+		if _, err := l.run(t.Context(), dated{l.bucket, -2 * time.Minute}, nil); !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "differs by -2m0s") {
 			t.Errorf("two minutes: got %v, want ErrPermanent", err)
 		}
 		if n := len(l.web.hits()); n != 0 {

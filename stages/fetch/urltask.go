@@ -126,7 +126,7 @@ func (f *fetcher) resume(u *urlTask, r *manifest.URLRetry) error {
 	}
 	key, spelled, err := f.canon.Spelled(r.Chain.Next, "")
 	if err != nil || r.Chain.Fetch.URL != u.planned.URL || len(r.Chain.Met) == 0 {
-		return fmt.Errorf("it follows %s to %q: %w", u.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
+		return fmt.Errorf("it holds a redirect chain from %s to the invalid URL %q: %w", u.planned.URL, r.Chain.Next, manifest.ErrCorrupt)
 	}
 	if u.known, err = f.index.Spellings(key); err != nil {
 		return err

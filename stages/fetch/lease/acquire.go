@@ -63,8 +63,8 @@ func Acquire(ctx context.Context, env *stages.Env, opt Options) (*Lease, Predece
 // remedy tells people what to do about a checkpoint that is lost, damaged or out of date. Fetching
 // the partition from the start is no remedy: nobody knows which URLs were already fetched, so they
 // would be fetched a second time.
-const remedy = "restore the last state of it (a version that the store keeps, or a copy made since the crawl stopped); " +
-	"until then this partition is not fetched, and no attempt deletes anything of it"
+const remedy = "restore its last state (a version that the store keeps, or a copy made after the crawl stopped); " +
+	"until then, this partition is not fetched, and no attempt deletes its files"
 
 // refuseLoss returns an error if other objects prove that the partition's checkpoint was lost or
 // replaced by an older one.
@@ -90,7 +90,7 @@ func (l *Lease) refuseLoss(ctx context.Context, before Predecessor) error {
 	case before.Exists:
 		return fmt.Errorf("%q is not the last checkpoint of the partition: %s: an older one was put back: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
 	}
-	return fmt.Errorf("%q is gone, though %q was written under it: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
+	return fmt.Errorf("%q is missing, but %q proves that it existed: %s: %w", l.key, evidence, remedy, stages.ErrPermanent)
 }
 
 // markTaken creates the object `taken`, which later proves that the partition has had a checkpoint.
@@ -177,21 +177,21 @@ func (l *Lease) wait(ctx context.Context) (Predecessor, error) {
 				l.hold(lock)
 				return l.look(ctx, seen) // load the checkpoint again: the holder may have swapped it before it freed the lock
 			}
-			standing.Store(&stages.Wait{Why: "another process of this machine fetches this partition; gone on with when it ends"})
+			standing.Store(&stages.Wait{Why: "another process on this machine fetches this partition; this task continues when that process ends"})
 		} else {
 			if !before.Exists || before.Released || !l.clock.Now().Before(expires) {
 				return before, nil
 			}
 			standing.Store(&stages.Wait{
-				Why: fmt.Sprintf("another attempt holds this partition (epoch %d); unless it renews its lease, taken over", l.doc.Epoch), Until: expires,
+				Why: fmt.Sprintf("another attempt holds this partition (epoch %d); unless that attempt renews its lease, this one takes over", l.doc.Epoch), Until: expires,
 			})
 		}
 		if first {
 			unwatch = stages.Watched(l.watcher, l.Task, func() stages.Activity { return stages.Activity{Waits: []stages.Wait{*standing.Load()}} })
-			l.log.Info("standing by: another attempt fetches this partition", "holder", l.doc.Holder, "epoch", l.doc.Epoch)
+			l.log.Info("waiting: another attempt fetches this partition", "holder", l.doc.Holder, "epoch", l.doc.Epoch)
 		}
 		if err := l.clock.Sleep(ctx, min(lease/20, 5*time.Second)); err != nil {
-			return before, fmt.Errorf("standing by for %q: %w", l.key, stages.ErrInterrupted)
+			return before, fmt.Errorf("waiting for %q: %w", l.key, stages.ErrInterrupted)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (l *Lease) look(ctx context.Context, seen time.Time) (Predecessor, error) {
 	l.doc, l.stored = doc, version
 	before := Predecessor{Exists: !absent, Released: doc.Released, Seen: seen}
 	if !absent && (doc.Plan != l.Plan || doc.Partition != l.Task.Partition) {
-		return before, fmt.Errorf("%q is of partition %d of plan %q, not of %d of %q, with which the round was started: %s: %w",
+		return before, fmt.Errorf("%q belongs to partition %d of plan %q, but the round was started with partition %d of plan %q: %s: %w",
 			l.key, doc.Partition, doc.Plan, l.Task.Partition, l.Plan, remedy, stages.ErrPermanent)
 	}
 	if before.Recorded, err = doc.RecordedRows(); err != nil {

@@ -128,7 +128,7 @@ func (l *Lease) send(ctx context.Context) error {
 		switch {
 		case errors.Is(lerr, store.ErrNotFound), errors.Is(lerr, manifest.ErrCorrupt):
 			l.lose()
-			return fmt.Errorf("%q was removed or damaged while this attempt had the partition: %w: %s: %w", l.key, lerr, remedy, stages.ErrPermanent)
+			return fmt.Errorf("%q was removed or damaged while this attempt held the partition: %w: %s: %w", l.key, lerr, remedy, stages.ErrPermanent)
 		case lerr != nil:
 			return errors.Join(err, lerr)
 		}
@@ -158,7 +158,7 @@ func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
 	l.lose()
 	seen := &l.doc
 	if found.Position().Compare(seen.Position()) < 0 && (found.Epoch < seen.Epoch || found.Holder == seen.Holder) {
-		return fmt.Errorf("%q is checkpoint %v, though %v was there before: an older one was put back: %s: %w",
+		return fmt.Errorf("%q is checkpoint %v, but the store already had checkpoint %v: an older one was put back: %s: %w",
 			l.key, found.Position(), seen.Position(), remedy, stages.ErrPermanent)
 	}
 	return fmt.Errorf("%q was taken over by %q with epoch %d: %w", l.key, found.Holder, found.Epoch, stages.ErrTaken)
@@ -237,7 +237,7 @@ func (l *Lease) reclaim() error {
 	if !ok {
 		return nil
 	}
-	l.log.Warn("the lock of this partition was removed from outside: taken again; leave the store's own folder alone while it is in use", "folder", store.Reserved)
+	l.log.Warn("another program removed the lock of this partition; the lock was taken again; do not change the store's own folder while the store is in use", "folder", store.Reserved)
 	l.mu.Lock()
 	l.lock, l.until = lock, l.sent
 	l.mu.Unlock()

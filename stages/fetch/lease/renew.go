@@ -60,7 +60,7 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 			// Either another process has the store's lock and has not swapped yet, or the clocks
 			// disagreed after the swap.
 			if failed++; failed == toldAfter {
-				l.log.Warn("the lease is renewed and gives no right to fetch; it is tried again")
+				l.log.Warn("the lease was renewed, but gives no right to fetch yet; the renewal is tried again")
 			}
 			if l.clock.Sleep(ctx, min(max(every/10, 100*time.Millisecond), maxSleep)) != nil {
 				return nil
@@ -77,7 +77,7 @@ func (l *Lease) KeepRenewed(ctx context.Context, update func(*manifest.Checkpoin
 				return fmt.Errorf("%w: %w", err, stages.ErrInterrupted)
 			}
 			if failed++; failed == toldAfter {
-				l.log.Warn("the lease could not be renewed; it is tried again", "error", err)
+				l.log.Warn("the lease could not be renewed; the renewal is tried again", "error", err)
 			}
 			if l.clock.Sleep(ctx, max(every/10, 100*time.Millisecond)) != nil {
 				return nil
@@ -103,7 +103,7 @@ func (l *Lease) WatchExpiry(ctx context.Context, f *Flights) {
 		if l.isLost() {
 			return // the attempt ends
 		}
-		l.log.Warn("the right to fetch has ended: requests in flight are aborted, fetching waits for it")
+		l.log.Warn("the right to fetch has ended: requests in flight are aborted, and fetching waits until the lease is renewed")
 		f.AbortAll()
 		for l.remaining(l.clock.Now()) <= 0 {
 			if l.isLost() || l.clock.Sleep(ctx, 100*time.Millisecond) != nil {

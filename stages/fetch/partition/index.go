@@ -85,7 +85,7 @@ func Load(ctx context.Context, b store.Bucket, part *manifest.PlanPartition, scr
 	}
 	p.sort()
 	if int64(p.Len()) != f.Rows {
-		return nil, errors.Join(fmt.Errorf("%q has %d rows, the plan says %d: %w", f.Key, p.Len(), f.Rows, table.ErrCorrupt), p.Close())
+		return nil, errors.Join(fmt.Errorf("%q has %d rows, but the plan says %d: %w", f.Key, p.Len(), f.Rows, table.ErrCorrupt), p.Close())
 	}
 	if p.spellings, err = loadSpellings(ctx, b, part.Spellings, scratch); err != nil {
 		return nil, errors.Join(err, p.Close())

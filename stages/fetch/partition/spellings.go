@@ -81,7 +81,7 @@ func loadSpellings(ctx context.Context, b store.Bucket, f *manifest.File, scratc
 		return nil, fmt.Errorf("write spellings to scratch: %w", err)
 	}
 	if rows != f.Rows {
-		return nil, fmt.Errorf("%q has %d rows, the plan says %d: %w", f.Key, rows, f.Rows, table.ErrCorrupt)
+		return nil, fmt.Errorf("%q has %d rows, but the plan says %d: %w", f.Key, rows, f.Rows, table.ErrCorrupt)
 	}
 	s.blocks = append(s.blocks, off)
 	return s, nil

@@ -69,10 +69,10 @@ func (c Config) Validate() error {
 		return err
 	}
 	if c.InFlightPerHost < 1 || c.InFlightPerHost > maxInFlight {
-		return fmt.Errorf("politeness.in_flight_per_host: %d is not within 1 and %d", c.InFlightPerHost, maxInFlight)
+		return fmt.Errorf("politeness.in_flight_per_host: %d is not between 1 and %d", c.InFlightPerHost, maxInFlight)
 	}
 	if !(c.SlowFactor >= 0 && c.SlowFactor <= maxSlowFactor) { // the condition also refuses NaN
-		return fmt.Errorf("politeness.slow_factor: %v is not within 0 and %d", c.SlowFactor, maxSlowFactor)
+		return fmt.Errorf("politeness.slow_factor: %v is not between 0 and %d", c.SlowFactor, maxSlowFactor)
 	}
 	if c.RobotsTTL < time.Minute {
 		return fmt.Errorf("politeness.robots_ttl: %v is less than 1m", c.RobotsTTL)
@@ -94,7 +94,7 @@ func (c Config) Validate() error {
 			}
 		}
 		if d.InFlightPerHost < 0 || d.InFlightPerHost > maxInFlight {
-			return fmt.Errorf("politeness.%s.in_flight_per_host: %d is not within 1 and %d", field, d.InFlightPerHost, maxInFlight)
+			return fmt.Errorf("politeness.%s.in_flight_per_host: %d is not between 1 and %d", field, d.InFlightPerHost, maxInFlight)
 		}
 		if _, ok := c.Classes[d.Class]; d.Class != "" && !ok {
 			return fmt.Errorf("politeness.%s.class: %q is not one of politeness.classes (%s)",
@@ -106,7 +106,7 @@ func (c Config) Validate() error {
 
 func checkDelay(field string, d time.Duration) error {
 	if d < 0 || d > maxDelay {
-		return fmt.Errorf("politeness.%s: %v is not within 0s and %v", field, d, maxDelay)
+		return fmt.Errorf("politeness.%s: %v is not between 0s and %v", field, d, maxDelay)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (d *Decoder) Record(raw *Raw, limit int64) (*Record, error) {
 	case err != nil:
 		return nil, damaged(raw, err)
 	case s.Length != raw.Length:
-		return nil, damaged(raw, fmt.Errorf("it is %d bytes long, not %d", s.Length, raw.Length))
+		return nil, damaged(raw, fmt.Errorf("the record is %d bytes long, not %d", s.Length, raw.Length))
 	}
 	return r, nil
 }

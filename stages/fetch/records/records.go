@@ -156,7 +156,7 @@ func (a *Archive) loadFile(ctx context.Context, key string, raws []Raw, order []
 				if n > 0 {
 					break
 				}
-				raws[order[0]].Err = fmt.Errorf("%d bytes at %d of %q, which has %d: %w", p.Length, p.Offset, key, obj.Size(), ErrPlace)
+				raws[order[0]].Err = fmt.Errorf("record of %d bytes at offset %d of %q, which has %d bytes: %w", p.Length, p.Offset, key, obj.Size(), ErrPlace)
 				n = 1
 				break
 			}

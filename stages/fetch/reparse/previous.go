@@ -42,7 +42,7 @@ func (p *previous) close() {
 
 // missing returns the error for a page without its row in a dataset.
 func missing(dataset, url string) error {
-	return fmt.Errorf("the segments of %s have no row for the page %q, which they should: %w", dataset, url, manifest.ErrCorrupt)
+	return fmt.Errorf("the segments of %s lack the row for the page %q: %w", dataset, url, manifest.ErrCorrupt)
 }
 
 // capture returns the row of captures that belongs to a row of fetches. Rows that come before it

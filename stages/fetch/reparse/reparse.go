@@ -72,9 +72,9 @@ func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits
 	}
 	switch {
 	case errors.Is(err, records.ErrNoFile):
-		err = fmt.Errorf("%w: the responses are parsed from it: restore it (from cold storage, or a copy), then run this again: %w", err, stages.ErrPermanent)
+		err = fmt.Errorf("%w: it holds responses to parse: restore it from cold storage or a copy, then run this command again: %w", err, stages.ErrPermanent)
 	case errors.Is(err, store.ErrNotFound):
-		err = fmt.Errorf("%w: what is known of the responses is read from it: restore it, then run this again: %w", err, stages.ErrPermanent)
+		err = fmt.Errorf("%w: it holds rows about the responses: restore it, then run this command again: %w", err, stages.ErrPermanent)
 	}
 	if err := segments.ScratchError(err, env.Scratch); err != nil {
 		r.count(-r.urls) // the next attempt counts from 0

@@ -100,7 +100,7 @@ func (r *run) documents(ctx context.Context) iter.Seq2[*recordedDoc, error] {
 				}
 			}
 			if err == nil && d.fetch.URL != page.PlannedURL {
-				err = fmt.Errorf("the page %q was recorded for %q, the fetch beside it is of %q: %w", page.URL, page.PlannedURL, d.fetch.URL, manifest.ErrCorrupt)
+				err = fmt.Errorf("the page %q belongs to the URL %q, but the fetch at the same position is of %q: %w", page.URL, page.PlannedURL, d.fetch.URL, manifest.ErrCorrupt)
 			}
 			if err != nil {
 				yield(nil, err)
@@ -140,10 +140,10 @@ func (r *run) read(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (*w
 	switch {
 	case err != nil:
 	case response.DigestValue(x.PayloadDigest) != d.page.ContentDigest:
-		err = fmt.Errorf("%w: the payload at %d of %q has digest %s, it was recorded with %s",
+		err = fmt.Errorf("%w: the payload at offset %d of %q has digest %s, but the recorded digest is %s",
 			records.ErrDamaged, d.page.WARCRecordOffset, d.page.WARCFilename, response.DigestValue(x.PayloadDigest), d.page.ContentDigest)
 	case x.BodyTruncated == http1.TruncLength && !cutThen:
-		err = fmt.Errorf("the document is longer than the %d bytes that are read of it, and it was recorded whole, with %d: "+
+		err = fmt.Errorf("only %d bytes of the document may be read, but the crawl stored all its %d bytes: "+
 			"fetch.max_body or fetch.max_sitemap is less than it was", len(x.Body), d.page.ContentBytes)
 	case cutThen && int64(len(x.Body)) > d.page.ContentBytes:
 		x.Body = x.Body[:d.page.ContentBytes] // restores the length that the crawl stored
@@ -163,7 +163,7 @@ func (r *run) replay(dec *records.Decoder, d *recordedDoc, raws []records.Raw) (
 	for i := range raws {
 		rec, err := dec.Record(&raws[i], records.BlockLimit(r.longest))
 		if err == nil && rec.Cut {
-			err = fmt.Errorf("the record at %d of %q is longer than any that the crawl wrote: %w", raws[i].Offset, raws[i].File, records.ErrDamaged)
+			err = fmt.Errorf("the record at offset %d of %q is longer than any record that the crawl wrote: %w", raws[i].Offset, raws[i].File, records.ErrDamaged)
 		}
 		if err != nil {
 			return x, err
@@ -214,7 +214,7 @@ func (r *run) keep(old *previous, d *recordedDoc) error {
 			break
 		}
 		r.out.Counts()[CountDamaged]++
-		r.env.Log.Warn("a page keeps the rows that it had: it cannot be parsed again; `crawlbatch verify` of the crawl that fetched it says what is damaged",
+		r.env.Log.Warn("a page could not be parsed again and keeps its old rows; `crawlbatch verify` of the crawl that fetched the page shows the damage",
 			"url", d.page.URL, "error", d.why)
 	}
 	b.Captures = []segments.Capture{{Subset: schema.SubsetWARC, Capture: *cp}}

@@ -350,5 +350,5 @@ func ScratchError(err error, scratch string) error {
 	if !NoRoom(err) {
 		return err
 	}
-	return fmt.Errorf("the scratch directory %s has no room left: make some, or set TMPDIR to another file system: %w: %w", scratch, err, stages.ErrInterrupted)
+	return fmt.Errorf("the scratch directory %s is full: make room, or set TMPDIR to another file system: %w: %w", scratch, err, stages.ErrInterrupted)
 }

@@ -59,7 +59,7 @@ func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.
 		var old []string
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
-				log.Warn("leftovers were not deleted", "error", err)
+				log.Warn("unlisted files could not be deleted", "error", err)
 				return
 			}
 			if epoch, _, ok := numbersOf(o.Key); ok && !listed[o.Key] && epoch < below {
@@ -68,11 +68,11 @@ func SweepBelow(ctx context.Context, b store.Bucket, log *slog.Logger, t stages.
 		}
 		for _, key := range old {
 			if err := beforeDelete(); err != nil {
-				log.Warn("leftovers were not deleted", "error", err)
+				log.Warn("unlisted files could not be deleted", "error", err)
 				return
 			}
 			if err := b.Delete(ctx, key); err != nil {
-				log.Warn("a leftover was not deleted", "key", key, "error", err)
+				log.Warn("an unlisted file could not be deleted", "key", key, "error", err)
 				return
 			}
 		}

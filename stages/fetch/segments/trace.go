@@ -101,14 +101,14 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 	for _, prefix := range traces(t, c.Plan) {
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
-				return "", fmt.Errorf("list what the partition has: %w", err)
+				return "", fmt.Errorf("list the partition's files: %w", err)
 			}
 			epoch, number, ok := numbersOf(o.Key)
 			if !ok || listed[o.Key] {
 				continue
 			}
 			if epoch > c.Epoch {
-				return fmt.Sprintf("%q was written under epoch %d, and the checkpoint is of epoch %d", o.Key, epoch, c.Epoch), nil
+				return fmt.Sprintf("%q was written in epoch %d, but the checkpoint is of epoch %d", o.Key, epoch, c.Epoch), nil
 			}
 			if n, known := last[epoch]; isSegment(o.Key) {
 				if next := n + 1; known && number > next || !known && number > 0 {
@@ -132,7 +132,7 @@ func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Che
 		case err != nil:
 			return "", err
 		case ok && at.Compare(c.Position()) > 0:
-			return fmt.Sprintf("%q follows checkpoint %v, and the checkpoint is %v", key, at, c.Position()), nil
+			return fmt.Sprintf("%q follows checkpoint %v, but the checkpoint found is %v", key, at, c.Position()), nil
 		}
 	}
 	return "", nil
@@ -148,7 +148,7 @@ func Witness(ctx context.Context, b store.Bucket, t stages.Task, plan string) (k
 	for _, prefix := range traces(t, plan) {
 		for o, err := range b.List(ctx, prefix) {
 			if err != nil {
-				return "", fmt.Errorf("list what the partition has: %w", err)
+				return "", fmt.Errorf("list the partition's files: %w", err)
 			}
 			return o.Key, nil
 		}

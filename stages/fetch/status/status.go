@@ -73,7 +73,7 @@ func Why(w polite.Wait) string {
 			what = "robots.txt"
 		}
 		if w.Reason == polite.ByBreaker {
-			return fmt.Sprintf("suspended, as too many of its requests failed (%s %s); tried again", what, w.Item.Why)
+			return fmt.Sprintf("suspended, because too many of its requests failed (%s %s); tried again", what, w.Item.Why)
 		}
 		return what + " " + w.Item.Why + ", asked again"
 	}
@@ -87,7 +87,7 @@ func Why(w polite.Wait) string {
 	case polite.ByEarlier:
 		return "a pause from an earlier attempt, asked again"
 	case polite.ByBreaker:
-		return "suspended, as too many of its requests failed; tried again"
+		return "suspended, because too many of its requests failed; tried again"
 	case polite.ByItem:
 		return "a request failed, made again"
 	}
@@ -174,7 +174,7 @@ func StoreAway(err error) string {
 	if errors.Is(err, store.ErrFull) {
 		what = "the store is full: make room"
 	}
-	return what + "; tried again all the time, given up"
+	return what + "; the fetcher keeps trying, and gives up"
 }
 
 // shownFailures limits the number of failure classes in a checkpoint.

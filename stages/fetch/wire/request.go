@@ -88,7 +88,7 @@ func (r *Request) validate() error {
 	}
 	for _, f := range r.Header {
 		if !http1.IsToken(f.Name) {
-			return fmt.Errorf("header field name %.40q", f.Name)
+			return fmt.Errorf("invalid header field name %.40q", f.Name)
 		}
 	}
 	return nil

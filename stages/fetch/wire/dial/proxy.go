@@ -33,7 +33,7 @@ func parseProxy(s string) (*proxy, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
 		// The error does not quote s, which may contain a password.
-		return nil, errors.New("want http://[user:password@]host:port (http is the only scheme to reach a proxy by)")
+		return nil, errors.New("want http://[user:password@]host:port (http is the only scheme for proxies)")
 	}
 	t, err := http1.ParseTarget("http://" + u.Host)
 	if err != nil {
@@ -54,7 +54,7 @@ func parseProxy(s string) (*proxy, error) {
 const ProxyFilters = "fetch.proxy_filters"
 
 // ErrNoTunnel means that the proxy refuses CONNECT for plain http.
-var ErrNoTunnel = errors.New("plain http needs a proxy that allows CONNECT to its port: allow it there, or set " + ProxyFilters +
+var ErrNoTunnel = errors.New("for plain http, the proxy must allow CONNECT to the server's port: allow it, or set " + ProxyFilters +
 	": true if the proxy itself refuses private addresses")
 
 // refusal is a proxy's response to CONNECT with a status other than 2xx.

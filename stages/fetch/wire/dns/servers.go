@@ -21,7 +21,7 @@ func NameServers(servers ...string) (Resolver, error) {
 		if err != nil {
 			a, aerr := netip.ParseAddr(s)
 			if aerr != nil {
-				return nil, fmt.Errorf("name server %.80q: want ADDRESS or ADDRESS:PORT, IPv6 ones with a port in brackets", s)
+				return nil, fmt.Errorf("name server %.80q: want ADDRESS or ADDRESS:PORT; an IPv6 address with a port needs brackets", s)
 			}
 			addr = netip.AddrPortFrom(a, 53)
 		}
