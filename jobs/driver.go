@@ -121,7 +121,7 @@ func (d *Driver) begin(ctx context.Context, crawl string, round int) (*manifest.
 		err = frozen.Adopt(d.Config.Clone())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the config of %s is not the one with which this command began: run it again: %w", crawl, err)
+		return nil, fmt.Errorf("the config of %s has changed since this command began: run the command again: %w", crawl, err)
 	}
 	return p, nil
 }
@@ -241,7 +241,7 @@ func (d *Driver) execute(ctx context.Context, tasks []stages.Task) error {
 	}
 	t := tasks[0]
 	d.Observer.StageDone(t.Stage, len(failed))
-	return &failure{fmt.Sprintf("%d of %d tasks of %s failed, the first with: %v: see `crawlbatch status --month %s%s`, fix the cause, then `crawlbatch retry --month %[5]s%[6]s`",
+	return &failure{fmt.Sprintf("%d of %d tasks of %s failed; the first error: %v: see `crawlbatch status --month %s%s`, fix the cause, then `crawlbatch retry --month %[5]s%[6]s`",
 		len(failed), len(tasks), t.Stage, failed[0], t.Crawl, d.Flags), []error{failed[0], failureOf(failed)}}
 }
 
@@ -271,7 +271,7 @@ func tasksOf(p *manifest.Plan, stage stages.Stage, partitions []int) ([]stages.T
 	all := roundstate.Tasks(p, stage)
 	for _, n := range partitions {
 		if n < 0 || n >= len(all) {
-			return nil, fmt.Errorf("%s of %s.%d has no partition %d: it has 0 to %d: %w", stage, p.Crawl, p.Round, n, len(all)-1, ErrNoPartition)
+			return nil, fmt.Errorf("%s of %s.%d has no partition %d, only 0 to %d: %w", stage, p.Crawl, p.Round, n, len(all)-1, ErrNoPartition)
 		}
 	}
 	if len(partitions) == 0 {

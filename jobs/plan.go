@@ -275,7 +275,7 @@ func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manife
 	}
 	_, err = manifest.Create(ctx, r.Bucket, layout.CrawlManifest(c.Crawl), c)
 	if errors.Is(err, store.ErrExists) {
-		err = fmt.Errorf("another `crawlbatch plan` of %s runs at the same time: run this one again: %w", c.Crawl, ErrPlanned)
+		err = fmt.Errorf("another `crawlbatch plan` of %s is running: run this command again: %w", c.Crawl, ErrPlanned)
 	}
 	if err != nil {
 		return nil, "", err
@@ -299,7 +299,7 @@ func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest strin
 			return err
 		}
 		if named := l.Of(manifest.EntryCrawl); named == nil || named.SHA256 != digest {
-			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later, and its plan and config count: repeat this one if they should not: %w", r.Crawl, ErrPlanned)
+			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later, so its plan and config apply: run this command again if you want this plan instead: %w", r.Crawl, ErrPlanned)
 		}
 		if _, err := r.Bucket.Swap(ctx, key, body, version); !errors.Is(err, store.ErrConflict) {
 			return err
@@ -421,7 +421,7 @@ func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.
 		return false, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which cannot be replaced any more: "+
 			"finish it with `crawlbatch run --month %s`, or plan another month: %w", p.Round, p.Crawl, choice.Plan, p.Crawl, ErrPlanned)
 	case !r.Replace:
-		return false, fmt.Errorf("round %d of crawl %s has another plan (%s): add --replace to put this one in its place: %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
+		return false, fmt.Errorf("round %d of crawl %s has another plan (%s): use --replace to replace it: %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
 	}
 	return false, nil
 }

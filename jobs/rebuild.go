@@ -124,5 +124,5 @@ func (d *Driver) rebuildStage(ctx context.Context, p *manifest.Plan, stage stage
 	case ctx.Err() != nil:
 		return fmt.Errorf("rebuild %s of %s.%d: %w", stage, p.Crawl, p.Round, stages.ErrInterrupted)
 	}
-	return fmt.Errorf("%d of %d tasks of %s in round %d could not be rebuilt, the first: %w", len(failed), len(tasks), stage, p.Round, failed[0])
+	return fmt.Errorf("%d of %d tasks of %s in round %d could not be rebuilt; the first error: %w", len(failed), len(tasks), stage, p.Round, failed[0])
 }

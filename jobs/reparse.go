@@ -40,7 +40,7 @@ type ReparseRequest struct {
 }
 
 // ErrNotSealed means that the crawl that is to be parsed again has no finished round.
-var ErrNotSealed = errors.New("no round of it is finished")
+var ErrNotSealed = errors.New("none of its rounds is finished")
 
 // Reparse creates the crawl and the plan of its first round, unless they already exist. Driver.Run
 // then runs the created crawl, with as many rounds as the source has.
@@ -108,7 +108,7 @@ func sourceOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Craw
 	}
 	sealed, err := roundstate.SealedRound(ctx, b, crawl, 0)
 	if err == nil && sealed == nil {
-		err = fmt.Errorf("crawl %s cannot be parsed again yet: %w", crawl, ErrNotSealed)
+		err = fmt.Errorf("crawl %s cannot be reparsed yet: %w", crawl, ErrNotSealed)
 	}
 	return m, err
 }
@@ -120,7 +120,7 @@ func (r *ReparseRequest) create(ctx context.Context, crawl *manifest.Crawl) erro
 	}
 	_, err := manifest.Create(ctx, r.Bucket, layout.CrawlManifest(r.As), crawl)
 	if errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("another `crawlbatch reparse` makes %s at the same time: run this one again: %w", r.As, ErrPlanned)
+		return fmt.Errorf("another `crawlbatch reparse` is creating %s at the same time: run this command again: %w", r.As, ErrPlanned)
 	}
 	if err != nil {
 		return err
@@ -142,9 +142,9 @@ func (r *ReparseRequest) exists(ctx context.Context, crawl *manifest.Crawl) (boo
 	is, want := old.Reparse, crawl.Reparse
 	switch {
 	case is == nil:
-		return false, fmt.Errorf("%q does not say what the crawl parses again: %w", key, manifest.ErrCorrupt)
+		return false, fmt.Errorf("%q does not say which responses the crawl parses again: %w", key, manifest.ErrCorrupt)
 	case is.Of != want.Of || is.Archive != want.Archive || is.Files != want.Files:
-		return false, fmt.Errorf("%s is a reparse of %s already, not of %s: choose another name with --as: %w", r.As, describe(is), describe(want), ErrPlanned)
+		return false, fmt.Errorf("%s is already a reparse of %s, not of %s: choose another name with --as: %w", r.As, describe(is), describe(want), ErrPlanned)
 	case is.Parser != want.Parser:
 		return false, fmt.Errorf("%s began with version %d of the parser, this crawlbatch has %d: choose another name with --as, or continue with the crawlbatch that began it: %w",
 			r.As, is.Parser, want.Parser, ErrPlanned)
@@ -220,7 +220,7 @@ func (d *Driver) prepareFetch(ctx context.Context, p *manifest.Plan) error {
 			return err
 		}
 		if lacks {
-			d.Log.Warn("an older crawlbatch made the plan, without spellings of URLs: robots.txt is checked for the canonical form of its URLs only", "crawl", p.Crawl, "round", p.Round)
+			d.Log.Warn("an older crawlbatch made the plan without the spellings of URLs: robots.txt is checked only for the canonical form of each URL", "crawl", p.Crawl, "round", p.Round)
 		}
 		l, err := ledger.Load(ctx, d.Bucket, p.Crawl)
 		if err != nil {

@@ -86,7 +86,7 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 		return 0, d.checkPartitions(ctx, crawl, stages.Fetch, partitions)
 	}
 	if layout.IsReparse(crawl) {
-		return 0, fmt.Errorf("%s fetches nothing that could be given up: fix what its tasks failed with, see `crawlbatch status --month %s%s`: %w", crawl, crawl, d.Flags, ErrNotStarted)
+		return 0, fmt.Errorf("%s sends no requests, so no task can be given up: fix the cause of its failures, see `crawlbatch status --month %s%s`: %w", crawl, crawl, d.Flags, ErrNotStarted)
 	}
 	missing, err := d.Missing(ctx, p, stages.Fetch, partitions)
 	if err == nil {
@@ -111,7 +111,7 @@ func (d *Driver) GiveUp(ctx context.Context, crawl string, partitions []int) (in
 	}
 	d.Observer.StageDone(stages.Fetch, len(failed))
 	if len(failed) > 0 {
-		return 0, fmt.Errorf("%d of %d tasks of %s could not be given up, the first with: %w: %w", len(failed), len(missing), stages.Fetch, failed[0], failureOf(failed))
+		return 0, fmt.Errorf("%d of %d tasks of %s could not be given up; the first error: %w: %w", len(failed), len(missing), stages.Fetch, failed[0], failureOf(failed))
 	}
 	return len(missing), nil
 }

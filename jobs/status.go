@@ -31,7 +31,7 @@ func (s *Status) Err() error {
 	case 1:
 		return s.Lost[0]
 	}
-	return fmt.Errorf("%d objects are lost or changed, the first: %w", len(s.Lost), s.Lost[0])
+	return fmt.Errorf("%d objects are lost or changed; the first one: %w", len(s.Lost), s.Lost[0])
 }
 
 // lose adds an error of type ledger.Lost to the list of losses, and returns any other error.

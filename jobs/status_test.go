@@ -217,7 +217,7 @@ func TestAPlanOfFormat1IsToldOf(t *testing.T) {
 		f.driver.Log = slog.New(slog.NewTextHandler(&log, nil))
 		f.fake.fails = func(stages.Task) error { return errors.New("stopped") }
 		_ = f.driver.Run(t.Context(), "2026-11", 1)
-		if strings.Contains(log.String(), "without spellings of URLs") != (format == 1) {
+		if strings.Contains(log.String(), "without the spellings of URLs") != (format == 1) {
 			t.Errorf("format %d: run says %q", format, log.String())
 		}
 		if got := advice(); got != "" {

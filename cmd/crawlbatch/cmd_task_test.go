@@ -26,8 +26,8 @@ func TestInAPodWhatSomebodyHasToMendIsPermanentAndAnOutageIsNot(t *testing.T) {
 		{k8s.ErrCluster, exitUsage, exitPermanent},
 		{away, exitInterrupted, exitInterrupted},
 		{store.ErrUnavailable, exitInterrupted, exitInterrupted},
-		{fmt.Errorf("1 of 2 tasks failed, the first with: %w: %w", roundstate.ErrNotReady, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
-		{fmt.Errorf("1 of 2 tasks failed, the first with: %w: %w", context.DeadlineExceeded, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
+		{fmt.Errorf("1 of 2 tasks failed; the first error: %w: %w", roundstate.ErrNotReady, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
+		{fmt.Errorf("1 of 2 tasks failed; the first error: %w: %w", context.DeadlineExceeded, jobs.ErrTasksFailed), exitTasksFailed, exitTasksFailed},
 		{errors.New("x"), exitInternal, exitInternal},
 	} {
 		if got := (&common{}).exitCode(c.err); got != c.terminal {

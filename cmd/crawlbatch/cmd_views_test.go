@@ -79,13 +79,13 @@ func TestViewsOpenTheNewestCrawlAndSaySo(t *testing.T) {
 		head   string // beginning of the SQL
 		note   string // note in the SQL and on stderr
 	}{
-		"one":                       {map[string]int{"2026-11": 2}, nil, "rounds 2026-11.0, 2026-11.1.", "2026-11 is opened, the newest crawl with a finished round\n"},
-		"two months":                {map[string]int{"2025-12": 1, "2026-01": 1}, nil, "rounds 2026-01.0.", "2026-01 is opened, the newest crawl with a finished round, of the 2 crawls here. --month opens another, --all-months all of them\n"},
-		"a month and its reparse":   {map[string]int{"2026-11": 1, "2026-11r1": 1}, nil, "rounds 2026-11.0.", "2026-11 is opened"},
-		"an older month's reparse":  {map[string]int{"2026-10r1": 1, "2026-10": 1, "2026-11": 1}, nil, "rounds 2026-11.0.", "2026-11 is opened"},
-		"the newest has none yet":   {map[string]int{"2026-11": 1, "2026-12": 0}, nil, "rounds 2026-11.0.", "2026-11 is opened"},
+		"one":                       {map[string]int{"2026-11": 2}, nil, "rounds 2026-11.0, 2026-11.1.", "opened 2026-11, the newest crawl with a finished round\n"},
+		"two months":                {map[string]int{"2025-12": 1, "2026-01": 1}, nil, "rounds 2026-01.0.", "opened 2026-01, the newest crawl with a finished round, one of 2 crawls in this store. --month opens another, --all-months all of them\n"},
+		"a month and its reparse":   {map[string]int{"2026-11": 1, "2026-11r1": 1}, nil, "rounds 2026-11.0.", "opened 2026-11"},
+		"an older month's reparse":  {map[string]int{"2026-10r1": 1, "2026-10": 1, "2026-11": 1}, nil, "rounds 2026-11.0.", "opened 2026-11"},
+		"the newest has none yet":   {map[string]int{"2026-11": 1, "2026-12": 0}, nil, "rounds 2026-11.0.", "opened 2026-11"},
 		"nothing is finished":       {map[string]int{"2026-11": 0, "2026-12": 0}, nil, "no round is sealed yet.", "no round of 2026-12 is finished yet"},
-		"reparses of others' files": {map[string]int{"2026-10r9": 1, "2026-10r10": 1}, nil, "rounds 2026-10r10.0.", "2026-10r10 is opened"},
+		"reparses of others' files": {map[string]int{"2026-10r9": 1, "2026-10r10": 1}, nil, "rounds 2026-10r10.0.", "opened 2026-10r10"},
 		"all":                       {map[string]int{"2026-10": 1, "2026-11": 1, "2026-11r1": 1}, []string{"--all-months"}, "rounds 2026-10.0, 2026-11.0, 2026-11r1.0.", ""},
 		"a month":                   {map[string]int{"2026-10": 1, "2026-11": 1}, []string{"--month", "2026-10"}, "rounds 2026-10.0.", ""},
 	} {

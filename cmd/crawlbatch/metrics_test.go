@@ -129,9 +129,9 @@ func TestMetricsThatCannotBeServedAreAMistakeOfTheCommandLine(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"task", "fetch", "--metrics-listen", taken}, `--metrics-listen "` + taken + `": the port is taken`},
-		{[]string{"run", "--metrics-listen", taken}, "the port is taken"},
-		{[]string{"retry", "--metrics-listen", taken}, "the port is taken"},
+		{[]string{"task", "fetch", "--metrics-listen", taken}, `--metrics-listen "` + taken + `": another program listens on this port`},
+		{[]string{"run", "--metrics-listen", taken}, "another program listens on this port"},
+		{[]string{"retry", "--metrics-listen", taken}, "another program listens on this port"},
 		{[]string{"run", "--metrics-listen", "9090"}, `--metrics-listen "9090" names no port: write ADDR:PORT`},
 		{[]string{"run", "--metrics-listen", ":9090", "--detach", "--executor", "kubernetes"}, "kubernetes.metrics_port"},
 	} {

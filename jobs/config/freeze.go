@@ -19,7 +19,7 @@ func (c *Config) Adopt(later *Config) error {
 // AdoptReparsed is Adopt for a reparse with the frozen config c.
 func (c *Config) AdoptReparsed(later *Config) error {
 	if changed := c.frozenIn(later); changed != "" {
-		return invalidf("config: %s differs from what the reparse was begun with: give it that, or choose another name with --as, "+
+		return invalidf("config: %s differs from what the reparse was begun with: undo the change, or choose another name with --as, "+
 			"where parse, dedup and frontier may change, and nothing else", changed)
 	}
 	return nil

@@ -81,7 +81,7 @@ func readOver(base *Config, name string, body []byte, lookup func(string) (strin
 		return nil, invalidf("%s: larger than %d bytes: this is not a crawlbatch config", name, maxFile)
 	}
 	if i := bytes.IndexByte(body, 0); i >= 0 {
-		return nil, invalidf("%s: NUL at byte %d: this is no YAML file", name, i)
+		return nil, invalidf("%s: NUL at byte %d: this is not a YAML file", name, i)
 	}
 	c := base.Clone()
 	file, err := parser.ParseBytes(body, 0)
@@ -220,7 +220,7 @@ func nodeAt(file *ast.File, path string) (ast.Node, error) {
 func valueAt(file *ast.File, path string) (string, error) {
 	n, err := nodeAt(file, path)
 	if err != nil {
-		return "", invalidf("%s: ${VAR} cannot stand below a key with a quote, or an empty one (%v)", strings.TrimPrefix(path, "$."), err)
+		return "", invalidf("%s: ${VAR} cannot be used below a key that is empty or contains a quote (%v)", strings.TrimPrefix(path, "$."), err)
 	}
 	if n == nil {
 		return "", nil
@@ -238,7 +238,7 @@ func ReadPoliteness(name string, body []byte, lookup func(string) (string, bool)
 	defaults := Default().fields()
 	for i, f := range c.fields() {
 		if !strings.HasPrefix(f.path, "politeness.") && !f.equal(defaults[i]) {
-			return c, invalidf("%s: %s is set: only politeness is read from this file", name, f.path)
+			return c, invalidf("%s: %s is set, but only politeness is read from this file", name, f.path)
 		}
 	}
 	return c, nil
@@ -360,7 +360,7 @@ func (e *expander) Visit(n ast.Node) ast.Visitor {
 		inside.lookup = func(string) (string, bool) { return "", true }
 		ast.Walk(&inside, copied)
 		if len(inside.found) > 0 {
-			e.err = &lineError{n.GetToken().Position.Line, "${VAR} stands in a value with an anchor or under <<, whose copies would hold the secret: write ${VAR} in each place"}
+			e.err = &lineError{n.GetToken().Position.Line, "${VAR} is used in a value with an anchor or under <<, and YAML would copy the secret: write ${VAR} in each place"}
 		}
 	}
 	if s, ok := n.(*ast.StringNode); ok && reference.MatchString(s.Value) {

@@ -17,7 +17,7 @@ import (
 
 var slowFactor = &rule[float64]{"0 to 10", func(f float64, report report) {
 	if !(f >= 0 && f <= 10) { // NaN is refused too
-		report("", fmt.Sprintf("is %v: it must be 0 (slow hosts are treated as others) to 10", f))
+		report("", fmt.Sprintf("is %v: it must be 0 to 10, where 0 treats slow hosts like other hosts", f))
 	}
 }}
 
@@ -46,7 +46,7 @@ func (c *Config) skippedTypes() *rule[[]string] {
 		mediaRanges.check(skip, report)
 		for _, r := range skip {
 			if slices.Contains(c.Fetch.Types.Store, r) {
-				report("", fmt.Sprintf("holds %q, as fetch.types.store does: keep one", r))
+				report("", fmt.Sprintf("holds %q, which fetch.types.store also holds: remove it from one of them", r))
 			}
 		}
 	}}
@@ -68,7 +68,7 @@ var resolvers = eachEntry("name server", "ADDRESS or ADDRESS:PORT", func(s strin
 func (c *Config) leaseRule() *rule[Duration] {
 	return &rule[Duration]{"at least 2 × `fetch.timeout.total` + `fetch.checkpoint.every`", func(lease Duration, report report) {
 		if least := 2*c.Fetch.Timeout.Total + c.Fetch.Checkpoint.Every; lease < least {
-			report("", fmt.Sprintf("must be at least 2 × timeout.total + every = %s, so that every request ends within it", least))
+			report("", fmt.Sprintf("must be at least 2 × timeout.total + every = %s, so that every request ends before the lease does", least))
 		}
 	}}
 }
@@ -135,7 +135,7 @@ func (c *Config) webIdentityRule() *rule[string] {
 		case !strings.HasPrefix(role, "arn:") || strings.ContainsAny(role, " \t\n"):
 			report("", fmt.Sprintf("is %q: write the ARN of a role, such as arn:aws:iam::123456789012:role/crawl", role))
 		case c.Kubernetes.CredentialsSecret != "":
-			report("", "is set, and kubernetes.credentials_secret too: keep one")
+			report("", "is set, but kubernetes.credentials_secret is set too: remove one of them")
 		}
 	}}
 }

@@ -75,7 +75,7 @@ func (c *Config) RefuseLiteralSecrets(frozen *Config) error {
 		at = s.from
 	}
 	variable := reference.FindStringSubmatch(s.Write)[1]
-	return invalidf("%s: %s holds a secret in plain text, and the store would keep it: write %q, and set %s in the environment of whatever reads the config "+
+	return invalidf("%s: %s holds a secret in plain text, and the store would keep it: write %q, and set %s in the environment of every process that reads the config "+
 		"(of pods: with kubernetes.env_from_secrets)", at, s.Key, s.Write, variable)
 }
 
@@ -162,6 +162,6 @@ func (c *Config) WarnOfSecrets(key string) (string, error) {
 	for i, s := range found {
 		names[i] = s.Key
 	}
-	return fmt.Sprintf("%s holds secrets in plain text (%s), for everybody who may read the store: replace them where they are used, then give the new ones as %s with --config",
+	return fmt.Sprintf("%s holds secrets in plain text (%s), which everybody who can read the store can see: change these secrets, then pass the new ones as %s with --config",
 		key, strings.Join(names, ", "), found[0].Write), nil
 }

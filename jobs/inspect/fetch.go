@@ -34,7 +34,7 @@ func FetchRows(rows *segments.Record) ([]byte, error) {
 }
 
 // ErrLater means that the URL could not be fetched now, but a later try may succeed.
-var ErrLater = errors.New("trying again later may help")
+var ErrLater = errors.New("another try later may succeed")
 
 // Answered returns nil if the host answered for the URL, otherwise an error that names the outcome.
 // The error wraps ErrLater if another try may succeed, otherwise stages.ErrPermanent.

@@ -58,7 +58,7 @@ var errTooLong = fmt.Errorf("longer than %d bytes", MaxInput)
 func answerLine[Q any](text []byte, answer func(q Q) (any, error)) (any, error) {
 	var q Q
 	if err := json.Unmarshal(text, &q); err != nil {
-		return nil, fmt.Errorf("not the JSON object that is expected: %w", err)
+		return nil, fmt.Errorf("not the expected JSON object: %w", err)
 	}
 	return answer(q)
 }

@@ -127,7 +127,7 @@ func (r *Robots) verdict(group *robots.Group, given string) robotsVerdict {
 	case err != nil:
 		return robotsVerdict{
 			Verdict: group.Verdict(robots.Every, given), canonical: given,
-			warning: fmt.Sprintf("a crawl would not ask for this, the verdict is on the text as it is: %v", err),
+			warning: fmt.Sprintf("a crawl would not request this URL, so the verdict is about the given text: %v", err),
 		}
 	case spelling == "":
 		return robotsVerdict{Verdict: group.Verdict(robots.Every, key.URL), canonical: key.URL}

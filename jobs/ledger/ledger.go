@@ -197,7 +197,7 @@ func (l *Ledger) checkCrawl(digest string) error {
 	}
 	before := func(e manifest.Entry) bool { return e.What == manifest.EntryCrawl && e.SHA256 == digest }
 	if l.Started(0) == nil && slices.ContainsFunc(l.doc.Entries, before) {
-		return fmt.Errorf("%q is not yet the one of the plan that was chosen: if no `crawlbatch plan --month %s --replace` runs now, repeat it; nothing was fetched: %w", named.Object, l.Crawl, ErrReplacing)
+		return fmt.Errorf("%q does not belong to the chosen plan yet: if no `crawlbatch plan --month %s --replace` is running, run it again; nothing was fetched: %w", named.Object, l.Crawl, ErrReplacing)
 	}
 	return l.Miss(named, true)
 }

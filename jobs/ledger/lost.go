@@ -53,11 +53,11 @@ func (l *Lost) Unwrap() []error {
 }
 
 // restore is the remedy for an object that cannot be recreated.
-const restore = "restore it from a copy, nothing else tells what it held"
+const restore = "restore it from a copy, because its contents cannot be recreated"
 
 // remake returns the remedy for an object that can be recreated from other objects.
 func remake(crawl string) string {
-	return fmt.Sprintf("restore it from a copy, or make it anew with `crawlbatch retry --month %s --rebuild`", crawl)
+	return fmt.Sprintf("restore it from a copy, or recreate it with `crawlbatch retry --month %s --rebuild`", crawl)
 }
 
 func lostLedger(crawl string) error {
@@ -89,7 +89,7 @@ func (l *Ledger) Miss(e *manifest.Entry, changed bool) *Lost {
 		lost.Remedy = fmt.Sprintf("restore it from a copy, or publish it again with `crawlbatch run --month %s --config FILE`; until then nothing is requested", l.Crawl)
 	case manifest.EntryFetching:
 		lost.Was = fmt.Sprintf("what round %d fetched", *e.Round)
-		lost.Remedy = "restore it from a copy: what was fetched cannot be made anew, and fetching it again would ask twice"
+		lost.Remedy = "restore it from a copy: fetched data cannot be recreated, and a new fetch would request the URLs a second time"
 	default:
 		lost.Was = "named by entry " + fmt.Sprint(e.N)
 	}
@@ -104,7 +104,7 @@ func LostManifest(s *manifest.Sealed, key string, changed bool) *Lost {
 
 // planAnew returns the remedy for lost documents of a round that has not started.
 func (l *Ledger) planAnew() string {
-	return fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace --source FILE` also goes on", l.Crawl)
+	return fmt.Sprintf("restore it from a copy; nothing of the round was fetched, so `crawlbatch plan --month %s --replace --source FILE` also works", l.Crawl)
 }
 
 // NoPlan checks a round that has no plan. NoPlan returns a Lost error if the ledger proves that the
@@ -118,8 +118,8 @@ func (l *Ledger) NoPlan(round int) error {
 		return nil
 	}
 	return &Lost{
-		Object: layout.RoundDir(l.Crawl, round), Round: &round, Was: fmt.Sprintf("round %d, of which a rebuilt ledger knows only that a later round exists", round),
-		Remedy: "restore it from a copy: nothing else tells what was planned and fetched, and whoever plans it again asks twice",
+		Object: layout.RoundDir(l.Crawl, round), Round: &round, Was: fmt.Sprintf("round %d, about which a rebuilt ledger knows only that a later round exists", round),
+		Remedy: "restore it from a copy: nothing else records what was planned and fetched, and planning the round again would request the URLs a second time",
 	}
 }
 
@@ -294,7 +294,7 @@ func (l *Ledger) CheckUnbegun(ctx context.Context, b store.Bucket, round int) er
 	if err == nil && begun {
 		err = &Lost{
 			Object: layout.Ledger(l.Crawl), Changed: true, Was: fmt.Sprintf("an older ledger, which does not know that round %d was started", round),
-			Remedy: fmt.Sprintf("restore the newest, or make it anew with `crawlbatch retry --month %s --rebuild`", l.Crawl),
+			Remedy: fmt.Sprintf("restore the newest ledger, or recreate it with `crawlbatch retry --month %s --rebuild`", l.Crawl),
 		}
 	}
 	return err

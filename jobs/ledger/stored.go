@@ -227,7 +227,7 @@ func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (strin
 	}
 	for o, err := range b.List(ctx, layout.StageDir(crawl, round, string(stages.Fetch))+"taken/") {
 		if err != nil {
-			return "", fmt.Errorf("list what was taken of %s.%d: %w", crawl, round, err)
+			return "", fmt.Errorf("list taken partitions of %s.%d: %w", crawl, round, err)
 		}
 		var t manifest.Taken
 		if _, found, err := look(ctx, b, o.Key, &t); err != nil || found && t.Plan != "" {

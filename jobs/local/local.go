@@ -127,8 +127,8 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 			attempt-- // this attempt does not count, because the store or the disk ended it
 			wait := store.Backoff{Base: awayPause, Max: longestPause}.Delay(waits)
 			waits++
-			e.Log.Warn("the store is away or a disk full, the task waits", "task", t.String(), "error", err, "pause", wait)
-			if e.wait(ctx, t, "the store is away or a disk full ("+oneLine(err)+"), tried again", wait) != nil {
+			e.Log.Warn("the store does not answer or a disk is full; the task waits", "task", t.String(), "error", err, "pause", wait)
+			if e.wait(ctx, t, "the store does not answer or a disk is full ("+oneLine(err)+"), tried again", wait) != nil {
 				return stages.ErrInterrupted
 			}
 			continue
@@ -137,7 +137,7 @@ func (e *Executor) tryTask(ctx context.Context, t stages.Task) error {
 			// Another process has taken over the task, which is not a failure. The next attempt
 			// waits for that process to end.
 			attempt--
-			e.Log.Info("task taken over by another process, standing by", "task", t.String())
+			e.Log.Info("another process has taken over the task; waiting for that process", "task", t.String())
 			if e.Clock.Sleep(ctx, e.Pause) != nil {
 				return stages.ErrInterrupted
 			}

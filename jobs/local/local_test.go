@@ -199,7 +199,7 @@ func TestWhatATaskWaitsForBetweenAttemptsIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(shown.waits) != 2 || shown.open != 0 || shown.waits[0] != "failed (flaky), tried again in 1s" ||
-			!strings.HasPrefix(shown.waits[1], "the store is away or a disk full (put: no room: "+store.ErrFull.Error()+"), tried again in ") {
+			!strings.HasPrefix(shown.waits[1], "the store does not answer or a disk is full (put: no room: "+store.ErrFull.Error()+"), tried again in ") {
 			t.Errorf("it showed %q, %d still", shown.waits, shown.open)
 		}
 	})

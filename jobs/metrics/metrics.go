@@ -76,8 +76,8 @@ func New(version string, clock stages.Clock) *Metrics {
 	writes := func(name, help string) prometheus.Histogram {
 		return register.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: writeBuckets})
 	}
-	processed := counters("crawler_urls_processed_total", "status", "Planned URLs by outcome (status), as it is recorded; once more when an attempt lost it and another repeats the work.")
-	listed := counters("crawler_urls_checkpointed_total", "status", "Planned URLs by outcome (status), once a checkpoint lists it; at most once each.")
+	processed := counters("crawler_urls_processed_total", "status", "Planned URLs by outcome (status), counted when the outcome is recorded, and again if an attempt loses the outcome and a later attempt repeats the work.")
+	listed := counters("crawler_urls_checkpointed_total", "status", "Planned URLs by outcome (status), counted when a checkpoint lists the outcome; each URL counts at most once.")
 	for _, o := range schema.Outcomes {
 		m.series[stages.CountOutcomes+string(o)] = []adder{listed.WithLabelValues(string(o))}
 		m.series[stages.CountRecorded+string(o)] = []adder{processed.WithLabelValues(string(o))}
@@ -88,7 +88,7 @@ func New(version string, clock stages.Clock) *Metrics {
 	for _, class := range stages.RetryClasses {
 		m.series[stages.CountRetries+class] = []adder{retries.WithLabelValues(class)}
 	}
-	m.answers = counters("crawler_http_response_total", "status_code", "HTTP answers received, by status code (other: beyond 599), those to redirects, robots.txt and repeated requests included.")
+	m.answers = counters("crawler_http_response_total", "status_code", "HTTP responses by status code (other: above 599), including responses to redirects, robots.txt and repeated requests.")
 	m.series[stages.CountTimeouts] = []adder{register.NewCounter(prometheus.CounterOpts{
 		Name: "crawler_fetch_timeout_total", Help: "Requests that failed for a time-out (connect, first byte or total), before any retry.",
 	})}
@@ -96,14 +96,14 @@ func New(version string, clock stages.Clock) *Metrics {
 		Name: "crawler_urls_queued_total", Help: "The old name of crawler_urls_queued. A gauge, in spite of its name.",
 	})
 	queued := register.NewGauge(prometheus.GaugeOpts{
-		Name: "crawler_urls_queued", Help: "URLs, of the fetch tasks that run in this process, whose outcome no checkpoint lists yet.",
+		Name: "crawler_urls_queued", Help: "URLs of the fetch tasks in this process whose outcome no checkpoint lists yet.",
 	})
 	m.series[stages.CountQueued] = []adder{queued, m.legacy}
 	m.series[stages.CountFlights] = []adder{register.NewGauge(prometheus.GaugeOpts{
 		Name: "crawler_worker_active_fetches", Help: "Requests under way in this process.",
 	})}
-	m.storeWrites = writes("crawler_s3_write_duration_seconds", "Duration of writes to the store, of S3 or not, of whatever size and end, retries included.")
-	m.tableWrites = writes("crawler_db_write_duration_seconds", "Of the writes to the store, those that commit a part of a table (Parquet).")
+	m.storeWrites = writes("crawler_s3_write_duration_seconds", "Duration of writes to the store (S3 or not), of all sizes, successful or not, including retries.")
+	m.tableWrites = writes("crawler_db_write_duration_seconds", "Duration of those writes to the store that commit a part of a table (Parquet).")
 	return m
 }
 

@@ -43,7 +43,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	}
 	listener, err := net.Listen("tcp", addr)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%q: the port is taken, another program listens there: end it, or name another port: %w", addr, err)
+		return nil, fmt.Errorf("%q: another program listens on this port: end that program, or choose another port: %w", addr, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%q: %w", addr, err)
@@ -64,7 +64,7 @@ func (m *Metrics) Listen(addr string, log *slog.Logger) (*Server, error) {
 	go func() {
 		defer close(s.served)
 		if err := s.server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
-			log.Warn("metrics are served no longer", "error", err)
+			log.Warn("metrics are no longer served", "error", err)
 		}
 	}()
 	return s, nil

@@ -34,7 +34,7 @@ func TestAnAddressThatCannotBeListenedOnIsToldOf(t *testing.T) {
 	defer taken.Close()
 	m := metrics.New("test", stages.SystemClock{})
 	for addr, says := range map[string]string{
-		taken.Addr().String():  "the port is taken",
+		taken.Addr().String():  "another program listens on this port",
 		"9090":                 "names no port: write ADDR:PORT, or :PORT",
 		"127.0.0.1:":           "names no port",
 		"::1:9090":             "names no port",

@@ -113,7 +113,7 @@ func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version 
 	held := &manifest.Active{Header: manifest.Header{Version: version}, Crawl: crawl, Round: round, Nonce: "quarantine-" + now.UTC().Format(time.RFC3339Nano)}
 	mine, err := manifest.Swap(ctx, b, layout.Active(), held, v)
 	if errors.Is(err, store.ErrConflict) {
-		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this one again: %w", b, ErrBusy)
+		return nil, fmt.Errorf("%s: another command claimed active.json at the same time: run this command again: %w", b, ErrBusy)
 	}
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func Claim(ctx context.Context, b store.Bucket, l *ledger.Ledger, p *manifest.Pl
 				return err
 			}
 			if !done {
-				return fmt.Errorf("%s: crawl %s round %d is being fetched in this store, and two at a time would not be polite: finish it with `crawlbatch run --month %s`: %w",
+				return fmt.Errorf("%s: crawl %s round %d is being fetched in this store, and a store fetches only one round at a time, to be polite: finish that round with `crawlbatch run --month %s`: %w",
 					b, a.Crawl, a.Round, a.Crawl, ErrBusy)
 			}
 		}
@@ -159,7 +159,7 @@ func CheckResult(l *ledger.Ledger, t stages.Task) error {
 	lost := l.Miss(had, false)
 	lost.Object, lost.Was = ResultKey(t), "the result of "+t.String()
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
-		lost.Remedy = "restore it from a copy: what was fetched cannot be made anew"
+		lost.Remedy = "restore it from a copy: fetched data cannot be recreated"
 	}
 	return lost
 }

@@ -46,7 +46,7 @@ func ReparseOf(ctx context.Context, b store.Bucket, crawl string) (*manifest.Rep
 		return nil, err
 	}
 	if m.Reparse == nil {
-		return nil, fmt.Errorf("%q does not say what the crawl parses again: %w", layout.CrawlManifest(crawl), manifest.ErrCorrupt)
+		return nil, fmt.Errorf("%q does not say which responses the crawl parses again: %w", layout.CrawlManifest(crawl), manifest.ErrCorrupt)
 	}
 	return m.Reparse, nil
 }

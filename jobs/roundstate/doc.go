@@ -27,7 +27,7 @@ var (
 	// ErrNoPlan means that the round has no plan.
 	ErrNoPlan = errors.New("no plan")
 	// ErrNotReady means that a task of an earlier stage has no result yet.
-	ErrNotReady = errors.New("the stage before is not done")
+	ErrNotReady = errors.New("the previous stage is not done")
 )
 
 // misplaced returns the error for a document that belongs under another key.

@@ -89,7 +89,7 @@ func digestsOfSource(ctx context.Context, b store.Bucket, of *manifest.Reparse, 
 		return nil, err
 	}
 	if !started || len(source.Partitions) != len(p.Partitions) {
-		return nil, fmt.Errorf("round %d of %s is not the one that %s was made of: %w", p.Round, of.Of, p.Crawl, stages.ErrPermanent)
+		return nil, fmt.Errorf("round %d of %s has changed since %s was made from it: %w", p.Round, of.Of, p.Crawl, stages.ErrPermanent)
 	}
 	tasks := Tasks(source, stages.Fetch)
 	digests, missing, err := digestsOf(ctx, b, source, tasks)

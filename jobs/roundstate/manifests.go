@@ -119,7 +119,7 @@ func laterFiles(t stages.Task, p *manifest.Plan) Selection {
 func createManifest(ctx context.Context, b store.Bucket, f manifest.File, body []byte) error {
 	_, err := store.CreateBytes(ctx, b, f.Key, body)
 	if errors.Is(err, store.ErrExists) {
-		return fmt.Errorf("%q does not have the digest in its name, and no seal names it: remove it: %w", f.Key, manifest.ErrCorrupt)
+		return fmt.Errorf("%q does not have the digest that its name contains, and no seal names it: remove it: %w", f.Key, manifest.ErrCorrupt)
 	}
 	return err
 }

@@ -45,9 +45,9 @@ func toOpen(ctx context.Context, b store.Bucket, crawl string, all bool, lookup 
 	if note = unfinished(crawl, sealed); note != "" || err != nil {
 		return sealed, note, err
 	}
-	note = fmt.Sprintf("%s is opened, the newest crawl with a finished round", crawl)
+	note = fmt.Sprintf("opened %s, the newest crawl with a finished round", crawl)
 	if len(crawls) > 1 {
-		note += fmt.Sprintf(", of the %d crawls here. --month opens another, --all-months all of them", len(crawls))
+		note += fmt.Sprintf(", one of %d crawls in this store. --month opens another, --all-months all of them", len(crawls))
 	}
 	return sealed, note, nil
 }
@@ -56,5 +56,5 @@ func unfinished(crawl string, sealed []*manifest.Sealed) string {
 	if len(sealed) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("no round of %s is finished yet, so the views are empty: make them again when one is", crawl)
+	return fmt.Sprintf("no round of %s is finished yet, so the views are empty: create them again after the first round", crawl)
 }

@@ -51,7 +51,7 @@ func noPlan(ctx context.Context, b store.Bucket, l *ledger.Ledger, round int) er
 			return err
 		}
 		if len(ids) > 1 {
-			return fmt.Errorf("round %d of %s has %d plans (%s), left by an interrupted `plan --replace`: run it again",
+			return fmt.Errorf("round %d of %s has %d plans (%s), because a `plan --replace` was interrupted: run that command again",
 				round, l.Crawl, len(ids), strings.Join(ids, ", "))
 		}
 	}

@@ -109,14 +109,14 @@ func storeRecreated(ctx context.Context, b store.Bucket, e *manifest.Entry, d ma
 // recreated encodes a recreated document, and compares its digest with the entry.
 func recreated(e *manifest.Entry, d manifest.Document) ([]byte, error) {
 	if e.Format == 0 {
-		return nil, fmt.Errorf("%q cannot be made anew: it was damaged when the ledger was made: restore it from a copy: %w", e.Object, stages.ErrPermanent)
+		return nil, fmt.Errorf("%q cannot be recreated, because it was already damaged when the ledger was made: restore it from a copy: %w", e.Object, stages.ErrPermanent)
 	}
 	body, err := manifest.EncodeAs(d, e.Format)
 	if err != nil {
 		return nil, err
 	}
 	if got := manifest.ContentDigest(body); e.SHA256 != "" && got != e.SHA256 {
-		return nil, fmt.Errorf("%q would have contents with SHA-256 %s, the ledger says %s; nothing was written: use the crawlbatch that made it, or restore it from a copy: %w",
+		return nil, fmt.Errorf("the recreated %q has SHA-256 %s, but the ledger names %s; nothing was written: use the crawlbatch version that made it, or restore it from a copy: %w",
 			e.Object, got, e.SHA256, stages.ErrPermanent)
 	}
 	return body, nil

@@ -100,7 +100,7 @@ func checkFrozen(ctx context.Context, b store.Bucket, p *manifest.Plan, digests 
 // notFrozen is the error for a result that was changed after its digest was frozen in inputs.json.
 // The parameter reader names the stage or task that reads the result.
 func notFrozen(reader string, of stages.Task) error {
-	return fmt.Errorf("%s: the result of %s is not the one that inputs.json froze: restore it: %w", reader, of, stages.ErrPermanent)
+	return fmt.Errorf("%s: the result of %s has changed since inputs.json froze its digest: restore it from a copy: %w", reader, of, stages.ErrPermanent)
 }
 
 // RecordSeal appends the entry of an existing seal, unless the ledger has the entry.

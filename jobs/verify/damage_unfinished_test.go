@@ -143,7 +143,7 @@ func TestTheAdviceForAnUnfinishedRoundFetchesNothingAgain(t *testing.T) {
 	d.unfinish()
 	d.delete(unfinished)
 	r := d.audit()
-	if r.Found() != 1 || !strings.Contains(r.Violations[0].Problem, "restore the last state of it") || strings.Contains(r.Violations[0].Problem, "plan`") {
+	if r.Found() != 1 || !strings.Contains(r.Violations[0].Problem, "restore its last state") || strings.Contains(r.Violations[0].Problem, "plan`") {
 		t.Errorf("%+v", r.Violations)
 	}
 }

@@ -103,7 +103,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 		problem string
 	}{
 		"a dropped row":              {duplicate(exact, func(*schema.Duplicate) []schema.Duplicate { return nil }), "it is missing in duplicates"},
-		"a row twice":                {duplicate(exact, func(r *schema.Duplicate) []schema.Duplicate { return []schema.Duplicate{*r, *r} }), "duplicates has 2 rows of it"},
+		"a row twice":                {duplicate(exact, func(r *schema.Duplicate) []schema.Duplicate { return []schema.Duplicate{*r, *r} }), "duplicates has 2 rows for it"},
 		"another representative":     {duplicate(exact, set(func(r *schema.Duplicate) { r.Representative = r.URL })), "representative is "},
 		"a representative's round":   {duplicate(exact, set(func(r *schema.Duplicate) { r.RepresentativeRound = 7 })), "representative_round is 0, not 7"},
 		"a kind":                     {duplicate(exact, set(func(r *schema.Duplicate) { r.Kind = schema.DupNear })), "kind is exact, not near"},
@@ -122,7 +122,7 @@ func TestDamageToClustersIsFound(t *testing.T) {
 		"a page that knows nothing of its cluster": {page(func(p *schema.Page) bool { return p.DuplicateKind == "exact" },
 			func(p *schema.Page) { p.DuplicateOf, p.DuplicateKind, p.ClusterSize = "", "", 1 }), `pages says duplicate_of "", duplicate_kind "", cluster_size 1`},
 		"a page with another text": {page(func(p *schema.Page) bool { return p.DuplicateKind == "exact" },
-			func(p *schema.Page) { p.TextDigest, p.SimHash = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", ^p.SimHash }), "no other page is like it"},
+			func(p *schema.Page) { p.TextDigest, p.SimHash = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", ^p.SimHash }), "it resembles no other page"},
 		"a digest that is none": {page(func(p *schema.Page) bool { return p.TextDigest != "" },
 			func(p *schema.Page) { p.TextDigest = "x" }), "is not a SHA-1"},
 		"a representative that is gone": {representative(any, func(*schema.Representative) []schema.Representative { return nil }), "missing among the representatives"},

@@ -95,7 +95,7 @@ func TestAFilterThatLacksAURLIsFound(t *testing.T) {
 			if err := reducecheck.NoLinkTargetIsLost(t.Context(), d.a, r); err != nil {
 				t.Fatal(err)
 			}
-			d.expectViolation(gone, "the filter of its bucket denies it")
+			d.expectViolation(gone, "the URL filter of its bucket does not contain it")
 			if n := d.a.Report().Found(); n != 1 {
 				t.Errorf("%d violations: %+v", n, d.a.Report().Violations)
 			}

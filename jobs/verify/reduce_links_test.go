@@ -120,7 +120,7 @@ func TestDamageToURLsAndSkipsIsFound(t *testing.T) {
 		}, `planned last in "2026-10.4"`},
 		"planned, but not fetched": {func(d *damagedCrawl) string {
 			return damageRow(d, stages.FileURLs, urlOf, inState(schema.StateFound), set(func(r *schema.URLRecord) { r.LastPlanned = "2026-11.0" }))
-		}, "fetches has no row of it"},
+		}, "fetches has no row for it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := copyCrawl(t)

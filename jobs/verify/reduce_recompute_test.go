@@ -113,7 +113,7 @@ func TestAnInputThatIsNotWhatWasFrozenIsFound(t *testing.T) {
 	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, r); err != nil {
 		t.Fatal(err)
 	}
-	d.expectViolation("dedup@2026-11.0:0", "the result of merge@2026-11.0:0 is not the one that inputs.json froze")
+	d.expectViolation("dedup@2026-11.0:0", "the result of merge@2026-11.0:0 has changed since inputs.json froze its digest")
 	d.expectViolation("frontier@2026-11.0:0", "cannot be computed again")
 
 	again := copyCrawl(t)
@@ -162,7 +162,7 @@ func TestWhatAnotherVersionMadeOtherwiseIsNotedAndNoViolation(t *testing.T) {
 		if s.Found() != c.found || len(s.Notes) != c.notes {
 			t.Errorf("checked by %q: %d violations, notes %q", c.version, s.Found(), s.Notes)
 		}
-		if c.notes > 0 && (!strings.Contains(s.Notes[0], "made by test") || !strings.Contains(s.Notes[0], "check with that crawlbatch")) {
+		if c.notes > 0 && (!strings.Contains(s.Notes[0], "other bytes than test, which made") || !strings.Contains(s.Notes[0], "check with that version")) {
 			t.Errorf("note %q", s.Notes[0])
 		}
 	}

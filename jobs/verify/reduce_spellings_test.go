@@ -89,7 +89,7 @@ func TestForgottenSpellingsAreFound(t *testing.T) {
 				r.Spellings = nil
 				return []schema.URLRecord{*r}
 			})
-		}, "its row does not list that"},
+		}, "its row does not list this spelling"},
 		"of a source": {0, func(d *damagedCrawl) string {
 			return planned(d, 0, func(*schema.PlannedURL) bool { return true }, func(u *schema.PlannedURL) { u.Spellings = []string{other} })
 		}, "spells it " + other},

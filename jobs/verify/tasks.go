@@ -76,7 +76,7 @@ func (t *tasks) run(ctx context.Context, w audit.Work, rounds []*audit.Round) ([
 		}
 	})
 	if err == nil && failed != nil {
-		err = fmt.Errorf("%d of %d tasks of the audit failed, the first with: %w", len(failed), len(all), failed[0])
+		err = fmt.Errorf("%d of %d tasks of the audit failed; the first error: %w", len(failed), len(all), failed[0])
 	}
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func findings(ctx context.Context, b store.Bucket, p *manifest.Plan, all []stage
 	})
 	for i, f := range found {
 		if err == nil && f == nil {
-			err = fmt.Errorf("%s has no result, though it has ended: do all tasks use this store?: %w", all[i], stages.ErrPermanent)
+			err = fmt.Errorf("%s has no result, although it has ended; check that all tasks use this store: %w", all[i], stages.ErrPermanent)
 		}
 	}
 	return found, err
@@ -154,7 +154,7 @@ func inputsOf(ctx context.Context, b store.Bucket, t stages.Task) (*manifest.Aud
 	var in manifest.Audit
 	_, _, err := manifest.Load(ctx, b, inputsKey(t), &in)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("%s: its audit has ended or was broken off: run `crawlbatch verify --month %s` again: %w", t, t.Crawl, stages.ErrPermanent)
+		return nil, fmt.Errorf("%s: its audit has ended or was stopped: run `crawlbatch verify --month %s` again: %w", t, t.Crawl, stages.ErrPermanent)
 	}
 	return &in, err
 }

@@ -22,7 +22,7 @@ import (
 // belongs to a reparse.
 func (r Runner) Compute(ctx context.Context, t stages.Task) (*manifest.Result, error) {
 	if t.Stage == stages.Fetch && !layout.IsReparse(t.Crawl) {
-		return nil, fmt.Errorf("%s: fetched data cannot be computed: %w", t, stages.ErrPermanent)
+		return nil, fmt.Errorf("%s: fetched data cannot be recomputed: %w", t, stages.ErrPermanent)
 	}
 	l, err := ledger.Load(ctx, r.Bucket, t.Crawl)
 	if err != nil {

@@ -45,7 +45,7 @@ func (r Runner) Rebuild(ctx context.Context, t stages.Task) (rebuilt []string, e
 		return nil, nil
 	}
 	if lost := fetchedBy(t, missing); len(lost) > 0 {
-		return nil, fmt.Errorf("rebuild %s: %s was fetched and cannot be made again: restore it from a copy: %w", t, someKeys(lost), stages.ErrPermanent)
+		return nil, fmt.Errorf("rebuild %s: %s was fetched and cannot be recreated: restore it from a copy: %w", t, someKeys(lost), stages.ErrPermanent)
 	}
 	again, made, release, err := r.Recompute(ctx, t)
 	if err != nil {
@@ -135,7 +135,7 @@ func (r Runner) absent(ctx context.Context, files []manifest.File) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(fmt.Errorf("%q has other bytes than it would be made with; nothing was written: use the crawlbatch that made it, or restore its result from a copy: %w", f.Key, stages.ErrPermanent), o.Close())
+		return errors.Join(fmt.Errorf("%q differs from the recreated file; nothing was written: use the crawlbatch version that made it, or restore its result from a copy: %w", f.Key, stages.ErrPermanent), o.Close())
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func encodedAs(result *manifest.Result, want string) ([]byte, error) {
 			return body, err
 		}
 	}
-	return nil, fmt.Errorf("its result would not have the SHA-256 %s that a later stage froze; nothing was written: use the crawlbatch that made it, or restore it from a copy: %w", want, stages.ErrPermanent)
+	return nil, fmt.Errorf("the recreated result does not have the SHA-256 %s that a later stage froze; nothing was written: use the crawlbatch version that made it, or restore it from a copy: %w", want, stages.ErrPermanent)
 }
 
 // fetchedBy returns the files of a task that were fetched over the network. A fetch task fetched
@@ -222,7 +222,7 @@ func sameFiles(committed, again *manifest.Result) error {
 		m, ok := made[f.Key]
 		switch {
 		case !ok:
-			return fmt.Errorf("%q is in the result, but does not follow from its inputs: %w: %w", f.Key, table.ErrDiffers, stages.ErrPermanent)
+			return fmt.Errorf("the result lists %q, but recomputing the task does not give this file: %w: %w", f.Key, table.ErrDiffers, stages.ErrPermanent)
 		case m.SHA256 != f.SHA256 || m.Bytes != f.Bytes:
 			return fmt.Errorf("%q would have %d bytes with SHA-256 %s, its result says %d with %s; nothing was written: use the crawlbatch that made it, or restore it: %w",
 				f.Key, m.Bytes, m.SHA256, f.Bytes, f.SHA256, stages.ErrPermanent)

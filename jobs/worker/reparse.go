@@ -36,7 +36,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 			return nil, err
 		}
 		if result == nil || digest != frozen.Tasks[t.Partition].SHA256 {
-			return nil, fmt.Errorf("the result of %s is not the one that inputs.json froze: restore it: %w", source, stages.ErrPermanent)
+			return nil, fmt.Errorf("the result of %s has changed since inputs.json froze its digest: restore it from a copy: %w", source, stages.ErrPermanent)
 		}
 		in.From, env.Format = result, frozen.Format
 		env.Bucket = stages.Checked(env.Bucket, &stages.Input{Task: t, Plan: p, Results: map[stages.Stage][]*manifest.Result{stages.Fetch: {result}}})
@@ -56,7 +56,7 @@ func (r Runner) reparse(ctx context.Context, env *stages.Env, l *ledger.Ledger, 
 // parserOf returns the parser that the reparse started with.
 func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 	if of.Parser != ParserVersion {
-		return nil, fmt.Errorf("the reparse was begun with version %d of the parser, this crawlbatch has %d, and one crawl has the rows of one: "+
+		return nil, fmt.Errorf("the reparse began with version %d of the parser, but this crawlbatch has version %d, and all rows of a crawl must come from one version: "+
 			"continue with the crawlbatch that began it, or reparse under another name: %w", of.Parser, ParserVersion, stages.ErrPermanent)
 	}
 	return NewParser(r.Config)
@@ -65,7 +65,7 @@ func (r Runner) parserOf(of *manifest.Reparse) (document.Parser, error) {
 // archive opens the store that has the external WARC files.
 func (r Runner) archive(ctx context.Context, of *manifest.Reparse) (store.Bucket, error) {
 	if r.Archive == nil {
-		return nil, fmt.Errorf("%q, where the WARC files are, cannot be opened here: %w", of.Archive, stages.ErrPermanent)
+		return nil, fmt.Errorf("the store %q with the WARC files cannot be opened here: %w", of.Archive, stages.ErrPermanent)
 	}
 	return r.Archive(ctx, of.Archive)
 }

@@ -87,7 +87,7 @@ func (l *lab) refused(bucket store.Bucket, want ...string) {
 	if !errors.Is(err, stages.ErrPermanent) && !errors.Is(err, manifest.ErrCorrupt) {
 		l.t.Fatalf("got %v, want an error that lasts", err)
 	}
-	for _, w := range append(want, "restore the last state") {
+	for _, w := range append(want, "restore its last state") {
 		if !strings.Contains(err.Error(), w) {
 			l.t.Errorf("it says %q, want %q in it", err, w)
 		}

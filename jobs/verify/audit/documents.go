@@ -43,7 +43,7 @@ func (a *Audit) checkInputs(ctx context.Context, r *Round, stage stages.Stage) e
 				}
 				a.misplaced(r.Number, result, "it is missing, though %s was made from it: restore the one with SHA-256 %s", stage, frozen)
 			case digest != frozen:
-				a.misplaced(r.Number, result, "its SHA-256 is %s, %s was made from one with %s: restore that", digest, stage, frozen)
+				a.misplaced(r.Number, result, "its SHA-256 is %s, but %s was made from a result with SHA-256 %s: restore that result", digest, stage, frozen)
 			}
 		}
 	}
@@ -74,7 +74,7 @@ func (a *Audit) checkSource(ctx context.Context, r *Round) error {
 			return err
 		}
 		if ok && digest != task.SHA256 {
-			a.misplaced(r.Number, source, "its SHA-256 is %s, %s was made from one with %s: restore that", digest, r.Crawl, task.SHA256)
+			a.misplaced(r.Number, source, "its SHA-256 is %s, but %s was made from a result with SHA-256 %s: restore that result", digest, r.Crawl, task.SHA256)
 		}
 	}
 	return nil
@@ -154,7 +154,7 @@ func (a *Audit) checkSealed(r *Round, sealing *publish.Sealing) error {
 	advice := "restore from a copy whichever was changed"
 	vouched := a.Ledger != nil && a.Ledger.Newest(manifest.EntrySealed, r.Number) != nil && !a.lost[key]
 	if vouched {
-		advice = "the seal is the recorded one, so the result was changed: restore it from a copy"
+		advice = "the seal has the recorded digest, so the result was changed: restore it from a copy"
 	}
 	for _, d := range Differences(want.Files, r.Sealed.Files, func(f manifest.File) string { return f.Key }) {
 		at := At{Object: key, Row: d.Name}

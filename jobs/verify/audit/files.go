@@ -233,7 +233,7 @@ func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, adv
 		return err
 	}
 	if size := obj.Size(); size != f.Bytes {
-		wrong("it has %d bytes, %d were recorded", size, f.Bytes)
+		wrong("it has %d bytes, but %d were recorded", size, f.Bytes)
 	}
 	return obj.Close()
 }
@@ -262,7 +262,7 @@ func (a *Audit) compareDigest(ctx context.Context, r *Round, f *listedFile) erro
 	}
 	a.Count(fileDigests, 1)
 	if digest != f.SHA256 {
-		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is %s, %s was recorded; %s", digest, f.SHA256, f.Advice)
+		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is %s, but %s was recorded; %s", digest, f.SHA256, f.Advice)
 	}
 	return nil
 }
@@ -286,7 +286,7 @@ func (a *Audit) readTable(ctx context.Context, r *Round, f *listedFile, whole bo
 	}
 	a.Count(tablesRead, rows)
 	if rows != f.Rows {
-		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "it has %d rows, %d were recorded; %s", rows, f.Rows, f.Advice)
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "it has %d rows, but %d were recorded; %s", rows, f.Rows, f.Advice)
 	}
 	if _, err := catalog.Find(f.Dataset); err != nil || !whole || !strings.HasPrefix(f.Key, "tables/") {
 		return nil
@@ -327,12 +327,12 @@ func (a *Audit) readRun(ctx context.Context, r *Round, f *listedFile, whole bool
 			return err
 		}
 		if rows != s.Rows {
-			a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "bucket %d has %d rows, %d were recorded; %s", s.Bucket, rows, s.Rows, f.Advice)
+			a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "bucket %d has %d rows, but %d were recorded; %s", s.Bucket, rows, s.Rows, f.Advice)
 		}
 	}
 	a.Count(tablesRead, recorded)
 	if recorded != f.Rows {
-		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "its sections have %d rows, %d were recorded; %s", recorded, f.Rows, f.Advice)
+		a.Wrong(tablesRead, r.Number, At{Object: f.Key}, "its sections have %d rows, but %d were recorded; %s", recorded, f.Rows, f.Advice)
 	}
 	return nil
 }

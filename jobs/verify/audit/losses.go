@@ -35,7 +35,7 @@ func (a *Audit) checkLosses(ctx context.Context) error {
 		}
 		if !some {
 			a.reportLoss(&ledger.Lost{Object: layout.RoundDir(a.Crawl, round), Round: &round, Was: a.wasRound(round),
-				Remedy: "restore it from a copy: nothing else tells what was planned and fetched, and whoever plans it again asks twice"})
+				Remedy: "restore it from a copy: nothing else records what was planned and fetched, and planning the round again would request the URLs a second time"})
 		}
 	}
 	for _, l := range lost {

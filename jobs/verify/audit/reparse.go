@@ -21,7 +21,7 @@ func (a *Audit) loadReparse(ctx context.Context, crawl *manifest.Crawl) error {
 	a.Reparse = crawl.Reparse
 	switch {
 	case a.Reparse == nil:
-		a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it does not say what the crawl parses again: restore it from a copy")
+		a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it does not say which responses the crawl parses again: restore it from a copy")
 		a.Reparse = &manifest.Reparse{}
 	case a.Reparse.Of != "":
 	case a.Archive == nil:

@@ -309,7 +309,7 @@ func (a *Audit) checkStarted(ctx context.Context, n int, some bool) error {
 		return nil
 	}
 	if err == nil && some && l.Started(n) == nil {
-		a.misplaced(n, layout.Ledger(a.Crawl), "it does not say that round %d was started, though tasks of it have results or checkpoints: an older ledger was put back; restore the newest", n)
+		a.misplaced(n, layout.Ledger(a.Crawl), "it does not say that round %d was started, although tasks of the round have results or checkpoints: an older ledger was put back; restore the newest", n)
 	}
 	return err
 }
@@ -353,7 +353,7 @@ func (a *Audit) loadPlan(ctx context.Context, r *Round) (started bool, err error
 		}
 		if len(ids) != 1 {
 			if len(ids) == 0 {
-				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects and no readable plan: restore its plan.json from a copy")
+				a.misplaced(r.Number, layout.RoundDir(r.Crawl, r.Number), "the round has objects, but no readable plan: restore its plan.json from a copy")
 			}
 			return started, nil // the round has several plans, and none was chosen
 		}
@@ -383,7 +383,7 @@ func planProblem(p *manifest.Plan, r *Round, id string) string {
 		urls += part.URLs
 		switch {
 		case part.Partition != n:
-			return fmt.Sprintf("partition %d stands in place %d", part.Partition, n)
+			return fmt.Sprintf("partition %d is at place %d of the list", part.Partition, n)
 		case part.Bucket < 0 || part.Bucket >= p.Buckets:
 			return fmt.Sprintf("partition %d is of bucket %d of %d", n, part.Bucket, p.Buckets)
 		case part.File.Key != layout.PlanPart(r.Crawl, r.Number, id, n):

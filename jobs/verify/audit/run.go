@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 		return nil, err
 	}
 	if damaged {
-		a.Note("strays were not looked for: damaged documents cannot tell which objects are theirs; repair the documents first")
+		a.Note("strays were not searched for, because damaged documents do not show which objects belong to them; repair the documents first")
 	} else if err := a.checkStrays(ctx, rounds); err != nil {
 		return nil, err
 	}

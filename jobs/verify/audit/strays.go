@@ -71,7 +71,7 @@ func (a *Audit) checkStrays(ctx context.Context, rounds []*Round) error {
 		case err != nil:
 			return err
 		case s.Read:
-			a.Wrong(noStray, s.Round, At{Object: s.Key}, "%s, and whoever reads the folder reads it too: %smove it away with `crawlbatch verify --month %s --quarantine`", s.Why, first, a.Crawl)
+			a.Wrong(noStray, s.Round, At{Object: s.Key}, "%s, and readers of the folder also read this object: %smove it away with `crawlbatch verify --month %s --quarantine`", s.Why, first, a.Crawl)
 		default:
 			a.CountNote(fmt.Sprintf("{n} objects are left over, such as {example}: they do no harm; `crawlbatch verify --month %s --quarantine` lists them and moves them away", a.Crawl), s.Key)
 		}
@@ -261,7 +261,7 @@ func (l *lister) ofArchive(r *Round, key string, read bool) (why string, stillRe
 	}
 	_, _, n, ok := layout.ParseWARC(warc)
 	if !ok || n >= len(r.Plan.Partitions) {
-		return "it is no file of a fetch task", read
+		return "it is not a file of a fetch task", read
 	}
 	if r.unfinished(stages.Fetch, n) {
 		return "", false

@@ -16,7 +16,7 @@ import (
 
 // remedy is the advice for an unfinished task whose checkpoint is lost, damaged or old. Without the
 // right checkpoint, the task would request URLs a second time.
-const remedy = "restore the last state of it: a version that the store keeps, or a copy made since the crawl stopped; until then `crawlbatch run` does not fetch the partition"
+const remedy = "restore its last state: a version that the store keeps, or a copy made after the crawl stopped; until then `crawlbatch run` does not fetch the partition"
 
 // restoreLast is the advice for a finished task whose checkpoint is lost or old. Such a task sends
 // no more requests, because it has a result.
@@ -115,7 +115,7 @@ func recordedRows(c *manifest.Checkpoint, p *manifest.Plan, n int) (rows int64, 
 	planned := p.Partitions[n].URLs
 	rows = int64(recorded.GetCardinality())
 	if rows > planned || rows > 0 && int64(recorded.Maximum()) >= planned {
-		problem = fmt.Sprintf("it records %d rows up to row %d of a partition of %d", rows, recorded.Maximum(), planned)
+		problem = fmt.Sprintf("it records %d rows up to row %d, but the partition has only %d rows", rows, recorded.Maximum(), planned)
 	}
 	return rows, problem
 }
@@ -136,6 +136,6 @@ func compareCheckpoint(a *audit.Audit, r *audit.Round, n int, c *manifest.Checkp
 				"the result %s this file: the checkpoint lists %s, the result lists %s: restore the result from a copy", d.How, audit.FileText(d.Want), audit.FileText(d.Got))
 		}
 	case !slices.Equal(c.Counts, result.Counts):
-		a.Wrong(checkpoints, r.Number, at, "its counts %v are not those of the result %v: restore the result from a copy", c.Counts, result.Counts)
+		a.Wrong(checkpoints, r.Number, at, "its counts %v differ from the counts %v of the result: restore the result from a copy", c.Counts, result.Counts)
 	}
 }

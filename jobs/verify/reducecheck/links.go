@@ -300,7 +300,7 @@ func filterOf(ctx context.Context, a *audit.Audit, r *audit.Round, bucket int) (
 			return nil, a.Fault(err, filtersHold, r.Number, key)
 		}
 		if filter.Keys() != f.Rows {
-			a.Wrong(filtersHold, r.Number, audit.At{Object: key}, "it was made of %d URLs, its result says %d", filter.Keys(), f.Rows)
+			a.Wrong(filtersHold, r.Number, audit.At{Object: key}, "it was made from %d URLs, but its result says %d", filter.Keys(), f.Rows)
 		}
 		return filter, nil
 	}
@@ -370,12 +370,12 @@ func (c *urlChecker) add(f *fact) {
 // judgeFacts judges the URL by the gathered facts.
 func (c *urlChecker) judgeFacts() {
 	if c.target != nil && c.earlier == nil && c.state == nil && c.skip == nil {
-		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is neither in urls of this round or one before nor in skips of this one", c.target.Source, c.target.Kind)
+		c.wrong(targetsKept, stages.FileURLs, "%s links to it (%s), but it is not in urls of this round or an earlier round, and not in skips of this round", c.target.Source, c.target.Kind)
 	}
 	if c.filter != nil && (c.state != nil || c.skip != nil) {
 		c.tested++
 		if !c.filter.MayHold(c.url) {
-			c.wrongIn(layout.URLFilter(c.r.Crawl, c.r.Number, c.bucket), filtersHold, "urls or skips has a row of it, but the filter of its bucket denies it")
+			c.wrongIn(layout.URLFilter(c.r.Crawl, c.r.Number, c.bucket), filtersHold, "urls or skips has a row for it, but the URL filter of its bucket does not contain it")
 		}
 	}
 	c.checkSpellings()
@@ -393,7 +393,7 @@ func (c *urlChecker) checkState() {
 	o, s := c.outcome, c.state
 	switch {
 	case o == nil && s != nil && s.LastPlanned == nameOf(c.r):
-		c.wrong(statesFollow, stages.FileURLs, "its row says that this round planned it, but fetches has no row of it")
+		c.wrong(statesFollow, stages.FileURLs, "its row says that this round planned it, but fetches has no row for it")
 	case o == nil:
 	case s == nil:
 		c.wrong(statesFollow, stages.FileURLs, "its outcome in this round is %s, but it has no row in urls", o.Outcome)

@@ -121,11 +121,11 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 			continue
 		}
 		if duplicate != nil {
-			d.wrong(d.duplicatesKey(bucket), p.URL, "it is in a cluster of %s, but no other page is like it", duplicate.Representative)
+			d.wrong(d.duplicatesKey(bucket), p.URL, "it is in a cluster of %s, but it resembles no other page", duplicate.Representative)
 		}
 		switch {
 		case text && standing == nil:
-			d.wrong(d.standingKey(bucket), p.URL, "no page is like it, but it is missing among the representatives")
+			d.wrong(d.standingKey(bucket), p.URL, "it resembles no other page, but it is missing among the representatives")
 		case !text && standing != nil:
 			d.wrong(d.standingKey(bucket), p.URL, "it has no text, but is a representative")
 		}
@@ -145,7 +145,7 @@ func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Dupl
 		{"representatives", d.standingKey(bucket), len(at.standing)},
 	} {
 		if t.rows > 1 {
-			d.wrong(t.key, at.url, "%s has %d rows of it in one round", t.table, t.rows)
+			d.wrong(t.key, at.url, "%s has %d rows for it in one round", t.table, t.rows)
 		}
 		if t.rows > 0 && len(at.pages) == 0 {
 			d.wrong(t.key, at.url, "it is in %s but not in pages", t.table)
@@ -244,7 +244,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // the member resembles only its own earlier version
 	switch {
 	case alone && m.Row:
-		d.wrong(key, m.URL, "it is in duplicates, but is like its own earlier version only")
+		d.wrong(key, m.URL, "it is in duplicates, but resembles only its own earlier version")
 		return nil
 	case alone:
 		return nil

@@ -172,7 +172,7 @@ func Recompute(ctx context.Context, a *audit.Audit, t stages.Task, committed *ma
 		return err
 	}
 	if a.Version != "" && maker != "" && maker != a.Version {
-		a.CountNote(fmt.Sprintf("round %d, %s: not compared: tasks whose inputs give this crawlbatch %s other bytes: {n}, made by %s: check with that crawlbatch",
+		a.CountNote(fmt.Sprintf("round %d, %s: not compared: for {n} tasks, this crawlbatch %s computes other bytes than %s, which made the results: check with that version",
 			t.Round, resultsReproduced.Name, a.Version, maker), "")
 		return nil
 	}

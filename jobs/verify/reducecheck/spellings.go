@@ -74,15 +74,15 @@ func (c *urlChecker) checkSpellings() {
 		now = c.state.Spellings
 	}
 	if lacks := missingSpelling(now, all); lacks != "" {
-		c.wrong(spellingsKept, stages.FileURLs, "a source, its own domain or a round before spells it %s, but its row does not list that", lacks)
+		c.wrong(spellingsKept, stages.FileURLs, "a source, its own domain or an earlier round spells it %s, but its row does not list this spelling", lacks)
 	}
 	if c.outcome == nil || !slices.Contains(c.r.Plan.Sources, source.FrontierName) {
 		return
 	}
 	if s.own.Overflow() {
-		c.wrongIn(c.key, spellingsKept, "it was planned, although the rounds before knew more than %d spellings of it", schema.MaxSpellings)
+		c.wrongIn(c.key, spellingsKept, "it was planned, although earlier rounds knew more than %d spellings of it", schema.MaxSpellings)
 	} else if lacks := missingSpelling(s.planned, s.own); lacks != "" {
-		c.wrongIn(c.key, spellingsKept, "it was planned without its spelling %s, which the rounds before knew: robots.txt was not checked for it", lacks)
+		c.wrongIn(c.key, spellingsKept, "it was planned without its spelling %s, which earlier rounds knew, so robots.txt was not checked for this spelling", lacks)
 	}
 }
 
