@@ -48,7 +48,7 @@ func TestS3MistakesAreToldWithTheReason(t *testing.T) {
 		{"wrong access key", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=wrong"}, "check AWS_ACCESS_KEY_ID and the endpoint"},
 		{"wrong secret", "s3://" + bucket, []string{"AWS_SECRET_ACCESS_KEY=wrong"}, "check AWS_SECRET_ACCESS_KEY"},
 		{"no credentials", "s3://" + bucket, []string{"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}, "no AWS credentials found"},
-		{"no bucket's name", "s3://key:secret@host/x", nil, "what follows s3:// is not a bucket name"},
+		{"no bucket's name", "s3://key:secret@host/x", nil, "the text after s3:// does not begin with a bucket name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			awsEnv(t, append(server.Env(server.Endpoint), c.env...))
@@ -112,7 +112,7 @@ func TestAStoreWithoutConditionalWritesIsRefused(t *testing.T) {
 	defer server.Close()
 	awsEnv(t, (*versitygw.Server)(nil).Env(server.URL))
 	code, said := planInto(t, "s3://bucket/crawl")
-	if code != exitPermanent || !strings.Contains(said, "store lacks a needed operation: 8 of 8 racing writers won, one must (create-only writes)") {
+	if code != exitPermanent || !strings.Contains(said, "store lacks a needed operation: 8 of 8 racing writers won, but exactly one must win (create-only writes)") {
 		t.Errorf("exit %d, it says %q", code, said)
 	}
 	if len(u.objects) > 0 {

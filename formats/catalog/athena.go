@@ -25,7 +25,7 @@ type AthenaOptions struct {
 // name and returns null for columns that a part of a dataset lacks.
 func Athena(root string, o AthenaOptions, sealed []*manifest.Sealed) (*Script, error) {
 	if !strings.HasPrefix(root, "s3://") {
-		return nil, fmt.Errorf("Athena reads only S3, and the store is %q: give --store s3://bucket/prefix", root)
+		return nil, fmt.Errorf("Athena reads only from S3, but the store is %q: use --store s3://bucket/prefix", root)
 	}
 	root = strings.TrimSuffix(root, "/")
 	if err := errors.Join(CheckDatabase(o.Database), CheckAddress(root), checkSealed(sealed)); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnsafe means that some SQL client could misread a name or an address.
-var ErrUnsafe = errors.New("cannot stand in SQL")
+var ErrUnsafe = errors.New("is not safe in SQL")
 
 // subsets are the values of the partition column subset.
 var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
@@ -21,7 +21,7 @@ var subsets = []string{"warc", "crawldiagnostics", "robotstxt"}
 // name.
 func CheckDatabase(name string) error {
 	if name == "" || strings.ContainsAny(name, "`\"'\\;$") || strings.Contains(name, "--") || hasControl(name) {
-		return fmt.Errorf("the database %q %w: give letters, digits and _", name, ErrUnsafe)
+		return fmt.Errorf("the database %q %w: use only letters, digits and _", name, ErrUnsafe)
 	}
 	return nil
 }
@@ -30,7 +30,7 @@ func CheckDatabase(name string) error {
 // clients split statements at semicolons inside strings. Spark and Athena replace ${…}.
 func CheckAddress(root string) error {
 	if strings.Contains(root, ";") || strings.Contains(root, "${") || hasControl(root) {
-		return fmt.Errorf("the address %q %w: give one without ; and ${ and control characters", root, ErrUnsafe)
+		return fmt.Errorf("the address %q %w: use an address without ; and ${ and control characters", root, ErrUnsafe)
 	}
 	return nil
 }
@@ -44,12 +44,12 @@ func hasControl(s string) bool {
 func checkSealed(sealed []*manifest.Sealed) error {
 	for _, s := range sealed {
 		if !layout.ValidCrawl(s.Crawl) || s.Round < 0 {
-			return fmt.Errorf("a seal is of crawl %q, round %d: %w", s.Crawl, s.Round, manifest.ErrCorrupt)
+			return fmt.Errorf("a seal names crawl %q and round %d, which is not a valid pair: %w", s.Crawl, s.Round, manifest.ErrCorrupt)
 		}
 		for _, d := range Datasets() {
 			for _, f := range s.FilesOf(d.Name) {
 				if strings.HasPrefix(f.Key, "tables/") && !isPart(f.Key, d.Name, s) {
-					return fmt.Errorf("%q lists %q, which is no part of %s: %w", layout.Sealed(s.Crawl, s.Round), f.Key, d.Name, manifest.ErrCorrupt)
+					return fmt.Errorf("%q lists %q, which is not a part of %s: %w", layout.Sealed(s.Crawl, s.Round), f.Key, d.Name, manifest.ErrCorrupt)
 				}
 			}
 		}

@@ -55,13 +55,13 @@ func (c *Checked) Open(ctx context.Context, key string) (store.Object, error) {
 	f, known := c.files[key]
 	o, err := c.Bucket.Open(ctx, key)
 	if known && errors.Is(err, store.ErrNotFound) {
-		return nil, fmt.Errorf("%w, though it was recorded: %s", err, f.remedy)
+		return nil, fmt.Errorf("%w, but the crawl recorded it: %s", err, f.remedy)
 	}
 	if err != nil || !known {
 		return o, err
 	}
 	if o.Size() != f.Bytes {
-		return nil, errors.Join(f.changed("it has %d bytes, it was recorded with %d", o.Size(), f.Bytes), o.Close())
+		return nil, errors.Join(f.changed("it has %d bytes, but %d bytes were recorded", o.Size(), f.Bytes), o.Close())
 	}
 	blocks, err := base64.RawStdEncoding.DecodeString(f.Blocks)
 	if n := (f.Bytes + BlockBytes - 1) / BlockBytes; err != nil || f.Blocks != "" && int64(len(blocks)) != n*blockSum {
@@ -145,7 +145,7 @@ func (o *checked) readWhole() ([]byte, error) {
 
 func (o *checked) checkSum(sum [sha256.Size]byte) error {
 	if got := hex.EncodeToString(sum[:]); got != o.file.SHA256 {
-		return o.file.changed("its SHA-256 is %s, %s was recorded", got, o.file.SHA256)
+		return o.file.changed("its SHA-256 is %s, but %s was recorded", got, o.file.SHA256)
 	}
 	return nil
 }

@@ -163,13 +163,13 @@ func TestALargerFileWithoutBlocksIsReadWholeOnce(t *testing.T) {
 
 func TestALostFileAndOneOfAnotherSizeAreNotOpened(t *testing.T) {
 	b, f := recorded(t, []byte("another"), []byte("this"))
-	if _, _, err := open(t, b, f); !errors.Is(err, manifest.ErrChanged) || !strings.Contains(err.Error(), `"k": it has 7 bytes, it was recorded with 4: put it back`) {
+	if _, _, err := open(t, b, f); !errors.Is(err, manifest.ErrChanged) || !strings.Contains(err.Error(), `"k": it has 7 bytes, but 4 bytes were recorded: put it back`) {
 		t.Errorf("another size: %v", err)
 	}
 	if err := b.Delete(t.Context(), "k"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open(t, b, f); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "though it was recorded: put it back") {
+	if _, _, err := open(t, b, f); !errors.Is(err, store.ErrNotFound) || !strings.Contains(err.Error(), "but the crawl recorded it: put it back") {
 		t.Errorf("lost: %v", err)
 	}
 	if _, err := manifest.NewChecked(b).Open(t.Context(), "k"); !errors.Is(err, store.ErrNotFound) || strings.Contains(err.Error(), "recorded") {

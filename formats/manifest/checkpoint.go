@@ -84,7 +84,7 @@ func (c *Checkpoint) Check() error {
 		}
 	}
 	if n := int64(recorded.GetCardinality()); n != rows || n != urls || n != outcomes {
-		return fmt.Errorf("its sums disagree: its bitmap records %d URLs, its files of fetches have %d rows, it counts %d URLs and %d outcomes: %w", n, rows, urls, outcomes, ErrCorrupt)
+		return fmt.Errorf("its sums disagree: the bitmap has %d URLs, the files of fetches have %d rows, and the counts are %d URLs and %d outcomes: %w", n, rows, urls, outcomes, ErrCorrupt)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ var (
 	// ErrTooLarge means that a document would have more than MaxBytes and was not written.
 	ErrTooLarge = errors.New("too large for a manifest")
 	// ErrCorrupt means that the document is not a manifest of the expected kind.
-	ErrCorrupt = errors.New("not a valid manifest: it is damaged or no crawlbatch object; restore it from a copy")
+	ErrCorrupt = errors.New("not a valid manifest: it is damaged or is not a crawlbatch object; restore it from a copy")
 )
 
 // Header is the first part of every manifest.
@@ -82,7 +82,7 @@ func encode(d Document) ([]byte, error) {
 		body = blocks.ReplaceAll(body, nil)
 	}
 	if len(body) > MaxBytes {
-		return nil, fmt.Errorf("encode %s: it has %d bytes, %d are allowed: %w", d.kind(), len(body), MaxBytes, ErrTooLarge)
+		return nil, fmt.Errorf("encode %s: it has %d bytes, but at most %d are allowed: %w", d.kind(), len(body), MaxBytes, ErrTooLarge)
 	}
 	return body, nil
 }
@@ -94,7 +94,7 @@ func Decode(key string, body []byte, d Document) error {
 		return fmt.Errorf("%q: %w", key, ErrCorrupt)
 	}
 	if h.Format > schema.FormatVersion {
-		return fmt.Errorf("%q has format version %d, this program knows %d: %w", key, h.Format, schema.FormatVersion, ErrNewer)
+		return fmt.Errorf("%q has format version %d, but this program supports only versions up to %d: %w", key, h.Format, schema.FormatVersion, ErrNewer)
 	}
 	if h.Kind != d.kind() {
 		return fmt.Errorf("%q holds a %q manifest, expected %q: %w", key, h.Kind, d.kind(), ErrCorrupt)

@@ -126,7 +126,7 @@ func race(ctx context.Context, b Bucket, key, what string, lost error, write fun
 		}
 	}
 	if winners != 1 {
-		return nil, "", fmt.Errorf("%w: %d of %d racing writers won, one must (%s)", ErrUnsupported, winners, probeWriters, what)
+		return nil, "", fmt.Errorf("%w: %d of %d racing writers won, but exactly one must win (%s)", ErrUnsupported, winners, probeWriters, what)
 	}
 	winner := slices.Index(errs, nil)
 	body, v, err := b.Get(ctx, key, 1<<10)

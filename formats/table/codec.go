@@ -92,7 +92,7 @@ func columnsOf(t reflect.Type) (*rowLayout, error) {
 	}
 	for _, f := range l.fields {
 		if f.kind == reflect.Uint64 {
-			return nil, fmt.Errorf("field %s of %v: columns are signed", f.name, t)
+			return nil, fmt.Errorf("field %s of %v: integer columns must be signed", f.name, t)
 		}
 		if f.shape == pointer && f.embedded {
 			return nil, fmt.Errorf("field %s of %v: a pointer in an embedded struct cannot be read as null: move it to the outer struct", f.name, t)

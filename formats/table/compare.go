@@ -93,7 +93,7 @@ func (s *storedObject[T]) framed(want *format.FileMetaData) error {
 		s.ends[end] = true
 	}
 	if !same {
-		return fmt.Errorf("%q: its footer is not the one that is written today: %w", s.key, ErrDiffers)
+		return fmt.Errorf("%q: its footer differs from the footer that this program writes: %w", s.key, ErrDiffers)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func scanGroup(ctx context.Context, win *window, group *file.RowGroupReader) (ro
 			return 0, err
 		}
 		if rows != group.NumRows() {
-			return 0, fmt.Errorf("column %d has %d rows of %d", i, rows, group.NumRows())
+			return 0, fmt.Errorf("column %d has %d rows, but the footer counts %d", i, rows, group.NumRows())
 		}
 	}
 	return rows, nil

@@ -58,7 +58,7 @@ func openWindow(obj store.Object, whole int64) (*window, error) {
 	}
 	end := w.tail.buf[len(w.tail.buf)-8:]
 	if string(end[4:]) != "PAR1" {
-		return nil, fmt.Errorf("%w (no magic at its end)", ErrCorrupt)
+		return nil, fmt.Errorf("%w (no magic number at its end)", ErrCorrupt)
 	}
 	footer := int64(binary.LittleEndian.Uint32(end))
 	if footer > w.size-12 {

@@ -49,18 +49,18 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 		return nil, err
 	}
 	if string(head[:len(magic)]) != magic {
-		return nil, fmt.Errorf("%w (it does not begin as one)", ErrCorrupt)
+		return nil, fmt.Errorf("%w (it does not begin with the magic number)", ErrCorrupt)
 	}
 	if v := binary.BigEndian.Uint32(head[len(magic):]); v != version {
 		if v > version {
-			return nil, fmt.Errorf("it is a Bloom file of version %d, this program knows %d: %w", v, version, manifest.ErrNewer)
+			return nil, fmt.Errorf("it is a Bloom file of version %d, but this program supports only version %d: %w", v, version, manifest.ErrNewer)
 		}
 		return nil, fmt.Errorf("%w (version %d)", ErrCorrupt, v)
 	}
 	keys, bits := binary.BigEndian.Uint64(head[keysAt:]), binary.BigEndian.Uint64(head[filterAt:])
 	hashes, length := binary.BigEndian.Uint64(head[filterAt+8:]), binary.BigEndian.Uint64(head[filterAt+16:])
 	if bits < 1 || bits > maxBits || length != bits || hashes < 1 || hashes > maxHashes || keys > 1<<62 {
-		return nil, fmt.Errorf("%w (%d keys in %d bits, %d of them there, by %d hash functions)", ErrCorrupt, keys, bits, length, hashes)
+		return nil, fmt.Errorf("%w (%d keys, %d bits, a length of %d bits, %d hash functions)", ErrCorrupt, keys, bits, length, hashes)
 	}
 	if want := int64(wordsAt) + int64((bits+63)/64)*8 + sumBytes; size != want {
 		return nil, fmt.Errorf("%w (%d bytes, its header asks for %d)", ErrCorrupt, size, want)
@@ -78,7 +78,7 @@ func Read(r io.ReaderAt, size int64) (*Filter, error) {
 		return nil, err
 	}
 	if want := binary.BigEndian.Uint32(tail[:]); sum.Sum32() != want {
-		return nil, fmt.Errorf("%w (its checksum is %08x, it names %08x)", ErrCorrupt, sum.Sum32(), want)
+		return nil, fmt.Errorf("%w (its checksum is %08x, but it states %08x)", ErrCorrupt, sum.Sum32(), want)
 	}
 	return f, nil
 }

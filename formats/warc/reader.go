@@ -317,7 +317,7 @@ func (r *Reader) end(e *Entry) error {
 	}
 	atEnd := err == io.EOF
 	if blank != 2 && (!r.plain || !atEnd || blank < 2) {
-		e.problem("%d line ends behind the block, not 2", blank)
+		e.problem("%d line ends after the block, not 2", blank)
 	}
 	r.inMember = false
 	switch {
@@ -329,10 +329,10 @@ func (r *Reader) end(e *Entry) error {
 			return nil
 		}
 	case r.plain:
-		e.problem("bytes behind the block: Content-Length may be too small")
+		e.problem("bytes after the block: Content-Length may be too small")
 		r.resync(e.Offset, nil)
 	default:
-		e.problem("bytes behind the block: Content-Length may be too small")
+		e.problem("bytes after the block: Content-Length may be too small")
 		for err == nil {
 			_, err = r.content.Discard(r.content.Size())
 		}

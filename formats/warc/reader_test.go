@@ -150,10 +150,10 @@ func TestUnusualFilesAreRead(t *testing.T) {
 			"0+0 response matches unchecked; the gzip member holds several records",
 			fmt.Sprintf("0+%d metadata matches unchecked", len(gz(t, a+b)))}},
 		{"a plain record that is longer than it says", strings.Replace(a, "first", "first and more", 1) + b, []string{
-			fmt.Sprintf("0+%d response matches unchecked; 0 line ends behind the block, not 2; bytes behind the block: Content-Length may be too small", len(a)+9),
+			fmt.Sprintf("0+%d response matches unchecked; 0 line ends after the block, not 2; bytes after the block: Content-Length may be too small", len(a)+9),
 			fmt.Sprintf("%d+%d metadata matches unchecked", len(a)+9, len(b))}},
 		{"a member that is longer than it says", string(gz(t, strings.Replace(a, "first", "first and more", 1))) + string(gz(t, b)), []string{
-			fmt.Sprintf("0+%d response matches unchecked; 0 line ends behind the block, not 2; bytes behind the block: Content-Length may be too small",
+			fmt.Sprintf("0+%d response matches unchecked; 0 line ends after the block, not 2; bytes after the block: Content-Length may be too small",
 				len(gz(t, strings.Replace(a, "first", "first and more", 1)))),
 			fmt.Sprintf("%d+%d metadata matches unchecked", len(gz(t, strings.Replace(a, "first", "first and more", 1))), len(gz(t, b)))}},
 		{"no type, odd date", "WARC/0.18\r\nWARC-Date: yesterday\r\nContent-Length: 0\r\n\r\n\r\n\r\n", []string{

@@ -165,7 +165,7 @@ func (rec *Record) check() error {
 	case rec.Date.IsZero():
 		return fmt.Errorf("%w: %s of %q has no date", ErrInvalid, rec.Type, rec.TargetURI)
 	case rec.Date.UTC().Year() < 1 || rec.Date.UTC().Year() > 9999:
-		return fmt.Errorf("%w: the year of %s is not one of four digits", ErrInvalid, rec.Date)
+		return fmt.Errorf("%w: the year of %s does not have four digits", ErrInvalid, rec.Date)
 	case rec.TargetURI == "" && rec.Type != Warcinfo && rec.Type != Metadata:
 		return fmt.Errorf("%w: %s without a target URI", ErrInvalid, rec.Type)
 	case rec.Type == Revisit && rec.Profile == "":

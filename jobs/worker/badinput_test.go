@@ -168,7 +168,7 @@ func TestAnInputOfAnotherSizeIsCorruptBeforeItIsRead(t *testing.T) {
 	commitResult(t, r.Bucket, task(stages.Merge, 0), manifest.File{Dataset: stages.FilePages, Key: key, Bytes: 1000, Rows: 1})
 	commitResult(t, r.Bucket, task(stages.Merge, 1))
 	err := r.Run(t.Context(), task(stages.Dedup, 0))
-	want := fmt.Sprintf("%q: it has 17 bytes, it was recorded with 1000: restore it from a copy, or rebuild it with `crawlbatch retry --month 2026-11 --rebuild`", key)
+	want := fmt.Sprintf("%q: it has 17 bytes, but 1000 bytes were recorded: restore it from a copy, or rebuild it with `crawlbatch retry --month 2026-11 --rebuild`", key)
 	if !errors.Is(err, manifest.ErrChanged) || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}

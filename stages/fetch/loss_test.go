@@ -331,7 +331,7 @@ func TestADamagedCheckpointIsRefused(t *testing.T) {
 		}, "proof"},
 		"emptied":   {func(*testing.T, string) string { return "" }, ""},
 		"truncated": {func(_ *testing.T, body string) string { return body[:len(body)/2] }, ""},
-		"no bitmap": {edit(func(d *manifest.Checkpoint) { d.Recorded = nil }), "its bitmap records 0 URLs"},
+		"no bitmap": {edit(func(d *manifest.Checkpoint) { d.Recorded = nil }), "the bitmap has 0 URLs"},
 		"a file less": {edit(func(d *manifest.Checkpoint) {
 			d.Files = slices.DeleteFunc(d.Files, func(f manifest.File) bool { return f.Dataset == "fetches" })
 		}), "have 0 rows"},

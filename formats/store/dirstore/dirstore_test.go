@@ -211,7 +211,7 @@ func TestKeyThatIsAFolderOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for key, says := range map[string]string{"a": "folder of others", "f/g": "name of a folder"} {
+	for key, says := range map[string]string{"a": "but a folder", "f/g": "needs for a folder"} {
 		_, err := store.CreateBytes(t.Context(), s, key, []byte("x"))
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("Create(%q): %v, want %q", key, err, says)

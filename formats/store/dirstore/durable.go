@@ -45,7 +45,7 @@ func (s *Store) prepareOnce() error {
 
 // errEmptied means that somebody removed the temporary folder, or files in this folder, during a
 // write.
-var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or what is in it", store.ErrUnavailable)
+var errEmptied = fmt.Errorf("%w: somebody removed the store's temporary folder or files in it", store.ErrUnavailable)
 
 // retryWrite calls the function write, and calls it again if somebody removed the temporary folder
 // during the call. Each write recreates the folder. The failed write has changed no object.
@@ -70,7 +70,7 @@ func (s *Store) emptied(err error) error {
 	s.prepared = false
 	// If the root is empty, the file system that was mounted on the root may be gone.
 	if entries, failed := os.ReadDir(s.root); failed != nil || !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() != store.Reserved }) {
-		return fmt.Errorf("%w: somebody removed %s or what is in it: %s", store.ErrUnavailable, s.root, err.Error())
+		return fmt.Errorf("%w: somebody removed %s or its contents: %s", store.ErrUnavailable, s.root, err.Error())
 	}
 	return fmt.Errorf("%w: %s: %s", errEmptied, s.tmp(), err.Error())
 }

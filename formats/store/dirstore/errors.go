@@ -37,12 +37,12 @@ func sentinel(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		meaning, advice = store.ErrDenied, "this user lacks the permission; check the owner and mode of the folder"
 	case errors.Is(err, syscall.EXDEV):
-		meaning, advice = store.ErrUnsupported, "the store must lie on one file system, no folder of it may be a mount of its own"
+		meaning, advice = store.ErrUnsupported, "the whole store must be on one file system; none of its folders may be a mount point"
 	case errors.Is(err, errNoLinks):
 		meaning, advice = store.ErrUnsupported, "this file system has no hard links; use another"
 	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE),
 		errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.ESTALE):
-		meaning, advice = store.ErrUnavailable, "the machine could not do it now"
+		meaning, advice = store.ErrUnavailable, "the machine cannot do this at the moment"
 	default:
 		return err
 	}

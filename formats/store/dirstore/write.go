@@ -67,7 +67,7 @@ func (s *Store) create(ctx context.Context, path string, body io.ReaderAt, size 
 			return tmp.version, s.syncFolders(filepath.Dir(path))
 		}
 	}
-	return "", fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
+	return "", fmt.Errorf("%w: the folders of %s cannot be created, or somebody removes them repeatedly", store.ErrUnavailable, path)
 }
 
 // link gives the staged file the name of the object. It returns false if the caller must try again,
@@ -78,7 +78,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 		return true, nil
 	case errors.Is(err, fs.ErrExist):
 		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-			return false, fmt.Errorf("%s is not an object but a folder of others, or a special file", path)
+			return false, fmt.Errorf("%s is not an object but a folder or a special file", path)
 		}
 		return false, nil
 	case errors.Is(err, fs.ErrNotExist):
@@ -102,7 +102,7 @@ func (s *Store) link(tmp *staged, path string) (done bool, err error) {
 // inTheWay returns a clear error if the key of an object is also needed as a folder.
 func inTheWay(err error) error {
 	if errors.Is(err, syscall.ENOTDIR) {
-		return fmt.Errorf("an object has the name of a folder of this key (%s)", err.Error())
+		return fmt.Errorf("an object has the name that this key needs for a folder (%s)", err.Error())
 	}
 	return err
 }
@@ -166,7 +166,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 			return s.syncFolders(filepath.Dir(path))
 		}
 	}
-	return fmt.Errorf("%w: the folders of %s cannot be made or vanish again and again", store.ErrUnavailable, path)
+	return fmt.Errorf("%w: the folders of %s cannot be created, or somebody removes them repeatedly", store.ErrUnavailable, path)
 }
 
 func short(v store.Version) string {

@@ -69,7 +69,7 @@ func (s *Store) Open(ctx context.Context, key string) (store.Object, error) {
 		}
 		defer out.Body.Close()
 		if aws.ToInt64(out.ContentLength) != int64(len(p)) {
-			return 0, fmt.Errorf("read %q: %w: the answer to a range of %d bytes has %d (range reads)", key, store.ErrUnsupported, len(p), aws.ToInt64(out.ContentLength))
+			return 0, fmt.Errorf("read %q: %w: a request for a range of %d bytes returned %d bytes (range reads)", key, store.ErrUnsupported, len(p), aws.ToInt64(out.ContentLength))
 		}
 		n, err := io.ReadFull(out.Body, p)
 		if err != nil {

@@ -91,7 +91,7 @@ func parse(address string) (bucket, prefix string, err error) {
 	bucket, prefix, _ = strings.Cut(rest, "/")
 	if !bucketName.MatchString(bucket) {
 		// The error does not quote the address, which may contain credentials.
-		return "", "", errors.New("open store: what follows s3:// is not a bucket name; credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, an endpoint into AWS_ENDPOINT_URL_S3")
+		return "", "", errors.New("open store: the text after s3:// does not begin with a bucket name; credentials go into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, an endpoint into AWS_ENDPOINT_URL_S3")
 	}
 	if prefix = strings.TrimSuffix(prefix, "/"); prefix == "" {
 		return bucket, "", nil

@@ -90,7 +90,7 @@ func (s *Store) Swap(ctx context.Context, key string, body []byte, old store.Ver
 
 // errGone replaces a 404 response to a request with If-Match. The outcome of such a request is
 // unknown, as after a 412 response.
-var errGone = errors.New("there is no object to be replaced")
+var errGone = errors.New("there is no object to replace")
 
 func kind(err error) error {
 	if err == nil {

@@ -101,7 +101,7 @@ func start(t testing.TB, binary, ip string) (*Server, error) {
 	}
 	if err := answers(s.Endpoint+"/health", ended); err != nil {
 		stop()
-		return nil, fmt.Errorf("%w; it said:\n%s", err, said())
+		return nil, fmt.Errorf("%w; its output:\n%s", err, said())
 	}
 	t.Cleanup(func() {
 		stop()
