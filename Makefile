@@ -15,11 +15,15 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The binary is small because no debug data and no gRPC trace pages are linked (those
-# keep every method of every type), and because Arrow's compute kernels, which nothing
-# here calls, Kubernetes' client and the databases' drivers are compiled without inlining.
+# keep every method of every type), and because packages whose speed does not matter are
+# compiled without inlining: Arrow's compute kernels, which nothing here calls, clients of
+# Kubernetes and databases, logins, command lines, YAML, metrics.
+COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/... google.golang.org/... \
+	github.com/lib/pq/... github.com/go-sql-driver/mysql github.com/spf13/... github.com/jedib0t/... \
+	github.com/goccy/go-yaml/... go.yaml.in/... gopkg.in/... github.com/prometheus/... \
+	$(patsubst %,github.com/aws/aws-sdk-go-v2/service/%/...,sso ssooidc sts signin)
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
-	-gcflags='github.com/apache/arrow-go/v18/arrow/compute/...=-l' -gcflags='k8s.io/...=-l' \
-	-gcflags='github.com/lib/pq/...=-l' -gcflags='github.com/go-sql-driver/mysql=-l'
+	$(foreach p,$(COLD),-gcflags='$(p)=-l')
 
 build: ## build bin/crawlbatch
 	@$(COMPILE) -o $(BIN)/crawlbatch ./cmd/crawlbatch
