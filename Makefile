@@ -52,7 +52,7 @@ test-crawl: ## run all tests without the race detector, whole crawls and long te
 	$(call tested,-timeout 20m)
 
 test-s3: $(CACHE)/bin/versitygw ## run the store's contract and a whole crawl against a real S3 server
-	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./planner/source ./cmd/crawlbatch
+	CRAWLBATCH_VERSITYGW=$(CACHE)/bin/versitygw $(GO) test -count=1 -run 'S3' ./formats/store/... ./planner/source ./jobs/verify ./cmd/crawlbatch
 
 test-hostile: ## crawl a table of hostile servers, names and documents with the real binary
 	CRAWLBATCH_HOSTILE=1 $(GO) test -count=1 -timeout 5m -run 'Hostile' ./cmd/crawlbatch

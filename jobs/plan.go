@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"slices"
 	"time"
@@ -39,6 +38,7 @@ type PlanRequest struct {
 	Frontier bool
 	Config   *config.Config // the config that the user gives; an existing crawl keeps its frozen keys
 	Replace  bool
+	Force    bool // plan also what was fetched within plan.skip_within
 	DryRun   bool
 	Clock    stages.Clock
 	Version  string
@@ -68,7 +68,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 	if err != nil {
 		return nil, false, err
 	}
-	crawl, round, earlier, err := r.position(ctx, old)
+	crawl, round, earlier, err := r.position(ctx, cfg, old)
 	if err != nil {
 		return nil, false, err
 	}
@@ -80,7 +80,7 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 		return nil, false, fmt.Errorf("scratch directory: %w", err)
 	}
 	defer os.RemoveAll(scratch)
-	made, now, err := r.makeOnce(ctx, cfg, old, round, earlier, scratch)
+	made, now, err := r.makeOnce(ctx, cfg, crawl, round, earlier, scratch)
 	if err != nil {
 		return nil, false, err
 	}
@@ -109,10 +109,10 @@ func Plan(ctx context.Context, r PlanRequest) (p *manifest.Plan, same bool, err 
 // makeOnce makes a plan, and returns the clock that decided which URLs are due. If a URL is due, a
 // driver freezes the clock of the round, so that two drivers make the same plan. A driver that
 // finds no due URL writes nothing, so that repeated planning does not grow the ledger.
-func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *manifest.Crawl, round int, earlier []*manifest.Sealed, scratch string) (made *planner.Plan, now time.Time, err error) {
+func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, scratch string) (made *planner.Plan, now time.Time, err error) {
 	var before time.Time
 	frozen := false
-	if old != nil && len(r.Sources) == 0 {
+	if round > 0 && len(r.Sources) == 0 {
 		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
 		if err != nil {
 			return nil, now, err
@@ -120,22 +120,48 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, old *mani
 		before, frozen = l.Now(round)
 	}
 	if frozen {
-		made, err = r.makePlan(ctx, cfg, round, earlier, before, scratch)
+		made, err = r.makePlan(ctx, cfg, crawl, round, earlier, before, scratch)
 		if !errors.Is(err, planner.ErrNothing) || !r.Clock.Now().After(before) {
 			return made, before, err
 		}
 		// No URL was due at the frozen time. makeOnce therefore plans with the present clock.
 	}
-	now = r.Clock.Now().UTC()
-	made, err = r.makePlan(ctx, cfg, round, earlier, now, scratch)
+	now, err = r.clockOf(ctx, cfg, round)
+	if err != nil {
+		return nil, now, err
+	}
+	made, err = r.makePlan(ctx, cfg, crawl, round, earlier, now, scratch)
 	if err != nil || !r.driver {
 		return made, now, err
 	}
 	counts, err := r.freezeNow(ctx, round, before, now)
 	if err == nil && !counts.Equal(now) { // another driver froze its clock first
-		made, err = r.makePlan(ctx, cfg, round, earlier, counts, scratch)
+		made, err = r.makePlan(ctx, cfg, crawl, round, earlier, counts, scratch)
 	}
 	return made, counts, err
+}
+
+// clockOf returns the time that decides which URLs are planned. If plan.skip_within applies, a plan
+// that must not replace another has the time of the other, so that the same sources give the same
+// plan on another day.
+func (r PlanRequest) clockOf(ctx context.Context, cfg *config.Config, round int) (time.Time, error) {
+	now := r.Clock.Now().UTC()
+	if cfg.Plan.SkipWithin == 0 || r.Replace || r.driver {
+		return now, nil
+	}
+	l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+	if errors.Is(err, roundstate.ErrNoCrawl) {
+		return now, nil
+	}
+	if err != nil {
+		return now, err
+	}
+	if choice, _ := l.Plan(round); choice != nil {
+		if then, err := time.Parse(time.RFC3339Nano, choice.Now); err == nil {
+			return then, nil
+		}
+	}
+	return now, nil
 }
 
 // freezeNow freezes the time at which a round is planned, and returns the frozen time. If the
@@ -155,54 +181,92 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.
 // position returns the number of the round to plan, its crawl document, and the earlier sealed
 // rounds, oldest first. The parameter old is the crawl's stored document, or nil if the crawl is
 // new.
-func (r PlanRequest) position(ctx context.Context, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
+func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
+	crawl = &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
+	begun := false
 	var sealed []*manifest.Sealed
 	if old != nil {
 		if sealed, err = roundstate.Sealed(ctx, r.Bucket, r.Crawl); err != nil {
 			return nil, 0, nil, err
 		}
-	}
-	crawl = &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
-	if old != nil {
-		crawl.Continues = old.Continues
-	}
-	if r.Frontier && len(sealed) == 0 {
-		crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
-		if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
-			return nil, 0, nil, err
-		}
-	}
-	earlier = sealed
-	if crawl.Continues != "" {
-		before, err := roundstate.History(ctx, r.Bucket, crawl.Continues)
+		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
 		if err != nil {
 			return nil, 0, nil, err
 		}
-		earlier = append(before, sealed...)
+		begun = len(sealed) > 0 || l.Started(0) != nil
+		crawl.Continues, crawl.Continued, crawl.Listed = old.Continues, old.Continued, old.Listed
 	}
-	earlier, err = roundstate.WithFiles(ctx, r.Bucket, earlier, roundstate.Selection{Dataset: plannedFrom})
+	if !begun {
+		if err := r.continueCrawls(ctx, cfg, crawl); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	continued, err := roundstate.Continued(ctx, r.Bucket, crawl)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: plannedFrom})
 	return crawl, len(sealed), earlier, err
+}
+
+// continueCrawls decides which earlier crawls a crawl continues that has not begun. With
+// plan.history, these are the newest earlier month and the crawls that this month continues, with
+// the rounds that are sealed now. Without plan.history, only a plan from the frontier continues
+// them, with all their rounds.
+func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl) error {
+	crawl.Continued, crawl.Listed = nil, false
+	if !r.Frontier && !cfg.Plan.History {
+		return nil
+	}
+	var err error
+	crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
+	if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
+		return err
+	}
+	if crawl.Continues == "" || !cfg.Plan.History {
+		return nil
+	}
+	crawl.Listed = !r.Frontier
+	crawl.Continued, err = roundstate.Continuing(ctx, r.Bucket, r.Crawl, crawl.Continues)
+	return err
 }
 
 // plannedFrom reports whether planning a round reads this dataset of earlier rounds.
 func plannedFrom(dataset string) bool {
-	return dataset == stages.FileHosts || roundstate.HasStates(dataset)
+	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
 }
 
-// makePlan plans a round from the sources and from the frontier of earlier rounds. The method
-// keeps temporary files in the directory scratch.
-func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
-	sources := slices.Clone(r.Sources)
-	var hosts iter.Seq2[source.Host, error]
+// makePlan plans a round from the sources and from what earlier rounds know. The method keeps
+// temporary files in the directory scratch.
+func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
+	known := urlstate.After(earlier)
+	request := planner.Request{
+		Crawl: r.Crawl, Round: round, Sources: slices.Clone(r.Sources), Known: known.Known(), Buckets: known.Buckets(), Now: now,
+		Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
+	}
 	if len(earlier) > 0 {
 		checked := stages.Checked(r.Bucket, &stages.Input{Earlier: earlier})
 		for _, sealed := range earlier {
-			for _, f := range sealed.FilesOf(stages.FileHosts) {
-				checked.Add(stages.RemedyFor(stages.Rank, sealed.Crawl, f), f)
+			for _, f := range slices.Concat(sealed.FilesOf(stages.FileHosts), sealed.FilesOf(stages.FileURLFilter)) {
+				from := stages.Rank
+				if f.Dataset == stages.FileURLFilter {
+					from = stages.Frontier
+				}
+				checked.Add(stages.RemedyFor(from, sealed.Crawl, f), f)
 			}
 		}
-		sources = append(sources, source.Frontier(checked, r.Crawl, earlier, now))
-		hosts = source.Hosts(ctx, checked, earlier)
+		switch own := earlier[len(earlier)-round:]; {
+		case !cfg.Plan.History:
+			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now))
+		case !crawl.Listed:
+			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now)}
+		default:
+			request.History = []source.Known{source.History(checked, earlier[:len(earlier)-round])}
+			if round > 0 {
+				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now))
+			}
+		}
+		request.Hosts = source.Hosts(ctx, checked, earlier)
 	}
 	// makePlan does not plan domains that were stopped while the crawl ran.
 	paced := cfg.Clone()
@@ -213,10 +277,12 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, round int
 	if revision > 0 {
 		paced.Politeness = newest
 	}
-	known := urlstate.After(earlier)
-	return planner.Make(ctx, worker.PlanConfig(paced), planner.Request{
-		Crawl: r.Crawl, Round: round, Sources: sources, Hosts: hosts, Known: known.Known(), Buckets: known.Buckets(), Scratch: scratch, Version: r.Version, DryRun: r.DryRun,
-	})
+	if r.Force {
+		paced.Plan.SkipWithin = 0
+	}
+	limits := worker.PlanConfig(paced)
+	limits.Links = crawl.Listed && paced.Frontier.Follow != "none"
+	return planner.Make(ctx, limits, request)
 }
 
 // commit creates the crawl if it does not exist, stores the plan, and chooses the plan with one
@@ -242,7 +308,7 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		return err
 	}
 	body, err := manifest.EncodeAs(stored, stored.Format)
-	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues) {
+	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues || stored.Listed != crawl.Listed || !slices.Equal(stored.Continued, crawl.Continued)) {
 		crawl.AdoptedFrom = stored.AdoptedFrom
 		body, err = manifest.Encode(crawl)
 		digest = manifest.ContentDigest(body)
@@ -360,7 +426,9 @@ func (r PlanRequest) frozenConfig(ctx context.Context) (*config.Config, *manifes
 		}
 		return nil, nil, err
 	}
-	return r.Config, m, nil
+	kept := r.Config.Clone()
+	kept.Plan.History = c.Plan.History // an older crawl continues without it, and Adopt allows the default
+	return kept, m, nil
 }
 
 // checkNew returns an error if a new crawl may not have the config.
@@ -439,8 +507,15 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 	if err != nil {
 		return "", err
 	}
+	named, err := namedCrawls(ctx, b, crawl)
+	if err != nil {
+		return "", err
+	}
 	for i := 1; i <= reach; i++ {
 		before := month.AddDate(0, -i, 0).Format("2006-01")
+		if !named[before] {
+			continue
+		}
 		s, err := roundstate.SealedRound(ctx, b, before, 0)
 		if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
 			return "", err
@@ -450,6 +525,27 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 		}
 	}
 	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
+}
+
+// namedCrawls returns the crawls that the store's head names. A store of an older version may have
+// no head; namedCrawls then lists its crawls.
+func namedCrawls(ctx context.Context, b store.Bucket, crawl string) (map[string]bool, error) {
+	head, _, err := ledger.LoadHead(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	if head != nil {
+		for _, c := range head.Crawls {
+			named[c.Crawl] = true
+		}
+		return named, nil
+	}
+	crawls, err := roundstate.Crawls(ctx, b)
+	for _, c := range crawls {
+		named[c] = true
+	}
+	return named, err
 }
 
 // planNext plans another round from the crawl's own frontier, unless the round already has a plan.

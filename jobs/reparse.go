@@ -54,7 +54,7 @@ func Reparse(ctx context.Context, r ReparseRequest) (*manifest.Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		crawl.Continues = before.Continues
+		crawl.Continues, crawl.Continued, crawl.Listed = before.Continues, before.Continued, before.Listed
 	} else {
 		of.Files = source.WARCFilesDigest(r.Files)
 	}

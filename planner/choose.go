@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -19,6 +20,8 @@ type chooser struct {
 	files   func(seq) string // returns the name of the source of an entry
 	out     *chosenWriter
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
+
+	since int64 // URLs that were fetched since this time are refused, milliseconds UTC; 0 if none are
 
 	duplicates int64
 	spent      int64       // number of URLs planned in earlier rounds of the crawl
@@ -98,8 +101,11 @@ func (c *chooser) merge(r *record) {
 	c.count(r)
 	u := c.url
 	u.Due, u.Spent = u.Due || r.Due, u.Spent || r.Spent
-	u.Depth = min(u.Depth, r.Depth)
-	u.Priority = max(u.Priority, r.Priority)
+	u.FetchedAt = max(u.FetchedAt, r.FetchedAt)
+	if !r.History {
+		u.Depth = min(u.Depth, r.Depth)
+		u.Priority = max(u.Priority, r.Priority)
+	}
 	u.Spellings = schema.Spellings(u.Spellings).Union(r.Spellings)
 	// Keep the newest WARC record of the URL. Of records with the same time, keep the first.
 	older := u.WARCFilename != "" && u.ContentAt >= r.ContentAt
@@ -112,7 +118,7 @@ func (c *chooser) merge(r *record) {
 // endURL passes the current URL to its domain after the URL's last entry.
 func (c *chooser) endURL() error {
 	u := c.url
-	if u == nil {
+	if u == nil || u.History { // the entries of History come last, so no other entry names the URL
 		return nil
 	}
 	c.duplicates += max(c.listed-1, 0)
@@ -126,6 +132,13 @@ func (c *chooser) endURL() error {
 	}
 	if spellings := schema.Spellings(u.Spellings); spellings.Overflow() {
 		return c.refuseRecord(c.left, u, schema.SkipSpellings, spellings.TooMany())
+	}
+	if c.since > 0 && u.FetchedAt >= c.since {
+		at := time.UnixMilli(u.FetchedAt).UTC().Format(time.RFC3339)
+		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
+	}
+	if c.Links && int(u.Depth) < c.MaxDepth {
+		u.ETag, u.LastModified = "", ""
 	}
 	switch {
 	case d.limit == 0:

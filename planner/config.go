@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/planner/source"
 )
 
 var (
@@ -39,9 +40,19 @@ type Config struct {
 	Slots        int                      // number of concurrent fetches of a task
 	PageBytes    int64                    // mean size of a page in bytes, for the prediction
 
+	// Links is true if the crawl plans a known URL only if a source names it or a page links to it. URLs
+	// above MaxDepth are then planned without validators: a page that has not changed is compared by
+	// its digest, because the answer 304 would not tell its links.
+	Links bool
+
+	SkipWithin time.Duration // URLs that were fetched within this time before the plan are refused; 0 means none
+
 	BucketURLs int64 // approximate maximum of URLs per reduce bucket
 	Memory     int64 // memory for sorting, in bytes, before rows spill to disk
 	Workers    int   // number of goroutines that canonicalize and write
+
+	fewListed   int // arguments of source.NewListed, which tests change
+	listedBytes int64
 }
 
 // Default returns a Config with every bound at its documented default. Service and PageBytes are
@@ -50,7 +61,7 @@ func Default() Config {
 	return Config{
 		PartitionURLs: 500_000, MaxDepth: 15, Budget: 10_000,
 		Delay: 2 * time.Second, AddressDelay: 200 * time.Millisecond, Service: 1500 * time.Millisecond, Slots: 200, PageBytes: 100_000,
-		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2,
+		BucketURLs: 2_000_000, Memory: 384 << 20, Workers: 2, fewListed: source.FewListed, listedBytes: source.ListedBytes,
 	}
 }
 
@@ -63,7 +74,7 @@ func (c *Config) check() error {
 	}{
 		{"partition_urls", int64(c.PartitionURLs), 1}, {"max_depth", int64(c.MaxDepth), 0},
 		{"budgets.default", int64(c.Budget), 0}, {"round URLs", c.RoundURLs, 0}, {"budgets.total", c.CrawlURLs, 0},
-		{"delay", int64(c.Delay), 0}, {"delay per address", int64(c.AddressDelay), 0}, {"window", int64(c.Window), 0}, {"service time", int64(c.Service), 0}, {"slots", int64(c.Slots), 1},
+		{"delay", int64(c.Delay), 0}, {"delay per address", int64(c.AddressDelay), 0}, {"window", int64(c.Window), 0}, {"service time", int64(c.Service), 0}, {"slots", int64(c.Slots), 1}, {"skip_within", int64(c.SkipWithin), 0},
 		{"bucket URLs", c.BucketURLs, 1}, {"memory", c.Memory, 1 << 20}, {"workers", int64(c.Workers), 1},
 	} {
 		if v.value < v.least {

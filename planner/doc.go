@@ -10,6 +10,9 @@
 //	       ─► one record per URL, with all its spellings ─► budgets of the domain and the round ─► a bucket by the
 //	       domain's hash ─► a partition of that bucket, slow domains together ─► Parquet
 //
+// After the sources, the planner reads what earlier rounds know about the listed URLs, and URLs that
+// are due. A set of the listed URLs, exact or a Bloom filter of 64 MiB, says which rows to read.
+//
 // The planner predicts times from the delays and addresses of hosts that earlier rounds observed.
 //
 // Copy stores the same plan for a round of another crawl. A reparse copies the plan of the crawl

@@ -25,15 +25,19 @@ type batch struct {
 
 // ingest canonicalizes all entries in parallel, refuses entries for reasons other than budgets, and
 // sorts the rest as records. Every record carries its place in the sources, so the result does not
-// depend on the order in which workers finish. ingest returns the number of entries of each source,
-// and the number of refusals for each reason.
-func ingest(ctx context.Context, r *rules, sources []source.Source, records *sorters[record], refused *sorters[refusal]) (entries []SourceCount, counts map[schema.SkipReason]int64, err error) {
-	if len(sources) > maxSources {
-		return nil, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, len(sources), maxSources)
+// depend on the order in which workers finish. After the sources, ingest reads what earlier rounds
+// know. It returns the number of entries of each source, and the number of refusals for each reason.
+func ingest(ctx context.Context, r *rules, req Request, records *sorters[record], refused *sorters[refusal]) (entries []SourceCount, counts map[schema.SkipReason]int64, err error) {
+	if n := len(req.Sources) + len(req.History); n > maxSources {
+		return nil, nil, fmt.Errorf("%w: %d sources, at most %d", ErrConfig, n, maxSources)
+	}
+	var listed *source.Listed
+	if len(req.History) > 0 {
+		listed = source.NewListed(r.fewListed, r.listedBytes)
 	}
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
-		w := &worker{rules: r}
+		w := &worker{rules: r, listed: listed}
 		workers[i] = w
 		// Records get two thirds of the memory, because refusals are fewer.
 		if w.records, err = records.sorter(r.Memory / int64(r.Workers) * 2 / 3); err == nil {
@@ -43,12 +47,41 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records *sor
 			return nil, nil, err
 		}
 	}
+	if entries, err = ingestSources(ctx, workers, req.Sources, 0); err != nil {
+		return nil, nil, err
+	}
+	for i, known := range req.History {
+		for _, w := range workers {
+			w.listed = nil
+		}
+		known.Tell(listed)
+		of, err := ingestSources(ctx, workers, []source.Source{known}, len(req.Sources)+i)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries = append(entries, of...)
+	}
+	counts = map[schema.SkipReason]int64{}
+	for _, w := range workers {
+		w.records.Sort()
+		w.refused.rows.Sort()
+		for reason, n := range w.refused.counts {
+			counts[reason] += n
+		}
+		countRefused(entries, w.refused)
+	}
+	return entries, counts, nil
+}
+
+// ingestSources passes the entries of sources to workers. The argument first is the number of the
+// first source.
+func ingestSources(ctx context.Context, workers []*worker, sources []source.Source, first int) (entries []SourceCount, err error) {
 	g, ctx := errgroup.WithContext(ctx)
-	batches := make(chan batch, r.Workers)
+	batches := make(chan batch, len(workers))
 	g.Go(func() error {
 		defer close(batches)
 		for i, s := range sources {
-			n, err := feed(ctx, i, s, batches)
+			n, err := feed(ctx, first+i, s, batches)
 			if err != nil {
 				return err
 			}
@@ -59,17 +92,7 @@ func ingest(ctx context.Context, r *rules, sources []source.Source, records *sor
 	for _, w := range workers {
 		g.Go(func() error { return w.run(batches) })
 	}
-	if err := g.Wait(); err != nil {
-		return nil, nil, err
-	}
-	counts = map[schema.SkipReason]int64{}
-	for _, w := range workers {
-		for reason, n := range w.refused.counts {
-			counts[reason] += n
-		}
-		countRefused(entries, w.refused)
-	}
-	return entries, counts, nil
+	return entries, g.Wait()
 }
 
 // SourceCount counts the entries of one source.
@@ -122,6 +145,8 @@ type worker struct {
 	*rules
 	records *table.Sorter[record]
 	refused *refusals
+	listed  *source.Listed // gets the URLs that sources name; nil if nobody asks for them
+	named   []urlkey.Key   // URLs for listed
 }
 
 func (w *worker) run(batches <-chan batch) error {
@@ -131,9 +156,11 @@ func (w *worker) run(batches <-chan batch) error {
 				return err
 			}
 		}
+		if len(w.named) > 0 {
+			w.listed.Add(w.named...)
+			w.named = w.named[:0]
+		}
 	}
-	w.records.Sort()
-	w.refused.rows.Sort()
 	return nil
 }
 
@@ -146,6 +173,9 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	k, spelling, err := w.canonical.Spelled(e.URL, "")
 	if err != nil {
 		return w.refused.addText(e, s, reasonOf(err), detailOf(err))
+	}
+	if e.History && k.URL != e.URL {
+		return nil // the config changes the URL, so what is known is about another one
 	}
 	spellings := w.respelled(k.URL, e)
 	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
@@ -160,6 +190,9 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		e = &source.Entry{Depth: e.Depth} // the record of a refused entry only carries the depth and the spellings
 	} else if reason != "" && !e.Spent && len(spellings) == 0 {
 		return nil
+	}
+	if w.listed != nil && e.Due {
+		w.named = append(w.named, k)
 	}
 	rec := newRecord(k, e, spellings, s)
 	return w.records.Add(&rec)

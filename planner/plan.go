@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,12 +30,22 @@ type Request struct {
 	Crawl   string
 	Round   int
 	Sources []source.Source               // sources of URLs; if sources repeat an entry, the entry of the first source counts
+	History []source.Known                // what earlier rounds know about these URLs, and URLs that are due
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
 	Known   int64                         // lower bound of the number of URLs that earlier rounds know
 	Buckets int                           // number of reduce buckets of the previous round, which is the least number for this round; 0 if there is no previous round
+	Now     time.Time                     // time of the plan, for Config.SkipWithin
 	Scratch string                        // empty local directory with room for twice the sources' size; the caller removes the directory
 	Version string                        // version of crawlbatch, for plan.json
 	DryRun  bool                          // predict without making a plan: the result has no ID and no files, and cannot be committed
+}
+
+// sourceAt returns the source with a number. The sources come first, then what earlier rounds know.
+func (r *Request) sourceAt(n int) source.Source {
+	if n < len(r.Sources) {
+		return r.Sources[n]
+	}
+	return r.History[n-len(r.Sources)]
 }
 
 // Plan is a plan in scratch space.
@@ -62,7 +73,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	refused := &sorters[refusal]{dir: req.Scratch, compare: compareRefusals}
 	hosts := &sorters[observation]{dir: req.Scratch, compare: compareObservations}
 	defer func() { err = errors.Join(err, records.close(), refused.close(), hosts.close()) }()
-	entries, counts, err := ingest(ctx, r, req.Sources, records, refused)
+	entries, counts, err := ingest(ctx, r, req, records, refused)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +92,7 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 		counts[reason] += n
 	}
 	countRefused(entries, picked.refused)
+	entries = slices.DeleteFunc(entries, func(c SourceCount) bool { return c.Name == source.HistoryName })
 	p := &Plan{counts: entries, manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
 	for _, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
@@ -128,7 +140,10 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	}
 	c := &chooser{
 		rules: r, refused: more,
-		files: func(s seq) string { return excerpt(req.Sources[s.source()].Name()) },
+		files: func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
+	}
+	if r.SkipWithin > 0 {
+		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()
 	}
 	// lists makes two lists, one of chosen URLs and one of URLs that are left out. It calls the
 	// function fill to write both lists.
@@ -185,6 +200,9 @@ func emptyPlanError(ctx context.Context, p *Plan, refused *sorters[refusal]) err
 				return err
 			}
 			advice = "the first records that cannot be read are " + first
+		}
+		if c.Name == string(schema.SkipRecent) {
+			advice = "add --force to plan also what was fetched within plan.skip_within"
 		}
 	}
 	return fmt.Errorf("plan %s.%d: %w: every entry of %s was refused (%s): %s",

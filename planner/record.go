@@ -34,6 +34,8 @@ type record struct {
 	Due               bool
 	Spent             bool
 	Listed            bool
+	History           bool
+	FetchedAt         int64
 }
 
 var recordCodec = table.MustCodec[record]()
@@ -47,6 +49,7 @@ func newRecord(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq)
 			Spellings: spellings,
 		},
 		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent, Listed: e.Listed,
+		History: e.History, FetchedAt: e.FetchedAt,
 	}
 }
 

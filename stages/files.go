@@ -56,6 +56,6 @@ const (
 	FileURLs            = urlstate.Delta
 	FileURLsBase        = urlstate.Base
 	FileSkips           = "skips"
-	FileURLFilter       = "known"
+	FileURLFilter       = urlstate.Filter
 	FileWebGraph        = "webgraph"
 )

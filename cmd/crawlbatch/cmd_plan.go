@@ -19,11 +19,9 @@ import (
 
 type planOptions struct {
 	*common
-	month   string
-	sources []string
-	dryRun  bool
-	replace bool
-	once    bool
+	month                        string
+	sources                      []string
+	dryRun, replace, once, force bool
 }
 
 func newPlan(c *common) *cobra.Command {
@@ -51,6 +49,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, or mysql:// or postgres:// address of a table; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")
+	cmd.Flags().BoolVar(&o.force, "force", false, "plan also what was fetched within plan.skip_within")
 	cmd.Flags().BoolVar(&o.once, "once", false, "do nothing if the month has a plan")
 	return cmd
 }
@@ -88,7 +87,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 		}
 	}
 	r := jobs.PlanRequest{
-		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun,
+		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
 		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Counts: new(jobs.Counts),
 	}
 	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: source.Databases(os.LookupEnv)})

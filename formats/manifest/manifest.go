@@ -139,9 +139,16 @@ type Count struct {
 type Crawl struct {
 	Header
 	Crawl     string `json:"crawl"`
-	CreatedAt string `json:"created_at"` // time of creation, RFC 3339, UTC
-	Config    string `json:"config"`     // config as YAML, as the first plan resolved it, with ${VAR} unexpanded
-	Continues string `json:"continues,omitempty"`
+	CreatedAt string `json:"created_at"`          // time of creation, RFC 3339, UTC
+	Config    string `json:"config"`              // config as YAML, as the first plan resolved it, with ${VAR} unexpanded
+	Continues string `json:"continues,omitempty"` // the crawl before, whose states of URLs and representatives this crawl reads
+	// Continued lists the crawls that this crawl continues, oldest first, with the number of their
+	// rounds that it reads. A crawl without plan.history has no list. It reads all rounds of Continues
+	// and of the crawls that this one continues in turn, also rounds that are sealed later.
+	Continued []ContinuedCrawl `json:"continued,omitempty"`
+	// Listed means that the crawl was planned without the frontier of these crawls. The URLs that they
+	// know are planned only if a source names them or a round of this crawl finds them.
+	Listed bool `json:"listed,omitempty"`
 	// Reparse names the responses that the crawl parses again. Reparse is nil if the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`
 	// AdoptedFrom is the format of the crawl before it got a ledger; AdoptedFrom is 0 if the crawl
@@ -150,6 +157,12 @@ type Crawl struct {
 }
 
 func (*Crawl) kind() string { return "crawl" }
+
+// ContinuedCrawl is a crawl that another crawl continues, up to a round.
+type ContinuedCrawl struct {
+	Crawl  string `json:"crawl"`
+	Rounds int    `json:"rounds"`
+}
 
 // Reparse describes a reparse, a crawl whose fetch tasks read stored responses.
 type Reparse struct {

@@ -53,18 +53,19 @@ const (
 	SkipStopped    SkipReason = "stopped"      // the URL's domain is stopped
 	SkipDuplicate  SkipReason = "duplicate"    // the source lists the same canonical URL earlier
 	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings
+	SkipRecent     SkipReason = "recent"       // the URL was fetched within plan.skip_within
 )
 
 // SkipReasons lists all skip reasons.
 var SkipReasons = []SkipReason{SkipNotURL, SkipBadRecord, SkipScheme, SkipTooLong, SkipOutOfScope, SkipFiltered, SkipTrap, SkipDepth,
-	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings}
+	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings, SkipRecent}
 
 // URLState is the state of a known URL.
 type URLState string
 
 // The states of a URL.
 const (
-	StateFound      URLState = "found"      // known, due, and never fetched
+	StateFound      URLState = "found"      // known and due; not planned since it was found
 	StateFetched    URLState = "fetched"    // fetched, and due again at next_due
 	StateRedirected URLState = "redirected" // answers with a redirect to another URL
 	StateDeferred   URLState = "deferred"   // planned but not requested in time, and still due

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"slices"
 	"unsafe"
 
 	"github.com/parquet-go/parquet-go"
@@ -38,6 +39,14 @@ func IntRange(column string, lo, hi int64) ReaderOption {
 func StringRange(column, lo, hi string) ReaderOption {
 	return rangeOption(column, func(least, most parquet.Value) bool {
 		return string(most.ByteArray()) >= lo && string(least.ByteArray()) <= hi
+	})
+}
+
+// StringsIn is like StringRange for several values, which are sorted.
+func StringsIn(column string, sorted []string) ReaderOption {
+	return rangeOption(column, func(least, most parquet.Value) bool {
+		at, _ := slices.BinarySearch(sorted, string(least.ByteArray()))
+		return at < len(sorted) && sorted[at] <= string(most.ByteArray())
 	})
 }
 

@@ -32,6 +32,10 @@ const (
 	Base  = "urls-base" // working files of some buckets, with all URLs that are known after the round
 )
 
+// Filter is the dataset of the URL filters, as in manifest.File. A bucket's filter has the URLs of the
+// bucket's part of Delta, among others (package urlfilter).
+const Filter = "known"
+
 // maxFollowing is the largest number of rounds that may follow the first round of a chain. It
 // limits the number of files that a reader has open.
 const maxFollowing = 15
@@ -49,8 +53,8 @@ type History struct {
 
 // states holds the files of one round.
 type states struct {
-	buckets      int
-	delta, bases []part
+	buckets               int
+	delta, bases, filters []part
 }
 
 // part is the file of one bucket.
@@ -63,7 +67,7 @@ type part struct {
 func After(rounds []*manifest.Sealed) History {
 	var h History
 	for n, s := range rounds {
-		of := states{buckets: s.ReduceBuckets(), delta: partsOf(s, Delta)}
+		of := states{buckets: s.ReduceBuckets(), delta: partsOf(s, Delta), filters: partsOf(s, Filter)}
 		of.bases = slices.DeleteFunc(partsOf(s, Base), func(p part) bool {
 			covers, err := strconv.Atoi(strings.TrimPrefix(path.Base(path.Dir(p.file.Key)), Base+"-"))
 			return err != nil || covers != n
@@ -83,24 +87,40 @@ func partsOf(s *manifest.Sealed, dataset string) (parts []part) {
 	return parts
 }
 
-// overlapping lists the parts that may hold domains of a bucket. The parameter buckets is the
+// overlapping returns the parts that may hold domains of a bucket. The parameter buckets is the
 // number of buckets that the caller has. The result complete is true if none of these parts is
 // missing.
-func (s *states) overlapping(parts []part, bucket, buckets int) (files []manifest.File, complete bool) {
+func (s *states) overlapping(parts []part, bucket, buckets int) (found []part, complete bool) {
 	first, last := urlkey.Overlapping(bucket, buckets, s.buckets)
-	i, _ := slices.BinarySearchFunc(parts, first, func(p part, first int) int { return p.bucket - first })
-	for ; i < len(parts) && parts[i].bucket <= last; i++ {
-		files = append(files, parts[i].file)
+	from, _ := slices.BinarySearchFunc(parts, first, comparePart)
+	to, _ := slices.BinarySearchFunc(parts, last+1, comparePart)
+	found = parts[from:to]
+	return found, len(found) > 0 && len(found) == last-first+1
+}
+
+func comparePart(p part, bucket int) int { return p.bucket - bucket }
+
+// inChain returns the round's parts in the chain of a bucket, and whether the chain begins with them.
+func (s *states) inChain(bucket, buckets int) (parts []part, begins bool) {
+	if parts, begins = s.overlapping(s.bases, bucket, buckets); !begins {
+		parts, _ = s.overlapping(s.delta, bucket, buckets)
 	}
-	return files, len(files) > 0 && len(files) == last-first+1
+	return parts, begins
+}
+
+func filesOf(parts []part) (files []manifest.File) {
+	for _, p := range parts {
+		files = append(files, p.file)
+	}
+	return files
 }
 
 // Overlapping lists the files of a round's dataset urls that may hold domains of a bucket. The
 // parameter buckets is the number of buckets that the caller has.
 func Overlapping(s *manifest.Sealed, bucket, buckets int) []manifest.File {
 	of := After([]*manifest.Sealed{s}).rounds[0]
-	files, _ := of.overlapping(of.delta, bucket, buckets)
-	return files
+	parts, _ := of.overlapping(of.delta, bucket, buckets)
+	return filesOf(parts)
 }
 
 // Chain holds the files with the states of a bucket's URLs.
@@ -114,15 +134,12 @@ type Chain struct {
 func (h History) Chain(bucket, buckets int) Chain {
 	var c Chain
 	for _, s := range slices.Backward(h.rounds) {
-		files, complete := s.overlapping(s.bases, bucket, buckets)
-		if !complete {
-			files, _ = s.overlapping(s.delta, bucket, buckets)
-		}
-		if len(files) > 0 {
-			c.rounds = append(c.rounds, files)
+		parts, begins := s.inChain(bucket, buckets)
+		if len(parts) > 0 {
+			c.rounds = append(c.rounds, filesOf(parts))
 			c.mixed = c.mixed || s.buckets < buckets
 		}
-		if complete {
+		if begins {
 			break
 		}
 	}
@@ -159,6 +176,45 @@ func rows(files []manifest.File) (n int64) {
 		n += f.Rows
 	}
 	return n
+}
+
+// Part is a file with states of URLs.
+type Part struct {
+	manifest.File
+	Filter          *manifest.File // the URL filter of the part; nil if there is none
+	Bucket, Buckets int            // the part's bucket, and the number of buckets of its round
+}
+
+// Parts lists the files of all chains, those of the newest round first. If a URL has rows in several
+// files, the row of the first file counts.
+func (h History) Parts() (out []Part) {
+	buckets := h.Buckets()
+	begun := make([]bool, buckets) // buckets whose chains begin with a round that was visited
+	for _, s := range slices.Backward(h.rounds) {
+		listed := map[string]bool{}
+		for bucket := range buckets {
+			if begun[bucket] {
+				continue
+			}
+			var parts []part
+			parts, begun[bucket] = s.inChain(bucket, buckets)
+			for _, p := range parts {
+				if !listed[p.file.Key] {
+					listed[p.file.Key] = true
+					out = append(out, Part{p.file, s.filterOf(p), p.bucket, s.buckets})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// filterOf returns the URL filter of a part, or nil. A base has no filter.
+func (s *states) filterOf(p part) *manifest.File {
+	if i, ok := slices.BinarySearchFunc(s.filters, p.bucket, comparePart); ok && p.file.Dataset == Delta {
+		return &s.filters[i].file
+	}
+	return nil
 }
 
 // Buckets returns the number of buckets of the newest round, or 0 if there is no round. A new round

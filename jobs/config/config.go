@@ -120,6 +120,8 @@ type Plan struct {
 	MaxDepth      int      `yaml:"max_depth"`
 	StripParams   []string `yaml:"strip_params"`
 	Scope         Scope    `yaml:"scope"`
+	History       bool     `yaml:"history"`
+	SkipWithin    Duration `yaml:"skip_within"`
 }
 
 // Budgets limits how many URLs are planned; 0 means no limit.

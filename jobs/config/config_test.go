@@ -39,7 +39,7 @@ func TestErrorsNameLineFieldAndWhatIsAllowed(t *testing.T) {
 		{"typo in a section", "politness:\n  delay: 2s\n", `crawlbatch.yaml:1: unknown field "politness": did you mean "politeness" (politeness)?`},
 		{"typo in a field", "fetch:\n  slots: 7\n  max_bdy: 3MiB\n", `crawlbatch.yaml:3: unknown field "max_bdy": did you mean "max_body" (fetch.max_body)?`},
 		{"text for a number", "fetch:\n  slots: many\n", `crawlbatch.yaml:2: fetch.slots: found a string where a whole number is expected`},
-		{"number without unit", "politeness:\n  delay: 5\n", `crawlbatch.yaml:2: politeness.delay: "5" is not a duration: write a number and a unit, such as 500ms, 2s or 20h`},
+		{"number without unit", "politeness:\n  delay: 5\n", `crawlbatch.yaml:2: politeness.delay: "5" is not a duration: write a number and a unit, such as 500ms, 2s, 20h or 30d`},
 		{"unknown unit", "fetch:\n\n  max_body: 3QiB\n", `crawlbatch.yaml:3: fetch.max_body: "3QiB" is not a size: write a number and a unit, such as 64KiB, 5MiB or 1GiB`},
 		{"out of range", "fetch:\n  window: 1h\n  slots: 0\n", `crawlbatch.yaml:3: fetch.slots is 0: it must be 1 to 10000`},
 		{"a privileged port", "kubernetes:\n  metrics_port: 80\n", `crawlbatch.yaml:2: kubernetes.metrics_port is 80: it must be 1024 to 65535, or 0 for none`},

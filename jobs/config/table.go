@@ -84,6 +84,9 @@ func (c *Config) table() []field {
 		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
 		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; if there are any, only matching URLs are planned"),
 		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
+		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: listed URLs and those that it finds get what earlier crawls know about them (validators, digest, place of the content, spellings)").
+			beforeItExisted(false),
+		key(&c.Plan.SkipWithin, 0, minMax(0, 366*day), frozen, "URLs that were fetched within this time before the plan are not planned: `20d`, `12h`; 0: all are; `plan --force` plans them"),
 
 		key(&c.Dedup.MaxDistance, 3, minMax(0, 7), frozen, "bits in which the SimHashes of near duplicates may differ; `plan` refuses more than 3 for more than 100 million planned URLs"),
 		key(&c.Dedup.MinWords, 50, minMax(0, 1_000_000), frozen, "texts with fewer words are duplicates only if they are equal"),

@@ -34,8 +34,15 @@ func (d Duration) String() string { text, _ := d.MarshalText(); return string(te
 // UnmarshalText reads the text that MarshalText writes.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
+	if days, ok := strings.CutSuffix(string(b), "d"); ok {
+		v, err = time.ParseDuration(days + "h")
+		if v > math.MaxInt64/24 || v < math.MinInt64/24 || strings.ContainsAny(days, "hmsuµn") {
+			err = strconv.ErrRange
+		}
+		v *= 24
+	}
 	if err != nil {
-		return fmt.Errorf("%q is not a duration: write a number and a unit, such as 500ms, 2s or 20h", b)
+		return fmt.Errorf("%q is not a duration: write a number and a unit, such as 500ms, 2s, 20h or 30d", b)
 	}
 	*d = Duration(v)
 	return nil

@@ -193,10 +193,12 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 		}
 		in.Results[source.Stage][source.Partition] = results[i]
 	}
-	earlier, err := Earlier(ctx, b, t.Crawl, t.Round)
-	if err == nil {
-		in.Earlier, err = WithFiles(ctx, b, earlier, laterFiles(t, p))
+	earlier, m, err := sealedHistory(ctx, b, t.Crawl, t.Round)
+	if err != nil {
+		return nil, err
 	}
+	in.Listed = m.Listed
+	in.Earlier, err = WithFiles(ctx, b, earlier, laterFiles(t, p))
 	return in, err
 }
 

@@ -122,38 +122,104 @@ func RecordSeal(ctx context.Context, b store.Bucket, crawl string, round int, w 
 // Earlier returns the sealed rounds before a round, oldest first. Earlier includes the rounds of
 // the crawls that this crawl continues. For the files of the rounds, call WithFiles.
 func Earlier(ctx context.Context, b store.Bucket, crawl string, round int) ([]*manifest.Sealed, error) {
-	return sealedHistory(ctx, b, crawl, round)
+	sealed, _, err := sealedHistory(ctx, b, crawl, round)
+	return sealed, err
 }
 
 // History returns all sealed rounds of a crawl and of the crawls that this crawl continues, oldest
 // first. For the files of the rounds, call WithFiles.
 func History(ctx context.Context, b store.Bucket, crawl string) ([]*manifest.Sealed, error) {
-	return sealedHistory(ctx, b, crawl, math.MaxInt)
+	sealed, _, err := sealedHistory(ctx, b, crawl, math.MaxInt)
+	return sealed, err
 }
 
 // sealedHistory returns those sealed rounds of a crawl whose numbers are less than the parameter
-// before. The rounds of the crawls that this crawl continues come first.
-func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, error) {
+// before. The rounds of the crawls that this crawl continues come first. sealedHistory also returns
+// the crawl's document.
+func sealedHistory(ctx context.Context, b store.Bucket, crawl string, before int) ([]*manifest.Sealed, *manifest.Crawl, error) {
+	l, err := ledger.Load(ctx, b, crawl)
+	if err != nil {
+		return nil, nil, err
+	}
+	own, err := sealedBefore(ctx, b, l, before)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := l.ReadCrawl(ctx, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	continued, err := Continued(ctx, b, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return append(continued, own...), m, nil
+}
+
+// Continued returns the sealed rounds of the crawls that a crawl continues, oldest first. For the
+// files of the rounds, call WithFiles.
+func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manifest.Sealed, error) {
+	crawls := m.Continued
+	if len(crawls) == 0 {
+		var err error
+		if crawls, err = following(ctx, b, m.Crawl, m.Continues); err != nil {
+			return nil, err
+		}
+	}
 	var chain []*manifest.Sealed
-	seen := map[string]bool{}
-	for crawl != "" && !seen[crawl] {
-		seen[crawl] = true
-		l, err := ledger.Load(ctx, b, crawl)
+	for _, c := range crawls {
+		l, err := ledger.Load(ctx, b, c.Crawl)
 		if err != nil {
 			return nil, err
 		}
-		own, err := sealedBefore(ctx, b, l, before)
+		sealed, err := sealedBefore(ctx, b, l, c.Rounds)
 		if err != nil {
 			return nil, err
 		}
-		chain = append(own, chain...)
+		if len(m.Continued) > 0 && len(sealed) < c.Rounds {
+			return nil, fmt.Errorf("%s continues %d rounds of %s, of which %d are sealed: restore the others: %w", m.Crawl, c.Rounds, c.Crawl, len(sealed), manifest.ErrCorrupt)
+		}
+		chain = append(chain, sealed...)
+	}
+	return chain, nil
+}
+
+// Continuing lists the crawls that a new crawl continues if it continues the crawl before, oldest
+// first, with the number of their rounds that are sealed now. The name before may be "".
+func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]manifest.ContinuedCrawl, error) {
+	crawls, err := following(ctx, b, crawl, before)
+	if err != nil {
+		return nil, err
+	}
+	for i, c := range crawls {
+		sealed, err := Sealed(ctx, b, c.Crawl)
+		if err != nil {
+			return nil, err
+		}
+		crawls[i].Rounds = len(sealed)
+	}
+	return slices.DeleteFunc(crawls, func(c manifest.ContinuedCrawl) bool { return c.Rounds == 0 }), nil
+}
+
+// following lists the crawl before a crawl and the crawls that it continues, oldest first, with all
+// their rounds.
+func following(ctx context.Context, b store.Bucket, crawl, before string) (crawls []manifest.ContinuedCrawl, err error) {
+	seen := map[string]bool{crawl: true}
+	for before != "" && !seen[before] {
+		seen[before] = true
+		crawls = append(crawls, manifest.ContinuedCrawl{Crawl: before, Rounds: math.MaxInt})
+		l, err := ledger.Load(ctx, b, before)
+		if err != nil {
+			return nil, err
+		}
 		m, err := l.ReadCrawl(ctx, b)
 		if err != nil {
 			return nil, err
 		}
-		crawl, before = m.Continues, math.MaxInt
+		before = m.Continues
 	}
-	return chain, nil
+	slices.Reverse(crawls)
+	return crawls, nil
 }
 
 // Sealed returns the sealed rounds of a crawl, from round 0 on. If a seal is gone, the error is a

@@ -199,6 +199,7 @@ func PlanConfig(c *config.Config) planner.Config {
 		p.RoundURLs = max(1, int64(float64(c.Plan.Budgets.PerDay)*c.Fetch.Window.Std().Hours()/24))
 	}
 	p.CrawlURLs = int64(c.Plan.Budgets.Total)
+	p.SkipWithin = c.Plan.SkipWithin.Std()
 	p.Delay, p.Slots, p.Window = c.Politeness.Delay.Std(), c.Fetch.Slots, c.Fetch.Window.Std()
 	switch d := c.Politeness.PerAddressDelay; {
 	case d != nil:

@@ -62,8 +62,13 @@ type Entry struct {
 	// Spellings are the known spellings, except URL itself.
 	Spellings schema.Spellings
 
+	// History is true if the entry only tells what earlier rounds know about the URL. The entry then
+	// counts only if another entry names the URL, and its priority and depth do not count.
+	History bool
+
 	// Fetches and the fields below are results of an earlier fetch.
 	Fetches       int32
+	FetchedAt     int64 // time of the last fetch, milliseconds UTC; 0 if there was none
 	ContentDigest string
 	ETag          string
 	LastModified  string
@@ -81,6 +86,14 @@ type Content struct {
 // DefaultPriority is the priority of a URL that comes from the user, not from the frontier. It is
 // the middle of the scale.
 const DefaultPriority = 500
+
+// Known is a source of URLs that earlier rounds know. The planner reads it after all other sources.
+type Known interface {
+	Source
+	// Tell makes Entries also yield what earlier rounds know about listed URLs that are not due.
+	// These entries have the mark History, and some of them may be about URLs that no source lists.
+	Tell(about *Listed)
+}
 
 // Source is a list of URLs. Only one goroutine may use a Source.
 type Source interface {

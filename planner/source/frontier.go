@@ -24,8 +24,15 @@ const FrontierName = "frontier"
 // the budgets, and URLs with spellings, because lists may name them and redirects may lead to them.
 // The URLs come bucket by bucket and, within a bucket, in order of SURT and URL. A frontier without
 // URLs is not an error.
-func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Source {
+func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Known {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
+}
+
+// OwnFrontier is like Frontier for a crawl that plans only listed URLs and what it finds itself. The
+// argument rounds has the crawl's own rounds only. A URL that earlier crawls know is due only if a
+// round of the crawl has found or planned it.
+func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Known {
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), own: true}
 }
 
 type frontier struct {
@@ -33,9 +40,13 @@ type frontier struct {
 	crawl  string
 	rounds []*manifest.Sealed
 	now    int64 // time at which URLs are due, milliseconds UTC
+	own    bool  // the crawl plans only listed URLs and what it finds itself
+	listed *Listed
 }
 
 func (f *frontier) Name() string { return FrontierName }
+
+func (f *frontier) Tell(about *Listed) { f.listed = about }
 
 func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -79,18 +90,24 @@ func compareRecords(a, b *schema.URLRecord) int {
 func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {
 	e := Entry{
 		URL: r.URL, File: FrontierName, Due: f.isDue(r), Spent: f.wasPlanned(r), Priority: r.Priority, Depth: r.Depth,
-		Fetches: r.Fetches, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
+		Fetches: r.Fetches, FetchedAt: r.LastFetched, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
 		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
 		Spellings: r.Spellings,
 	}
-	return !e.Due && !e.Spent && len(e.Spellings) == 0 || yield(e, nil)
+	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
+		if !f.listed.MayHold(r.URL) {
+			return true
+		}
+		e.History = true
+	}
+	return yield(e, nil)
 }
 
 // isDue reports whether the plan should include the URL. A URL is due if its due time has come. A
 // URL without a due time is due if no round has fetched the URL. A URL with too many spellings is
 // never due.
 func (f *frontier) isDue(r *schema.URLRecord) bool {
-	if schema.Spellings(r.Spellings).Overflow() {
+	if schema.Spellings(r.Spellings).Overflow() || f.own && r.State != schema.StateFound && !f.wasFound(r) && !f.wasPlanned(r) {
 		return false
 	}
 	switch r.State {
@@ -102,6 +119,14 @@ func (f *frontier) isDue(r *schema.URLRecord) bool {
 
 // wasPlanned reports whether an earlier round of this crawl planned the URL.
 func (f *frontier) wasPlanned(r *schema.URLRecord) bool {
-	crawl, _, ok := strings.Cut(r.LastPlanned, ".")
+	return f.isRound(r.LastPlanned)
+}
+
+// wasFound reports whether an earlier round of this crawl was the first to find the URL.
+func (f *frontier) wasFound(r *schema.URLRecord) bool { return f.isRound(r.FirstSeen) }
+
+// isRound reports whether a name such as 2026-11.0 is that of a round of this crawl.
+func (f *frontier) isRound(name string) bool {
+	crawl, _, ok := strings.Cut(name, ".")
 	return ok && crawl == f.crawl
 }

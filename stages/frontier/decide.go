@@ -3,6 +3,7 @@ package frontier
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -14,6 +15,7 @@ import (
 type decider struct {
 	cfg     *Config
 	round   string // name of the round, such as 2026-11.0
+	crawl   string // how the names of this crawl's rounds begin, if it plans only what sources list and what it finds itself; else ""
 	planned plannedNames
 	ranks   map[string]float64
 	alike   alike
@@ -60,6 +62,9 @@ func (d *decider) decide(g *group) error {
 		return d.requested(g, &k, o, other)
 	}
 	if g.prior != nil && g.prior.State != schema.StateSkipped {
+		if d.foreign(g.prior) {
+			return d.rediscover(g, &k, overBudget)
+		}
 		return d.reconsider(g, &k)
 	}
 	if overBudget && !g.spellings.Overflow() {
@@ -176,6 +181,59 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 		return nil
 	}
 	return d.url(d.record(g, k, g.prior.Depth))
+}
+
+// foreign reports whether only earlier crawls know a URL, and this crawl plans such URLs only if a
+// source names them or a round of this crawl finds them.
+func (d *decider) foreign(r *schema.URLRecord) bool {
+	return d.crawl != "" && !strings.HasPrefix(r.FirstSeen, d.crawl) && !strings.HasPrefix(r.LastPlanned, d.crawl)
+}
+
+// rediscover decides about a foreign URL that was not requested in this round. If a link or redirect
+// leads to the URL, or a budget refused it, the URL is due at once, with all that is known about it.
+// A URL that was fetched too recently for the plan stays as it is. Other foreign URLs are not due in
+// this crawl.
+func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
+	p := g.prior
+	grown := !slices.Equal(g.spellings, p.Spellings)
+	if g.spellings.Overflow() {
+		return d.reconsiderOverflow(g, k, grown)
+	}
+	if overBudget {
+		return d.writeAgain(g, k, g.refused[0].Depth)
+	}
+	recent := slices.ContainsFunc(g.refused, func(r *schema.Refused) bool { return r.Reason == schema.SkipRecent })
+	if !recent && (g.redirect != nil || g.inlink != nil) {
+		depth, source, followed := g.nearest()
+		reason, detail := d.judge(k, depth, followed)
+		if reason == "" {
+			return d.writeAgain(g, k, depth)
+		}
+		if len(g.refused) == 0 {
+			if err := d.skip(schema.Skip{SURT: k.SURT, URL: k.URL, Reason: reason, Detail: detail, Source: source, Depth: depth}); err != nil {
+				return err
+			}
+		}
+	}
+	r := d.record(g, k, p.Depth)
+	announced := g.inlink != nil && d.cfg.announced(&r, g.inlink.LastMod)
+	if !announced && !grown {
+		return nil
+	}
+	if r.State == schema.StateFound {
+		r.State = schema.StateDeferred // this crawl would plan what it writes as found
+	}
+	return d.url(r)
+}
+
+// writeAgain writes the record of a foreign URL that waits to be planned.
+func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
+	r := d.record(g, k, depth)
+	if r.LastFetched > 0 {
+		r.RevisitMS = d.cfg.revisit(g.prior).Milliseconds()
+	}
+	r.State, r.NextDue = schema.StateFound, 0
+	return d.url(r)
 }
 
 // updateWaiting applies this round's links to the record of a waiting URL. The result changed
@@ -313,7 +371,8 @@ func (d *decider) url(r schema.URLRecord) error {
 		}
 	}
 	d.counts["state."+string(r.State)]++
-	if (r.State == schema.StateFound || r.State == schema.StateDeferred) && !schema.Spellings(r.Spellings).Overflow() {
+	waits := r.State == schema.StateFound || r.State == schema.StateDeferred && !d.foreign(&r)
+	if waits && !schema.Spellings(r.Spellings).Overflow() {
 		d.waiting++
 	}
 	if err := d.filter.Add(r.URL); err != nil {

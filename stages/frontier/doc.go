@@ -15,6 +15,12 @@
 //	  ▲               │ next_due has come
 //	  └── deferred ◄──┘ planned, but the window closed first
 //
+// In a crawl that plans only what sources list and what it finds (stages.Input.Listed), a URL that
+// only earlier crawls know becomes found again, with all that is known about it, when a followed link
+// or a redirect leads to it or a budget refused it. The next plan takes from such a crawl's rows those
+// that are found, and those that the crawl has found first or planned. Rows of other known URLs never
+// have the state found.
+//
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last
 // fetch. False announcements increase the minimum interval. Announcements do not change the

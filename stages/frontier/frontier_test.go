@@ -35,6 +35,7 @@ type world struct {
 	plan     []schema.PlannedURL
 
 	format        int  // format of the stage's files
+	listed        bool // whether the crawl plans only what sources list and what it finds
 	mergedByOlder bool // whether merge wrote no file of redirects, as in rounds of format 3
 }
 
@@ -128,7 +129,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 	w.buckets = max(w.buckets, 1)
 	in := &stages.Input{
 		Task: stages.Task{Stage: stages.Frontier, Crawl: "2026-11", Round: 1}, Plan: &manifest.Plan{Buckets: w.buckets},
-		Results: map[stages.Stage][]*manifest.Result{}, Earlier: earlier,
+		Results: map[stages.Stage][]*manifest.Result{}, Earlier: earlier, Listed: w.listed,
 	}
 	for i := range w.refused {
 		if r := &w.refused[i]; r.Domain != "" {

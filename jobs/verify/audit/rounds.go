@@ -122,7 +122,7 @@ func (a *Audit) loadCrawl(ctx context.Context) ([]*manifest.Sealed, error) {
 	if err := a.loadPoliteness(ctx); err != nil {
 		return nil, err
 	}
-	return a.continuedRounds(ctx, crawl.Continues)
+	return a.continuedRounds(ctx, &crawl)
 }
 
 // loadLedger reads the crawl's ledger.
@@ -201,21 +201,27 @@ func (a *Audit) hasRound(ctx context.Context, n int) (bool, error) {
 }
 
 // continuedRounds returns the sealed rounds of the crawls that this crawl continues.
-func (a *Audit) continuedRounds(ctx context.Context, crawl string) ([]*manifest.Sealed, error) {
-	if crawl == "" {
+func (a *Audit) continuedRounds(ctx context.Context, m *manifest.Crawl) ([]*manifest.Sealed, error) {
+	if m.Continues == "" && len(m.Continued) == 0 {
 		return nil, nil
 	}
-	if !layout.ValidCrawl(crawl) {
-		a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it continues %q, which is not the name of a crawl", crawl)
-		return nil, nil
+	names := []string{m.Continues}
+	for _, c := range m.Continued {
+		names = append(names, c.Crawl)
 	}
-	all, err := roundstate.History(ctx, a.Bucket, crawl)
+	for _, crawl := range names {
+		if !layout.ValidCrawl(crawl) {
+			a.misplaced(-1, layout.CrawlManifest(a.Crawl), "it continues %q, which is not the name of a crawl", crawl)
+			return nil, nil
+		}
+	}
+	all, err := roundstate.Continued(ctx, a.Bucket, m)
 	if err == nil {
 		later := func(dataset string) bool { return stages.ReadLater(manifest.File{Dataset: dataset}) }
 		all, err = roundstate.WithFiles(ctx, a.Bucket, all, roundstate.Selection{Dataset: later})
 	}
 	if err != nil && IsFault(err) {
-		a.misplaced(-1, layout.CrawlDir(crawl), "the crawl that this one continues cannot be read: %v", err)
+		a.misplaced(-1, layout.CrawlDir(m.Continues), "the crawl that this one continues cannot be read: %v", err)
 		err = nil
 	}
 	return all, err

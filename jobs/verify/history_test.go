@@ -1,0 +1,409 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/formats/store/s3store"
+	"crawlbatch.io/crawlbatch/formats/store/storetest/versitygw"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/jobstest"
+	"crawlbatch.io/crawlbatch/jobs/local"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/worker"
+	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/source"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/simweb"
+)
+
+// monthsLab crawls a web that does not change, month by month.
+type monthsLab struct {
+	t   *testing.T
+	b   store.Bucket
+	cfg *config.Config
+	web *simweb.Web
+	dir string // holds the lists
+}
+
+func newMonthsLab(t *testing.T, b store.Bucket) *monthsLab {
+	t.Helper()
+	w := simweb.Default()
+	w.Hosts, w.PagesPerHost, w.FaultShare, w.CrawlDelay, w.RetryAfter = 8, 25, 0, 0, 0
+	web, err := simweb.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, stop, err := serveWeb(web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	cfg := testConfig(addr)
+	cfg.Politeness.Delay = 0
+	return &monthsLab{t, b, cfg, web, t.TempDir()}
+}
+
+func directory(t *testing.T) store.Bucket {
+	t.Helper()
+	b, err := dirstore.Open(filepath.Join(t.TempDir(), "store"), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// monthAhead is a clock that is 31 days ahead: what was fetched once is due again, what was fetched
+// twice is not.
+type monthAhead struct{ stages.SystemClock }
+
+func (monthAhead) Now() time.Time { return time.Now().AddDate(0, 0, 31) }
+
+// plan plans a month from a list.
+func (m *monthsLab) plan(month string, clock stages.Clock, urls []string, change func(*jobs.PlanRequest)) (*manifest.Plan, error) {
+	m.t.Helper()
+	list := filepath.Join(m.dir, "urls.txt")
+	if err := os.WriteFile(list, []byte(strings.Join(urls, "\n")+"\n"), 0o644); err != nil {
+		m.t.Fatal(err)
+	}
+	from, err := source.Files(list, nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r := jobs.PlanRequest{Bucket: m.b, Crawl: month, Sources: []source.Source{from}, Config: m.cfg.Clone(), Clock: clock, Version: "test", Scratch: m.t.TempDir(), Lookup: os.LookupEnv}
+	if change != nil {
+		change(&r)
+	}
+	p, _, err := jobs.Plan(m.t.Context(), r)
+	return p, err
+}
+
+// crawl plans a month, runs rounds of it, and audits it.
+func (m *monthsLab) crawl(month string, clock stages.Clock, rounds int, urls []string, change func(*jobs.PlanRequest)) {
+	m.t.Helper()
+	if _, err := m.plan(month, clock, urls, change); err != nil {
+		m.t.Fatal(err)
+	}
+	m.run(month, clock, rounds)
+}
+
+func (m *monthsLab) run(month string, clock stages.Clock, rounds int) {
+	m.t.Helper()
+	_, cfg, err := roundstate.OpenCrawl(m.t.Context(), m.b, month, os.LookupEnv)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	log, scratch := slog.New(slog.DiscardHandler), m.t.TempDir()
+	try := worker.Runner{Bucket: m.b, Config: cfg, Version: "test", Scratch: scratch, Clock: stages.SystemClock{}, Log: log, Progress: stages.NoProgress{}}
+	d := &jobs.Driver{
+		Bucket: m.b, Observer: jobstest.NoObserver{}, Config: cfg, Clock: clock, Log: log, Version: "test", Scratch: scratch, Lookup: os.LookupEnv,
+		Executor: &local.Executor{Try: try.Run, FetchTasks: 4, Tasks: 2, Attempts: 1, Clock: stages.SystemClock{}, Log: log},
+	}
+	if err := d.Run(m.t.Context(), month, rounds); err != nil {
+		m.t.Fatal(err)
+	}
+	m.verify(month, cfg)
+}
+
+func (m *monthsLab) verify(month string, cfg *config.Config) {
+	m.t.Helper()
+	r, err := Run(m.t.Context(), Options{Bucket: m.b, Crawl: month, Round: -1, Config: cfg, Scratch: m.t.TempDir(), Sample: 1, OneClock: true})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, v := range r.Violations {
+		m.t.Errorf("verify %s: %+v", month, v)
+	}
+}
+
+// rowsOfMonth reads a dataset of all sealed rounds of a month.
+func rowsOfMonth[T any](m *monthsLab, month, dataset string) (rows []T) {
+	m.t.Helper()
+	sealed, err := roundstate.Sealed(m.t.Context(), m.b, month)
+	if err == nil {
+		sealed, err = roundstate.WithFiles(m.t.Context(), m.b, sealed, roundstate.Selection{})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, s := range sealed {
+		for _, f := range s.FilesOf(dataset) {
+			rows = append(rows, tabletest.Read[T](m.t, m.b, f.Key)...)
+		}
+	}
+	return rows
+}
+
+// summary counts what a month did: fetches by outcome and kind of revisit, pages by the column
+// changed, and states by the month that saw the URL first.
+func (m *monthsLab) summary(month string) map[string]int {
+	counts := map[string]int{}
+	for _, f := range rowsOfMonth[schema.Fetch](m, month, stages.FileFetches) {
+		counts[strings.TrimSpace(fmt.Sprintf("%s %s", f.Outcome, f.Revisit))]++
+	}
+	for _, p := range rowsOfMonth[schema.Page](m, month, stages.FilePages) {
+		changed := "unknown"
+		if p.Changed != nil {
+			changed = fmt.Sprint(*p.Changed)
+		}
+		counts["changed "+changed]++
+	}
+	newest := map[string]schema.URLRecord{}
+	for _, u := range rowsOfMonth[schema.URLRecord](m, month, stages.FileURLs) {
+		newest[u.URL] = u
+	}
+	for _, u := range newest {
+		if u.Fetches > 0 {
+			crawl, _, _ := strings.Cut(u.FirstSeen, ".")
+			counts["first seen in "+crawl]++
+		}
+	}
+	return counts
+}
+
+// fetched lists the URLs that a month requested successfully, sorted.
+func (m *monthsLab) fetched(month string) []string {
+	urls := map[string]bool{}
+	for _, f := range rowsOfMonth[schema.Fetch](m, month, stages.FileFetches) {
+		if f.Outcome == schema.OK || f.Outcome == schema.NotModified {
+			urls[f.URL] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(urls))
+}
+
+// repeats checks that a month fetched what an earlier month had fetched, and nothing anew.
+func (m *monthsLab) repeats(month, before string) {
+	m.t.Helper()
+	first, second := m.fetched(before), m.fetched(month)
+	if d := cmp.Diff(first, second); d != "" {
+		m.t.Errorf("%s fetched other URLs than %s (-want +got):\n%s", month, before, d)
+	}
+	counts := m.summary(month)
+	if counts["ok"] > 0 || counts["changed true"] > 0 || counts["changed unknown"] > 0 || counts["first seen in "+month] > 0 {
+		m.t.Errorf("%s: %v", month, counts)
+	}
+	if counts["ok identical_payload"] != len(first) || counts["changed false"] == 0 || counts["first seen in "+before] < len(first) {
+		m.t.Errorf("%s: %v, of %d URLs", month, counts, len(first))
+	}
+}
+
+const (
+	firstMonth  = "2026-11"
+	secondMonth = "2026-12"
+	thirdMonth  = "2027-01"
+)
+
+// testSecondMonth plans two months from the same list. The second must find everything unchanged. It
+// must not plan a URL that only the first list named.
+func testSecondMonth(t *testing.T, b store.Bucket, change func(*config.Config)) {
+	m := newMonthsLab(t, b)
+	change(m.cfg)
+	seeds := slices.Collect(m.web.Seeds())
+	m.crawl(firstMonth, stages.SystemClock{}, 2, seeds, nil)
+	alone := "" // only the first list names it, and no followed link leads to it
+	if m.cfg.Frontier.Follow == "none" {
+		alone, seeds = seeds[0], seeds[1:]
+	}
+	m.crawl(secondMonth, monthAhead{}, 2, seeds, nil)
+	if slices.Contains(m.fetched(secondMonth), alone) {
+		t.Errorf("%s was planned, although no source names it", alone)
+	}
+	before := slices.DeleteFunc(m.fetched(firstMonth), func(url string) bool { return url == alone })
+	if d := cmp.Diff(before, m.fetched(secondMonth)); d != "" {
+		t.Errorf("the second month fetched other URLs (-want +got):\n%s", d)
+	}
+	counts := m.summary(secondMonth)
+	t.Logf("first month %v, second month %v", m.summary(firstMonth), counts)
+	if counts["ok"] > 0 || counts["changed true"] > 0 || counts["changed unknown"] > 0 || counts["first seen in "+secondMonth] > 0 {
+		t.Errorf("fetched anew: %v", counts)
+	}
+	if asks := m.cfg.Frontier.Follow == "none"; asks != (counts["not_modified not_modified"] > 0) {
+		t.Errorf("answers 304: %v", counts)
+	}
+	if n := counts["not_modified not_modified"] + counts["ok identical_payload"]; n != len(before) || counts["changed false"] == 0 || counts["first seen in "+firstMonth] < len(before) {
+		t.Errorf("%v, of %d URLs", counts, len(before))
+	}
+}
+
+func TestASecondMonthFromTheSameListFetchesNothingAnew(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	for name, change := range map[string]func(*config.Config){
+		"one bucket":        func(*config.Config) {},
+		"several buckets":   func(c *config.Config) { c.Plan.BucketURLs = 30 },
+		"of the list alone": func(c *config.Config) { c.Frontier.Follow = "none" },
+	} {
+		t.Run(name, func(t *testing.T) { testSecondMonth(t, directory(t), change) })
+	}
+}
+
+func TestS3ASecondMonthFromTheSameListFetchesNothingAnew(t *testing.T) {
+	server := versitygw.Start(t)
+	for _, pair := range server.Env(server.Endpoint) {
+		name, value, _ := strings.Cut(pair, "=")
+		t.Setenv(name, value)
+	}
+	b, err := s3store.Open(t.Context(), "s3://"+server.NewBucket(t)+"/crawls", s3store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testSecondMonth(t, b, func(c *config.Config) { c.Plan.BucketURLs = 60 })
+}
+
+// A month that begins with one page reaches the pages behind it again, also where a base holds what
+// the month before knew.
+func TestASecondMonthReachesThePagesBehindItsSeed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	m := newMonthsLab(t, directory(t))
+	m.cfg.Frontier.Follow = "any"
+	seed := slices.Collect(m.web.Seeds())[:1]
+	m.crawl(firstMonth, stages.SystemClock{}, 4, seed, nil)
+	if len(rowsOfMonth[schema.URLRecord](m, firstMonth, stages.FileURLsBase)) == 0 {
+		t.Error("no round wrote a base")
+	}
+	m.crawl(secondMonth, monthAhead{}, 4, seed, nil)
+	m.repeats(secondMonth, firstMonth)
+	m.crawl(thirdMonth, monthAhead{}, 2, seed, nil)
+	if counts := m.summary(thirdMonth); counts["ok"] > 0 || counts["changed unknown"] > 0 {
+		t.Errorf("the third month: %v", counts)
+	}
+}
+
+// Without plan.history, a month that is planned from a list knows nothing of earlier months, as in
+// crawls that are older than the key.
+func TestWithoutHistoryASecondMonthBeginsAnew(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	m := newMonthsLab(t, directory(t))
+	seeds := slices.Collect(m.web.Seeds())
+	m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
+	m.cfg.Plan.History = false
+	m.crawl(secondMonth, monthAhead{}, 1, seeds, nil)
+	if counts := m.summary(secondMonth); counts["ok"] == 0 || counts["changed false"] > 0 || counts["first seen in "+firstMonth] > 0 || counts["not_modified not_modified"] > 0 {
+		t.Errorf("%v", counts)
+	}
+}
+
+// Beside the frontier, a list gets its history too, whether its URLs are due or not. What is due is
+// planned, although the list does not name it.
+func TestAListBesideTheFrontierHasItsHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	for name, clock := range map[string]stages.Clock{"nothing is due": stages.SystemClock{}, "all is due": monthAhead{}} {
+		t.Run(name, func(t *testing.T) {
+			m := newMonthsLab(t, directory(t))
+			m.cfg.Frontier.Follow = "none"
+			seeds := slices.Collect(m.web.Seeds())
+			m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
+			half := seeds[:len(seeds)/2]
+			m.crawl(secondMonth, clock, 1, half, func(r *jobs.PlanRequest) { r.Frontier = true })
+			counts, fetched := m.summary(secondMonth), m.fetched(secondMonth)
+			if counts["ok"] > 0 || counts["changed unknown"] > 0 || counts["first seen in "+secondMonth] > 0 {
+				t.Errorf("%v", counts)
+			}
+			if all := len(fetched) == len(m.fetched(firstMonth)); all != (clock == monthAhead{}) || len(fetched) == 0 {
+				t.Errorf("%d URLs fetched in the first month, %d in the second", len(m.fetched(firstMonth)), len(fetched))
+			}
+		})
+	}
+}
+
+// What was fetched within plan.skip_within is not planned again, unless the plan is forced.
+func TestWhatWasFetchedRecentlyIsSkipped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	m := newMonthsLab(t, directory(t))
+	m.cfg.Frontier.Follow = "none"
+	seeds := slices.Collect(m.web.Seeds())
+	old, later := seeds[:len(seeds)/2], seeds[len(seeds)/2:]
+	m.crawl(firstMonth, stages.SystemClock{}, 1, old, nil)
+	fetched := m.fetched(firstMonth)
+
+	m.cfg.Plan.SkipWithin = config.Duration(20 * 24 * time.Hour)
+	if _, err := m.plan(secondMonth, stages.SystemClock{}, fetched, nil); !errors.Is(err, planner.ErrNothing) || !strings.Contains(err.Error(), "recent") || !strings.Contains(err.Error(), "--force") {
+		t.Errorf("a plan of nothing but what was fetched recently: %v", err)
+	}
+	dry := func(r *jobs.PlanRequest) { r.DryRun = true }
+	if p, err := m.plan(secondMonth, monthAhead{}, fetched, dry); err != nil || p.URLs != int64(len(fetched)) {
+		t.Errorf("31 days later: %+v, %v", p, err)
+	}
+	if p, err := m.plan(secondMonth, stages.SystemClock{}, fetched, func(r *jobs.PlanRequest) { r.DryRun, r.Force = true, true }); err != nil || p.URLs != int64(len(fetched)) {
+		t.Errorf("forced: %+v, %v", p, err)
+	}
+	p, err := m.plan(secondMonth, stages.SystemClock{}, seeds, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := tabletest.Read[schema.Refused](t, m.b, p.RefusedFile.Key)
+	var recent []string
+	for _, r := range refused {
+		if r.Reason == schema.SkipRecent {
+			recent = append(recent, r.URL)
+			if !strings.HasPrefix(r.Detail, "fetched at 20") || !strings.Contains(r.Detail, "plan.skip_within is 480h") || !strings.HasSuffix(r.Source, "urls.txt") {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	slices.Sort(recent)
+	if d := cmp.Diff(fetched, recent); d != "" {
+		t.Errorf("refused as recent (-want +got):\n%s", d)
+	}
+	if again, err := m.plan(secondMonth, monthAhead{}, seeds, nil); err != nil || again.ID != p.ID {
+		t.Errorf("the same plan on another day: %v", err)
+	}
+	m.run(secondMonth, stages.SystemClock{}, 1)
+	for _, url := range m.fetched(secondMonth) {
+		if !slices.Contains(later, url) {
+			t.Errorf("%s was fetched again", url)
+		}
+	}
+}
+
+// A round of an earlier month that is sealed after a later month was planned changes nothing in the
+// later month.
+func TestALateRoundOfAnEarlierMonthChangesNoLaterMonth(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	m := newMonthsLab(t, directory(t))
+	seeds := slices.Collect(m.web.Seeds())
+	m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
+	m.crawl(secondMonth, stages.SystemClock{}, 1, seeds, nil)
+	m.run(firstMonth, stages.SystemClock{}, 2)
+	m.run(secondMonth, stages.SystemClock{}, 2)
+	crawl, _, err := roundstate.OpenCrawl(t.Context(), m.b, secondMonth, os.LookupEnv)
+	if err != nil || !crawl.Listed || !slices.Equal(crawl.Continued, []manifest.ContinuedCrawl{{Crawl: firstMonth, Rounds: 1}}) {
+		t.Errorf("%+v, %v", crawl, err)
+	}
+	m.crawl(thirdMonth, monthAhead{}, 2, seeds, nil)
+	crawl, _, err = roundstate.OpenCrawl(t.Context(), m.b, thirdMonth, os.LookupEnv)
+	if err != nil || !slices.Equal(crawl.Continued, []manifest.ContinuedCrawl{{Crawl: firstMonth, Rounds: 2}, {Crawl: secondMonth, Rounds: 2}}) {
+		t.Errorf("%+v, %v", crawl, err)
+	}
+	if counts := m.summary(thirdMonth); counts["ok"] > 0 || counts["changed unknown"] > 0 {
+		t.Errorf("the third month: %v", counts)
+	}
+}

@@ -1,0 +1,132 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlfilter"
+	"crawlbatch.io/crawlbatch/formats/urlstate"
+)
+
+// HistoryName is the name of the source History, for errors.
+const HistoryName = "history"
+
+// History returns the source of what sealed rounds know about listed URLs, and about no others. The
+// argument rounds is sorted, oldest first. No entry is due. If a URL has several entries, the first
+// has its newest state.
+//
+// Of each file, History reads the columns that a plan needs. If few URLs are listed, it first asks the
+// URL filters of the rounds, and then reads the row groups that can hold the SURTs of these URLs.
+func History(b store.Bucket, rounds []*manifest.Sealed) Known {
+	return &history{bucket: b, rounds: rounds}
+}
+
+type history struct {
+	bucket store.Bucket
+	rounds []*manifest.Sealed
+	listed *Listed
+}
+
+func (h *history) Name() string { return HistoryName }
+
+func (h *history) Tell(about *Listed) { h.listed = about }
+
+func (h *history) Entries(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		if h.listed.Empty() {
+			return
+		}
+		for _, part := range urlstate.After(h.rounds).Parts() {
+			ok, err := h.partEntries(ctx, part, yield)
+			if err != nil {
+				yield(Entry{}, fmt.Errorf("source %q: %w", HistoryName, err))
+			}
+			if !ok || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// knownState holds the columns of urls that a plan needs about a listed URL.
+type knownState struct {
+	URL           string   `parquet:"url"`
+	LastFetched   int64    `parquet:"last_fetched,optional,timestamp(millisecond)"`
+	Fetches       int32    `parquet:"fetches"`
+	ContentDigest string   `parquet:"content_digest,optional"`
+	ETag          string   `parquet:"etag,optional"`
+	LastModified  string   `parquet:"last_modified,optional"`
+	ContentAt     int64    `parquet:"content_at,optional,timestamp(millisecond)"`
+	WARCFilename  string   `parquet:"warc_filename,optional"`
+	WARCRecordOff int32    `parquet:"warc_record_offset,optional"`
+	WARCRecordLen int32    `parquet:"warc_record_length,optional"`
+	Spellings     []string `parquet:"spellings,list"`
+}
+
+// partEntries yields the entries of one file. The result ok is false if yield returned false.
+func (h *history) partEntries(ctx context.Context, part urlstate.Part, yield func(Entry, error) bool) (ok bool, err error) {
+	if part.Rows == 0 {
+		return true, nil
+	}
+	var opts []table.ReaderOption
+	if urls, few := h.listed.inBucket(part.Bucket, part.Buckets); few {
+		surts, err := h.surtsIn(ctx, part, urls)
+		if err != nil || len(surts) == 0 {
+			return err == nil, err
+		}
+		opts = append(opts, table.StringsIn("url_surtkey", surts))
+	}
+	warc := ""
+	for row, err := range table.Concat[knownState](ctx, h.bucket, []string{part.Key}, opts...) {
+		if err != nil {
+			return false, err
+		}
+		if !h.listed.MayHold(row.URL) {
+			continue
+		}
+		if row.WARCFilename != warc { // neighbours often share a file
+			warc = strings.Clone(row.WARCFilename)
+		}
+		if !yield(row.entry(warc), nil) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// surtsIn returns the sorted SURTs of listed URLs that a file may hold, according to its URL filter.
+func (h *history) surtsIn(ctx context.Context, part urlstate.Part, urls []listedURL) (surts []string, err error) {
+	var filter *urlfilter.Filter
+	if part.Filter != nil && len(urls) > 0 {
+		filter, err = urlfilter.Open(ctx, h.bucket, part.Filter.Key)
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // without its filter, the file may hold any URL
+			return nil, err
+		}
+	}
+	for _, u := range urls {
+		if filter == nil || filter.MayHold(u.url) {
+			surts = append(surts, u.surt)
+		}
+	}
+	return slices.Compact(surts), nil
+}
+
+// entry returns the entry of a row. Texts of a row keep their neighbours in memory, so it copies them.
+func (r *knownState) entry(warc string) Entry {
+	e := Entry{
+		URL: strings.Clone(r.URL), File: HistoryName, History: true, Fetches: r.Fetches, FetchedAt: r.LastFetched,
+		ContentDigest: strings.Clone(r.ContentDigest), ETag: strings.Clone(r.ETag), LastModified: strings.Clone(r.LastModified),
+		Content: Content{At: r.ContentAt, Filename: warc, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
+	}
+	for _, s := range r.Spellings {
+		e.Spellings = append(e.Spellings, strings.Clone(s))
+	}
+	return e
+}

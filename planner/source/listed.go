@@ -1,0 +1,121 @@
+package source
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// The defaults of NewListed.
+const (
+	FewListed   = 100_000  // number of URLs of which a Listed keeps the texts, in some 25 MiB
+	ListedBytes = 64 << 20 // size of the filter of more URLs: 1 % of the answers for 50 million URLs are wrong
+)
+
+// Listed is a set of URLs that sources of the user list. Of few URLs it keeps the texts, of more only
+// a Bloom filter. It then answers "perhaps" for some URLs that no source lists, which costs time.
+// Add may be called by several goroutines. The other methods may be called once all URLs are added.
+type Listed struct {
+	few int
+
+	mu     sync.Mutex
+	urls   map[string]listedURL // by URL; nil if there are more than few
+	blocks []block              // the filter; nil if there are few
+	bytes  int64
+}
+
+// listedURL holds the keys of a listed URL.
+type listedURL struct {
+	url, surt string
+	hash      uint64 // hash of the domain
+}
+
+// block is a part of the filter. All bits of a URL are in one block, which is one line of a CPU's
+// cache (Putze, Sanders and Singler: Cache-, Hash- and Space-Efficient Bloom Filters, 2007).
+type block [8]uint64
+
+// NewListed returns an empty set that keeps the texts of so many URLs, and a filter of so many bytes
+// of more URLs.
+func NewListed(few int, bytes int64) *Listed {
+	return &Listed{few: few, bytes: bytes, urls: map[string]listedURL{}}
+}
+
+// Add adds URLs.
+func (l *Listed) Add(keys ...urlkey.Key) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range keys {
+		if l.urls == nil {
+			l.mark(k.URL)
+		} else if _, ok := l.urls[k.URL]; !ok {
+			if len(l.urls) == l.few {
+				l.condense()
+				l.mark(k.URL)
+				continue
+			}
+			url := strings.Clone(k.URL)
+			l.urls[url] = listedURL{url, strings.Clone(k.SURT), urlkey.Hash(k.Domain)}
+		}
+	}
+}
+
+// condense replaces the texts of the URLs with the filter.
+func (l *Listed) condense() {
+	l.blocks = make([]block, max(l.bytes/64, 1))
+	for url := range l.urls {
+		l.mark(url)
+	}
+	l.urls = nil
+}
+
+// bitsOf returns the block of a URL and six numbers of bits in the block, nine bits each.
+func (l *Listed) bitsOf(url string) (*block, uint64) {
+	h := xxh3.HashString128(url)
+	return &l.blocks[h.Hi%uint64(len(l.blocks))], h.Lo
+}
+
+func (l *Listed) mark(url string) {
+	b, bits := l.bitsOf(url)
+	for range 6 {
+		b[bits>>6&7] |= 1 << (bits & 63)
+		bits >>= 9
+	}
+}
+
+// Empty reports whether no source lists a URL.
+func (l *Listed) Empty() bool { return l == nil || l.urls != nil && len(l.urls) == 0 }
+
+// MayHold returns false only if no source lists the URL.
+func (l *Listed) MayHold(url string) bool {
+	if l == nil {
+		return false
+	}
+	if l.urls != nil {
+		_, ok := l.urls[url]
+		return ok
+	}
+	b, bits := l.bitsOf(url)
+	for range 6 {
+		if b[bits>>6&7]&(1<<(bits&63)) == 0 {
+			return false
+		}
+		bits >>= 9
+	}
+	return true
+}
+
+// inBucket lists the listed URLs of a bucket, in the order of their SURTs. The result ok is false if the
+// set has only a filter.
+func (l *Listed) inBucket(bucket, buckets int) (urls []listedURL, ok bool) {
+	for _, u := range l.urls {
+		if urlkey.BucketOf(u.hash, buckets) == bucket {
+			urls = append(urls, u)
+		}
+	}
+	slices.SortFunc(urls, func(a, b listedURL) int { return strings.Compare(a.surt, b.surt) })
+	return urls, l.urls != nil
+}

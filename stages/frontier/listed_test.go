@@ -1,0 +1,51 @@
+package frontier
+
+import (
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+)
+
+// In a crawl that plans only what sources list and what it finds, a URL that only earlier crawls know
+// is found again by a followed link, by a redirect, or by a list whose budget has no room. It keeps
+// what is known about it. Nothing else makes it due.
+func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
+	day := int64(86_400_000)
+	fetched := func(r *schema.URLRecord) {
+		r.Fetches, r.ETag, r.LastFetched, r.NextDue, r.LastPlanned, r.Outcome = 3, "e", at, at+40*day, "2026-10.1", schema.OK
+	}
+	url := func(path string) string { return "http://a.example/" + path }
+	b := bucket(t)
+	earlier := seal(t, b, "2026-10", 1, 1,
+		state(t, url("linked"), schema.StateFetched, fetched), state(t, url("target"), schema.StateGone, fetched), state(t, url("over"), schema.StateFetched, fetched),
+		state(t, url("unlinked"), schema.StateFetched, fetched), state(t, url("waits"), schema.StateFound, nil), state(t, url("nofollow"), schema.StateFetched, fetched),
+		state(t, url("spelled"), schema.StateFound, nil), state(t, url("recent"), schema.StateFetched, fetched),
+		state(t, "http://b.example/", schema.StateFetched, fetched))
+	refused := func(path string, reason schema.SkipReason) schema.Refused {
+		k := key(t, url(path))
+		return schema.Refused{SURT: k.SURT, URL: k.URL, Domain: k.Domain, Reason: reason}
+	}
+	w := world{listed: true,
+		fetches: []schema.Fetch{fetch(t, url("page"), schema.OK, nil), fetch(t, url("moved"), schema.Redirected, redirectTo(url("target")))},
+		inlinks: []schema.Inlink{
+			link(t, url("linked"), nil), link(t, url("recent"), nil), link(t, "http://b.example/", nil),
+			link(t, url("nofollow"), func(l *schema.Inlink) { l.Followed = false }),
+			link(t, url("spelled"), func(l *schema.Inlink) { l.FollowKind, l.Spellings = false, []string{url("%73pelled")} }),
+		},
+		refused: []schema.Refused{refused("over", schema.SkipBudget), refused("recent", schema.SkipRecent)},
+	}
+	urls, skips, _ := run(t, b, Default(), w, earlier)
+	check(t, "urls", []string{
+		"a.example/linked found 3", "a.example/moved redirected 2", "a.example/over found 0", "a.example/page fetched 2",
+		"a.example/spelled deferred 5", "a.example/target found 3",
+	}, states(urls))
+	check(t, "skips", []string{"a.example/nofollow nofollow 3", "a.example/over budget 0", "a.example/recent recent 0", "b.example/ out_of_scope 3"}, reasons(skips))
+	for _, r := range urls {
+		if r.URL != url("linked") {
+			continue
+		}
+		if r.Fetches != 3 || r.ETag != "e" || r.FirstSeen != "2026-10.0" || r.NextDue != 0 || r.RevisitMS != 40*day || r.LastPlanned != "2026-10.1" {
+			t.Errorf("%+v", r)
+		}
+	}
+}
