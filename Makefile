@@ -21,7 +21,8 @@ help: ## list the targets
 COLD = github.com/apache/arrow-go/v18/arrow/compute/... k8s.io/... sigs.k8s.io/... google.golang.org/... \
 	github.com/lib/pq/... github.com/go-sql-driver/mysql github.com/spf13/... github.com/jedib0t/... \
 	github.com/goccy/go-yaml/... go.yaml.in/... gopkg.in/... github.com/prometheus/... \
-	$(patsubst %,github.com/aws/aws-sdk-go-v2/service/%/...,sso ssooidc sts signin)
+	github.com/aws/aws-sdk-go-v2/service/sso/... github.com/aws/aws-sdk-go-v2/service/ssooidc/... \
+	github.com/aws/aws-sdk-go-v2/service/sts/... github.com/aws/aws-sdk-go-v2/service/signin/...
 COMPILE = CGO_ENABLED=0 $(GO) build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$(VERSION)" \
 	$(foreach p,$(COLD),-gcflags='$(p)=-l')
 

@@ -33,10 +33,12 @@ const (
 	graphMemory    = 64        // bytes for the names and the graph of all hosts in rank, for each URL of the round; only for plans before format 4
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
 	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest allows for domains that have links but no planned URL
-	hashMemory     = 256       // bytes for each document that an audit compares or that dedup sorts in memory, with an allowance for representatives from earlier rounds
+	hashMemory     = 256       // bytes for each document that an audit compares or that dedup sorts in memory
 	dedupMemory    = 384 << 20 // largest memory of dedup's sorting in addition to the buffers, in bytes
 	likeMemory     = 4         // bytes for the marks and the near duplicates in dedup, for each URL of the round
-	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round, with an allowance for representatives from earlier rounds
+	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round
+	earlierMemory  = 2         // bytes in dedup for each known URL, which may be a representative of an earlier round
+	earlierScratch = 160       // bytes in dedup's sorted files for each known URL
 
 	fetchCPU       = 0.010 // core seconds for each URL, twice the measured time
 	leastCPU       = 250   // smallest CPU of a fetch task, in millicores
@@ -113,8 +115,8 @@ func estimate(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n.scratch = leastScratch + cutsKept*int64(cfg.Fetch.Checkpoint.Bytes) + spelled*spelledScratch
 	case stages.Dedup:
 		milli = inProportion(dedupCPU, p.URLs)
-		n.memory = 2*baseMemory + min(p.URLs*hashMemory, dedupMemory) + p.URLs*likeMemory
-		n.scratch = leastScratch + p.URLs*dedupScratch
+		n.memory = 2*baseMemory + min((p.URLs+p.Known)*hashMemory, dedupMemory) + p.URLs*likeMemory + p.Known*earlierMemory
+		n.scratch = leastScratch + p.URLs*dedupScratch + p.Known*earlierScratch
 	case stages.Rank, stages.Frontier:
 		n.memory = 2*baseMemory + p.URLs/buckets*edgeRowMemory
 		n.scratch = leastScratch + p.EstimatedBytes/buckets

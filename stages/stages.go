@@ -157,4 +157,5 @@ type Input struct {
 	Results map[Stage][]*manifest.Result // complete results of each stage, in the order of partitions
 	Earlier []*manifest.Sealed           // rounds of this crawl and of the crawls that this crawl continues, the oldest first
 	Listed  bool                         // the crawl plans only what sources list and what it finds itself, as in manifest.Crawl
+	Created int64                        // time at which the crawl was created, milliseconds UTC; 0 unless Listed
 }

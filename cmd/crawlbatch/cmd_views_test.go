@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/catalog"
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
@@ -32,7 +33,7 @@ func sealedStore(t *testing.T, format int, rounds map[string]int) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b = bytes.Replace(b, []byte(`"format_version": 4`), fmt.Appendf(nil, `"format_version": %d`, format), 1)
+		b = bytes.Replace(b, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), fmt.Appendf(nil, `"format_version": %d`, format), 1)
 		name := filepath.Join(dir, filepath.FromSlash(key))
 		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 			t.Fatal(err)

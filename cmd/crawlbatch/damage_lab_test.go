@@ -38,7 +38,7 @@ fetch:
   timeout: {connect: 1s, first_byte: 1s, total: 1s}
   checkpoint: {every: 100ms, lease: 3s}
   pauses: {rate_limited: 10ms, server_error: 10ms, timeout: 10ms, dns: 10ms, breaker: 20ms}
-plan: {partition_urls: 20}
+plan: {partition_urls: 20, history: false}
 `
 
 // loggedWeb serves a synthetic web and records which pages are requested. A gate holds responses

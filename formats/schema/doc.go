@@ -33,11 +33,13 @@ import (
 //	   anchors of links have dictionaries. Hosts counts at most 256 hosts of a domain as sources of
 //	   a host of another domain, and has the column harmonic. Rounds
 //	   have web graphs.
+//	5: A crawl may list how many rounds of earlier crawls it continues, and may be planned without
+//	   their frontier. Tables are as in version 4.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for
 // example, how tables are encoded.
-const FormatVersion = 4
+const FormatVersion = 5
 
 // TellsZero returns the first FormatVersion that distinguishes 0 from null in an optional column.
 // The struct tag zero holds this version. Files of an older format store 0 as null.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -197,9 +198,29 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 	if err != nil {
 		return nil, err
 	}
-	in.Listed = m.Listed
+	if in.Listed = m.Listed; in.Listed {
+		if in.Created, err = created(ctx, b, m); err != nil {
+			return nil, err
+		}
+	}
 	in.Earlier, err = WithFiles(ctx, b, earlier, laterFiles(t, p))
 	return in, err
+}
+
+// created returns the time at which a crawl was created, in milliseconds UTC, rounded up to a second.
+// For a reparse, it is the time of the crawl that fetched.
+func created(ctx context.Context, b store.Bucket, m *manifest.Crawl) (int64, error) {
+	if m.Reparse != nil && m.Reparse.Of != "" {
+		m = &manifest.Crawl{Crawl: m.Reparse.Of}
+		if _, _, err := manifest.Load(ctx, b, layout.CrawlManifest(m.Crawl), m); err != nil {
+			return 0, err
+		}
+	}
+	at, err := time.Parse(time.RFC3339, m.CreatedAt)
+	if err != nil {
+		return 0, fmt.Errorf("%q: created_at: %w: %w", layout.CrawlManifest(m.Crawl), err, manifest.ErrCorrupt)
+	}
+	return at.UnixMilli() + 1000, nil
 }
 
 // FrozenFormats returns the format in which each stage of a round was frozen, which is the format

@@ -14,6 +14,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger/ledgertest"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -112,7 +113,7 @@ func TestARoundIsJudgedByTheReadingThatItBeganWith(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(key, bytes.Replace(body, []byte(`"format_version": 4`), []byte(`"format_version": 1`), 1), 0o644); err != nil {
+				if err := os.WriteFile(key, bytes.Replace(body, fmt.Appendf(nil, `"format_version": %d`, schema.FormatVersion), []byte(`"format_version": 1`), 1), 0o644); err != nil {
 					t.Fatal(err)
 				}
 				if notes := l.report(t, true).Notes; !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "an older crawlbatch made its plan") }) {

@@ -15,6 +15,7 @@ import (
 type decider struct {
 	cfg     *Config
 	round   string // name of the round, such as 2026-11.0
+	created int64  // time at which this crawl was created, milliseconds UTC, if crawl is set
 	crawl   string // how the names of this crawl's rounds begin, if it plans only what sources list and what it finds itself; else ""
 	planned plannedNames
 	ranks   map[string]float64
@@ -184,9 +185,10 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 }
 
 // foreign reports whether only earlier crawls know a URL, and this crawl plans such URLs only if a
-// source names them or a round of this crawl finds them.
+// source names them or a round of this crawl finds them. A round of this crawl may have fetched the
+// URL as the target of a redirect without a plan.
 func (d *decider) foreign(r *schema.URLRecord) bool {
-	return d.crawl != "" && !strings.HasPrefix(r.FirstSeen, d.crawl) && !strings.HasPrefix(r.LastPlanned, d.crawl)
+	return d.crawl != "" && !strings.HasPrefix(r.FirstSeen, d.crawl) && !strings.HasPrefix(r.LastPlanned, d.crawl) && (r.LastFetched == 0 || r.LastFetched < d.created)
 }
 
 // rediscover decides about a foreign URL that was not requested in this round. If a link or redirect

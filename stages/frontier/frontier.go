@@ -30,7 +30,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 	defer func() { err = errors.Join(err, inputs.Close()) }()
 	d := &decider{cfg: &cfg, round: fmt.Sprintf("%s.%d", in.Task.Crawl, in.Task.Round), counts: map[string]int64{}}
 	if in.Listed {
-		d.crawl = in.Task.Crawl + "."
+		d.crawl, d.created = in.Task.Crawl+".", in.Created
 	}
 	if d.planned, err = inputs.plannedHosts(ctx); err != nil {
 		return nil, err

@@ -129,7 +129,7 @@ func run(t testing.TB, b store.Bucket, cfg Config, w world, earlier ...*manifest
 	w.buckets = max(w.buckets, 1)
 	in := &stages.Input{
 		Task: stages.Task{Stage: stages.Frontier, Crawl: "2026-11", Round: 1}, Plan: &manifest.Plan{Buckets: w.buckets},
-		Results: map[stages.Stage][]*manifest.Result{}, Earlier: earlier, Listed: w.listed,
+		Results: map[stages.Stage][]*manifest.Result{}, Earlier: earlier, Listed: w.listed, Created: at + 1,
 	}
 	for i := range w.refused {
 		if r := &w.refused[i]; r.Domain != "" {

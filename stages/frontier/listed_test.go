@@ -20,6 +20,7 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 		state(t, url("linked"), schema.StateFetched, fetched), state(t, url("target"), schema.StateGone, fetched), state(t, url("over"), schema.StateFetched, fetched),
 		state(t, url("unlinked"), schema.StateFetched, fetched), state(t, url("waits"), schema.StateFound, nil), state(t, url("nofollow"), schema.StateFetched, fetched),
 		state(t, url("spelled"), schema.StateFound, nil), state(t, url("recent"), schema.StateFetched, fetched),
+		state(t, url("followed"), schema.StateFetched, func(r *schema.URLRecord) { fetched(r); r.LastFetched = at + 1 }), // by this crawl, without a plan
 		state(t, "http://b.example/", schema.StateFetched, fetched))
 	refused := func(path string, reason schema.SkipReason) schema.Refused {
 		k := key(t, url(path))
@@ -28,7 +29,7 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 	w := world{listed: true,
 		fetches: []schema.Fetch{fetch(t, url("page"), schema.OK, nil), fetch(t, url("moved"), schema.Redirected, redirectTo(url("target")))},
 		inlinks: []schema.Inlink{
-			link(t, url("linked"), nil), link(t, url("recent"), nil), link(t, "http://b.example/", nil),
+			link(t, url("linked"), nil), link(t, url("recent"), nil), link(t, url("followed"), nil), link(t, "http://b.example/", nil),
 			link(t, url("nofollow"), func(l *schema.Inlink) { l.Followed = false }),
 			link(t, url("spelled"), func(l *schema.Inlink) { l.FollowKind, l.Spellings = false, []string{url("%73pelled")} }),
 		},
