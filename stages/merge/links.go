@@ -189,7 +189,7 @@ func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) er
 			}
 			first, keep := filter.take(&set)
 			if first {
-				of, err := origins.originOf(set.SourceSURT, set.Source)
+				of, err := origins.originOf(ctx, set.SourceSURT, set.Source)
 				if err == nil {
 					err = sums.begin(set.SourceSURT, set.Source, of)
 				}
@@ -254,9 +254,10 @@ type origin struct {
 // origins finds the origin of a source. A source may be a page, a planned URL that redirected, or a
 // later URL of a redirect chain. Callers look up sources in order.
 type origins struct {
-	m     *merger
-	pages *table.Cursor[deep]
-	plans *table.Cursor[deep]
+	m      *merger
+	pages  *table.Cursor[deep]
+	plans  *table.Cursor[deep]
+	chains map[string]int32 // result of chainDepths; nil until a source needs it
 }
 
 // deep holds a URL and the URL's depth.
@@ -279,7 +280,7 @@ func (o *origins) stop() {
 	o.plans.Close()
 }
 
-func (o *origins) originOf(surt, url string) (origin, error) {
+func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error) {
 	for _, rows := range []*table.Cursor[deep]{o.pages, o.plans} {
 		found, err := rows.Find(func(d *deep) int { return compareKeys(&key{d.SURT, d.URL}, &key{surt, url}) })
 		if err != nil {
@@ -294,5 +295,51 @@ func (o *origins) originOf(surt, url string) (origin, error) {
 			return origin{depth: depth}, nil
 		}
 	}
+	if o.chains == nil {
+		var err error
+		if o.chains, err = o.m.chainDepths(ctx); err != nil {
+			return origin{}, err
+		}
+	}
+	if depth, ok := o.chains[url]; ok {
+		return origin{depth: depth}, nil
+	}
 	return origin{}, fmt.Errorf("source %q is neither a page nor a planned URL nor the target of a redirect: %w", url, stages.ErrPermanent)
+}
+
+// chainDepths returns the depth of the planned URL at the start of the redirect chain, for each URL
+// that was requested in a chain. The segments of links show only chains that were recorded at once.
+// A chain that was interrupted, or whose next request was repeated later, has two records. Rows of
+// requests name the planned URL of each request. The map takes a URL of memory for each redirect.
+func (m *merger) chainDepths(ctx context.Context) (map[string]int32, error) {
+	type request struct {
+		URL     string `parquet:"url"`
+		Planned string `parquet:"planned_url,optional"`
+	}
+	chains, starts := map[string]string{}, map[string]int32{}
+	for q, err := range table.Concat[request](ctx, m.env.Bucket, m.keys(stages.FileRequests, "")) {
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := chains[q.URL]; ok || q.Planned == "" || q.Planned == q.URL {
+			continue
+		}
+		chains[strings.Clone(q.URL)] = strings.Clone(q.Planned)
+		starts[chains[q.URL]] = -1
+	}
+	for f, err := range table.Concat[deep](ctx, m.env.Bucket, []string{m.published(stages.FileFetches)}) {
+		if err != nil {
+			return nil, err
+		}
+		if _, ok := starts[f.URL]; ok {
+			starts[f.URL] = f.Depth
+		}
+	}
+	depths := map[string]int32{}
+	for url, planned := range chains {
+		if depth := starts[planned]; depth >= 0 {
+			depths[url] = depth
+		}
+	}
+	return depths, nil
 }

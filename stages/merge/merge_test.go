@@ -467,6 +467,30 @@ func TestTargetsAndEdgesHaveDepthsAndBuckets(t *testing.T) {
 	}
 }
 
+// A redirect chain has two records if it was interrupted, or if a request in it was repeated later.
+func TestAChainInTwoRecordsHasTheDepthOfItsStart(t *testing.T) {
+	const hop, hop2, doc = "https://a.example.org/hop", "https://a.example.org/hop2", "https://a.example.org/doc"
+	fa, fb := fetch(t, a, schema.RedirectLimit, 3), fetch(t, b, schema.Redirected, 7)
+	fb.RedirectTarget = x
+	w := newWorld(t, []string{a, b}, segment{
+		fetches: []schema.Fetch{fa, fb},
+		requests: []schema.Request{
+			{Purpose: schema.ForPage, URL: a, PlannedURL: a, Host: "a.example.org"}, {Purpose: schema.ForPage, URL: hop, PlannedURL: a, Host: "a.example.org"},
+			{Purpose: schema.ForPage, URL: b, PlannedURL: b, Host: "b.example.org"}, {Purpose: schema.ForPage, URL: hop2, PlannedURL: a, Host: "a.example.org"},
+		},
+		links: []schema.Link{
+			link(t, a, hop, schema.KindRedirect, 0), link(t, b, x, schema.KindRedirect, 0), link(t, hop, hop2, schema.KindRedirect, 0), link(t, hop2, doc, schema.KindRedirect, 0),
+		},
+	})
+	got := map[string]int32{}
+	for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, w.mustMerge().FilesOf(stages.FileTargets)[0]) {
+		got[target.URL] = target.SourceDepth
+	}
+	if d := cmp.Diff(map[string]int32{hop: 3, x: 7, hop2: 3, doc: 3}, got); d != "" {
+		t.Errorf("depths of the sources by target: %s", d)
+	}
+}
+
 // A sitemap's date of a change counts only for pages on the sitemap's host. A date more than a day
 // after the fetch is dropped, because it could hide a true date from another sitemap or feed.
 func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
