@@ -92,7 +92,8 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 		counts[reason] += n
 	}
 	countRefused(entries, picked.refused)
-	entries = entries[:len(req.Sources)] // without what earlier rounds know
+	own := len(req.Sources)
+	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
 	p := &Plan{counts: entries, manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
 	for _, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
