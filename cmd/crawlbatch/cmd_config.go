@@ -24,7 +24,7 @@ ${VAR} is printed as it is, and *** replaces secrets. The output is a config fil
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runConfig(cmd.Context(), c, month, output) },
 	}
-	monthFlag(cmd, &month, "crawl whose frozen config and newest politeness apply")
+	usage.MonthFlag(cmd, &month, "crawl whose frozen config and newest politeness apply")
 	usage.OutputFlag(cmd, &output, "yaml", "json")
 	c.configFlags(cmd, true)
 	return cmd

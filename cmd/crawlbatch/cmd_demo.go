@@ -20,7 +20,7 @@ type demoOptions struct {
 
 func newDemo(c *common) *cobra.Command {
 	o := demoOptions{common: c}
-	cmd := withOptions(&o, runDemo, &cobra.Command{
+	cmd := usage.WithOptions(&o, runDemo, &cobra.Command{
 		Use:   "demo",
 		Short: "Crawl a synthetic web, offline, in under a minute",
 		Long: `Demo serves the built-in synthetic web on loopback and crawls two rounds of it into

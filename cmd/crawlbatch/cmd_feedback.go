@@ -19,7 +19,7 @@ type feedbackOptions struct {
 
 func newFeedback(c *common) *cobra.Command {
 	o := feedbackOptions{common: c}
-	cmd := withOptions(&o, runFeedback, &cobra.Command{
+	cmd := usage.WithOptions(&o, runFeedback, &cobra.Command{
 		Use:   "feedback --month YYYY-MM --to DATABASE",
 		Short: "Give outcomes back to the database that listed the URLs",
 		Long: `Feedback stores the outcomes of finished rounds in a result table beside the table of URLs,
@@ -29,7 +29,7 @@ spells it. An outcome never replaces one of a newer round. After an interruption
 command goes on; once it is complete, it changes nothing.`,
 		Example: `  crawlbatch feedback --month 2026-11 --to 'mysql://crawler:${DB_PASSWORD}@db.example/crawler?table=url_queue'`,
 	})
-	monthFlag(cmd, &o.month, "crawl whose outcomes are given back")
+	usage.MonthFlag(cmd, &o.month, "crawl whose outcomes are given back")
 	cmd.Flags().StringVar(&o.to, "to", "", "mysql://, mariadb:// or postgres:// address of the table, as for plan --source")
 	cmd.Flags().IntVar(&o.round, "round", jobs.AllRounds, "round whose outcomes are given back; -1: all finished rounds")
 	return cmd

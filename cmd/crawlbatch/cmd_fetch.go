@@ -71,7 +71,7 @@ func runFetch(ctx context.Context, c *common, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := indent(c.out, body); err != nil {
+	if err := usage.Indent(c.out, body); err != nil {
 		return err
 	}
 	return inspect.Answered(*rows.Fetch)

@@ -31,7 +31,7 @@ no result. It neither contacts a cluster nor writes to the store.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return runRender(cmd.Context(), o) },
 	}
-	monthFlag(render, &o.month, "crawl to run")
+	usage.MonthFlag(render, &o.month, "crawl to run")
 	render.Flags().IntVar(&o.round, "round", 0, "round to run")
 	stageFlag(render, &o.stage, "stage to run, all if it is not given")
 	c.configFlags(render, true)

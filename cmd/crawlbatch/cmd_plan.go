@@ -26,7 +26,7 @@ type planOptions struct {
 
 func newPlan(c *common) *cobra.Command {
 	o := planOptions{common: c}
-	cmd := withOptions(&o, runPlan, &cobra.Command{
+	cmd := usage.WithOptions(&o, runPlan, &cobra.Command{
 		Use:   "plan --month YYYY-MM --source FILE",
 		Short: "Shard the month's URL set into partitions",
 		Long: `Plan reads URLs, makes them canonical, drops duplicates and URLs that are out of scope
@@ -45,7 +45,7 @@ the end of the Job's name, or the month for which its CronJob created it.`,
   crawlbatch plan --month 2026-12 --source frontier --dry-run
   crawlbatch plan --month 2026-12 --source frontier --source new.txt --once`,
 	})
-	monthFlag(cmd, &o.month, "crawl to plan")
+	usage.MonthFlag(cmd, &o.month, "crawl to plan")
 	cmd.Flags().StringArrayVar(&o.sources, "source", nil, "file, directory, pattern, s3://bucket/key, -, frontier, or mysql:// or postgres:// address of a table; repeatable")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "print partitions, predicted hours and bytes, and write nothing")
 	cmd.Flags().BoolVar(&o.replace, "replace", false, "replace a plan if none of it was fetched yet")

@@ -63,7 +63,7 @@ retry and views also take that name.`,
 			return runReparse(cmd.Context(), o)
 		},
 	}
-	monthFlag(cmd, &o.month, "crawl whose responses are parsed again")
+	usage.MonthFlag(cmd, &o.month, "crawl whose responses are parsed again")
 	cmd.Flags().StringVar(&o.as, "as", "", "name of the new crawl: the month, r and a number, such as 2026-11r1")
 	cmd.Flags().StringVar(&o.warcStore, "warc-store", "", "directory or s3://bucket/prefix with WARC files of another crawler")
 	cmd.Flags().StringVar(&o.warcPaths, "warc-paths", "", "file (- for stdin) with names of files in --warc-store, one per line, plain or gzip")

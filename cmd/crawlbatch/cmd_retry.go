@@ -29,7 +29,7 @@ type retryOptions struct {
 
 func newRetry(c *common) *cobra.Command {
 	o := retryOptions{runOptions: runOptions{common: c}}
-	cmd := withOptions(&o, runRetry, &cobra.Command{
+	cmd := usage.WithOptions(&o, runRetry, &cobra.Command{
 		Use:   "retry --month YYYY-MM",
 		Short: "Rerun the tasks that have no result",
 		Long: `Retry runs the tasks of the current round that have no result, however their earlier
@@ -53,7 +53,7 @@ first. It also recreates a lost ledger, list of crawls or active.json.
   crawlbatch retry --month 2026-11 --give-up --partition 17
   crawlbatch retry --month 2026-11 --rebuild --stage merge`,
 	})
-	monthFlag(cmd, &o.month, "crawl to retry")
+	usage.MonthFlag(cmd, &o.month, "crawl to retry")
 	stageFlag(cmd, &o.stage, "stage to retry")
 	cmd.Flags().IntSliceVar(&o.partitions, "partition", nil, "partitions to retry, such as 3,17")
 	cmd.Flags().StringSliceVar(&o.classes, "class", nil, "only tasks whose newest attempt failed in one of these classes, such as disk_full,failed")

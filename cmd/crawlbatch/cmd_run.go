@@ -38,7 +38,7 @@ type runOptions struct {
 
 func newRun(c *common) *cobra.Command {
 	o := runOptions{common: c}
-	cmd := withOptions(&o, runRun, &cobra.Command{
+	cmd := usage.WithOptions(&o, runRun, &cobra.Command{
 		Use:   "run --month YYYY-MM",
 		Short: "Crawl a planned month, from wherever it stands",
 		Long: `Run fetches, merges, deduplicates, ranks, finds the next round's URLs and publishes
@@ -50,7 +50,7 @@ when. On a terminal it redraws this in place; elsewhere, with TERM=dumb and with
 --log-format json, it prints lines: when a reason changes, and once a minute.`,
 		Example: "  crawlbatch run --month 2026-11 --rounds 2",
 	})
-	monthFlag(cmd, &o.month, "crawl to run")
+	usage.MonthFlag(cmd, &o.month, "crawl to run")
 	cmd.Flags().IntVar(&o.rounds, "rounds", 0, "run until the month has this many rounds; 0: until nothing is left or fetch.crawl_window is over")
 	cmd.Flags().BoolVar(&o.detach, "detach", false, "with --executor kubernetes: run this command itself as a Job")
 	o.executorFlags(cmd)

@@ -24,7 +24,7 @@ type statusOptions struct {
 
 func newStatus(c *common) *cobra.Command {
 	o := statusOptions{runOptions: runOptions{common: c}}
-	cmd := withOptions(&o, runStatus, &cobra.Command{
+	cmd := usage.WithOptions(&o, runStatus, &cobra.Command{
 		Use:   "status --month YYYY-MM",
 		Short: "Show every stage and partition of a crawl",
 		Long: `Status prints for each round how far each stage is and what its ended attempts cost
@@ -38,7 +38,7 @@ has lost objects, status names them and exits 78.
 The executor and cluster flags only go into the commands that it prints.`,
 		Example: "  crawlbatch status --month 2026-11 --watch",
 	})
-	monthFlag(cmd, &o.month, "crawl to show")
+	usage.MonthFlag(cmd, &o.month, "crawl to show")
 	cmd.Flags().BoolVar(&o.watch, "watch", false, "print again every --every, until interrupted")
 	cmd.Flags().DurationVar(&o.every, "every", 5*time.Second, "time between two updates with --watch")
 	o.whereFlags(cmd)

@@ -55,7 +55,7 @@ JOB_COMPLETION_INDEX selects one of them.`,
 			return errors.Join(err, k8s.WriteTermination(o.termination, err))
 		},
 	}
-	monthFlag(cmd, &o.task.Crawl, "crawl of the task")
+	usage.MonthFlag(cmd, &o.task.Crawl, "crawl of the task")
 	cmd.Flags().IntVar(&o.task.Round, "round", 0, "round of the task")
 	cmd.Flags().IntVar(&o.task.Partition, "partition", 0, "partition of the task")
 	cmd.Flags().StringVar(&o.tasks, "tasks", "", "key of a task list in the store; JOB_COMPLETION_INDEX selects a task of it")

@@ -69,7 +69,7 @@ run meanwhile.`,
 			return runVerify(cmd.Context(), o)
 		},
 	}
-	monthFlag(cmd, &o.month, "crawl to audit")
+	usage.MonthFlag(cmd, &o.month, "crawl to audit")
 	cmd.Flags().IntVar(&o.round, "round", 0, "the only round to audit; not given: all")
 	cmd.Flags().Float64Var(&o.sample, "sample", 1, "share of partitions, records and files to look at, over 0 and up to 1")
 	usage.OutputFlag(cmd, &o.output, "table", "json")

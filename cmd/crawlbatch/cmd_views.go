@@ -34,7 +34,7 @@ var dialects = []string{"duckdb", "athena", "trino", "spark", "markdown"}
 
 func newViews(c *common) *cobra.Command {
 	o := viewsOptions{common: c}
-	cmd := withOptions(&o, runViews, &cobra.Command{
+	cmd := usage.WithOptions(&o, runViews, &cobra.Command{
 		Use:   "views --dialect duckdb|athena|trino|spark",
 		Short: "Print SQL that opens the datasets",
 		Long: `Views prints SQL that opens every dataset over the parts of finished rounds: views for
@@ -52,7 +52,7 @@ the store, reparses included.`,
 	f := cmd.Flags()
 	f.StringVar(&o.dialect, "dialect", "duckdb", usage.OrList(dialects))
 	usage.CompleteFlag(cmd, "dialect", dialects...)
-	monthFlag(cmd, &o.month, "crawl to open, the newest if it is not given")
+	usage.MonthFlag(cmd, &o.month, "crawl to open, the newest if it is not given")
 	f.BoolVar(&o.allMonths, "all-months", false, "every crawl of the store, reparses included")
 	f.StringVar(&o.database, "database", "crawlbatch", "database in Athena; in Trino the schema, or catalog.schema")
 	f.StringVar(&o.location, "location", "", "URL of the store as Trino or Spark reaches it; unset: s3:// (Spark: s3a://), local:// or file://")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -9,20 +8,6 @@ import (
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/stages"
 )
-
-// withOptions makes the command cmd refuse arguments and call the function run. The function run
-// gets the options that the flags have set.
-func withOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.NoArgs
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
-	return cmd
-}
-
-// The functions in this file define flags that several commands have.
-
-func monthFlag(cmd *cobra.Command, month *string, help string) {
-	cmd.Flags().StringVar(month, "month", "", help+", such as 2026-11")
-}
 
 func stageFlag(cmd *cobra.Command, stage *string, help string) {
 	cmd.Flags().StringVar(stage, "stage", "", help+": "+usage.OrList(stageNames()))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"crawlbatch.io/crawlbatch/cmd/demo"
+	"crawlbatch.io/crawlbatch/cmd/explain"
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/show"
@@ -81,7 +83,9 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 		SuggestionsMinimumDistance: 2,
 		SilenceUsage:               true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			return errors.Join(c.setup(), resolveMonth(cmd))
+			err := c.setup()
+			cmd.Root().SetErr(c.err)
+			return errors.Join(err, resolveMonth(cmd))
 		},
 	}
 	// Cobra prints a version through a template, which would add the package text/template to the
@@ -104,8 +108,8 @@ that DuckDB and Athena query. A directory or an S3 bucket holds all its state.
 	c.configFlags(root, false)
 	f.BoolVar(&c.oneMachine, "one-machine", false, "accept a --store directory on NFS or FUSE: you declare that this machine alone uses it")
 	root.AddCommand(
-		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), newInspect(c),
-		newTask(c), newConfig(c), newSimweb(c), newDemo(c), newK8s(c), newVersion(c),
+		newPlan(c), newRun(c), newStatus(c), newRetry(c), newReparse(c), newVerify(c), newViews(c), newFeedback(c), newFetch(c), explain.Command(explain.Configs{New: c.loadConfig, Crawl: c.openCrawl}),
+		newTask(c), newConfig(c), demo.Simweb(), newDemo(c), newK8s(c), newVersion(c),
 	)
 	root.SetOut(c.out) // the command completion will write to this output
 	usage.AddCompletion(root)

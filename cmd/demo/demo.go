@@ -1,4 +1,4 @@
-// Package demo serves a synthetic web on loopback and plans a crawl of this web.
+// Package demo serves the synthetic web: for the command simweb, and on loopback for a demonstration whose crawl it plans.
 package demo
 
 import (

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"strings"
@@ -13,6 +14,14 @@ func Group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	cmd.Args = KnownCommand
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(children...)
+	return cmd
+}
+
+// WithOptions makes the command cmd refuse arguments and call the function run. The function run
+// gets the options that the flags have set.
+func WithOptions[O any](o *O, run func(context.Context, O) error, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), *o) }
 	return cmd
 }
 

@@ -1,6 +1,15 @@
 package usage
 
-import "crawlbatch.io/crawlbatch/formats/layout"
+import (
+	"github.com/spf13/cobra"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+)
+
+// MonthFlag defines --month. The text help says what the crawl is for.
+func MonthFlag(cmd *cobra.Command, month *string, help string) {
+	cmd.Flags().StringVar(month, "month", "", help+", such as 2026-11")
+}
 
 // CheckMonth checks the --month of a command that makes a crawl.
 func CheckMonth(s string) error {

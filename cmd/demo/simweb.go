@@ -1,8 +1,9 @@
-package main
+package demo
 
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -14,7 +15,6 @@ import (
 )
 
 type simwebOptions struct {
-	*common
 	listen string
 	seeds  string
 	force  bool // true: replace an existing file of seeds
@@ -26,9 +26,10 @@ type simwebOptions struct {
 // faultClasses are the values of --fault-classes.
 var faultClasses = []string{"quick", "retried", "slow"}
 
-func newSimweb(c *common) *cobra.Command {
-	o := simwebOptions{common: c, web: simweb.Default()}
-	cmd := withOptions(&o, runSimweb, &cobra.Command{
+// Simweb returns the command simweb, which serves a synthetic web.
+func Simweb() *cobra.Command {
+	o := simwebOptions{web: simweb.Default()}
+	cmd := &cobra.Command{
 		Use:   "simweb",
 		Short: "Serve a deterministic synthetic web to crawl",
 		Long: `Simweb serves a synthetic web that is a pure function of its seed: hosts with robots.txt,
@@ -37,7 +38,9 @@ responses. A crawler reaches it by connecting to the address that simweb prints;
 name of a request selects the site.`,
 		Example: `  crawlbatch simweb --listen 127.0.0.1:8080 --seeds urls.txt
   crawlbatch plan --month 2026-11 --source urls.txt --connect-to ::127.0.0.1:8080`,
-	})
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), cmd.OutOrStdout()) },
+	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address to serve on; port 0 takes a free port")
 	f.StringVar(&o.seeds, "seeds", "", "file or pipe to write the seed URLs to, once the web is served")
@@ -54,7 +57,7 @@ name of a request selects the site.`,
 	return cmd
 }
 
-func runSimweb(ctx context.Context, o simwebOptions) error {
+func (o *simwebOptions) run(ctx context.Context, out io.Writer) error {
 	o.web.Faults = 0
 	for _, class := range o.faults {
 		if err := usage.OneOf("fault-classes", class, faultClasses...); err != nil {
@@ -88,7 +91,7 @@ func runSimweb(ctx context.Context, o simwebOptions) error {
 			return nil
 		}
 	}
-	fmt.Fprintf(o.out, "serving %d hosts at %s; seeds such as %s\n", web.Hosts(), ln.Addr(), web.URL(0, 0))
-	fmt.Fprintf(o.out, "crawl them with --connect-to ::%s\n", ln.Addr())
+	fmt.Fprintf(out, "serving %d hosts at %s; seeds such as %s\n", web.Hosts(), ln.Addr(), web.URL(0, 0))
+	fmt.Fprintf(out, "crawl them with --connect-to ::%s\n", ln.Addr())
 	return simweb.NewServer(web, log).Serve(ctx, ln)
 }

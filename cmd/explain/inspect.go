@@ -1,34 +1,43 @@
-package main
+// Package explain holds the command inspect, which shows what crawlbatch makes of one input, and why.
+package explain
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/lookup"
 )
 
-func newInspect(c *common) *cobra.Command {
+// Configs opens configs as the flags of the command line say.
+type Configs struct {
+	// New returns the config of a crawl that need not exist.
+	New func() (*config.Config, error)
+	// Crawl returns the store and the config of a crawl, for a command that only reads.
+	Crawl func(ctx context.Context, crawl string) (store.Bucket, *config.Config, error)
+}
+
+// Command returns the command inspect.
+func Command(c Configs) *cobra.Command {
 	return usage.Group(&cobra.Command{
 		Use:   "inspect url|robots|page|warc",
 		Short: "Show what crawlbatch makes of a URL, a robots.txt, a page or a WARC file, and why",
 		Long: `Inspect runs the crawler's code on one input and prints the result with its reasons.
 With --jsonl each command reads one JSON object per line from stdin and writes one per line,
 in order.`,
-	}, newInspectURL(c), newInspectRobots(c), newInspectPage(c), newInspectWARC(c))
+	}, newURL(c), newRobots(c), newPage(c), newWARC())
 }
 
 func jsonlFlag(cmd *cobra.Command, lines *bool) {
 	cmd.Flags().BoolVar(lines, "jsonl", false, "read one JSON object per line from stdin and write one per line")
 }
 
-func newInspectURL(c *common) *cobra.Command {
+func newURL(c Configs) *cobra.Command {
 	var base, crawl string
 	var lines bool
 	cmd := &cobra.Command{
@@ -55,38 +64,38 @@ null. The crawl's frozen rules apply.`,
 				return err
 			}
 			if lines {
-				return inspect.Lines(c.in, c.out, func(q inspect.URLQuestion) (any, error) { return i.Answer(cmd.Context(), q) })
+				return inspect.Lines(cmd.InOrStdin(), cmd.OutOrStdout(), func(q inspect.URLQuestion) (any, error) { return i.Answer(cmd.Context(), q) })
 			}
 			for n, u := range args {
 				if n > 0 {
-					fmt.Fprintln(c.out)
+					fmt.Fprintln(cmd.OutOrStdout())
 				}
 				a, err := i.Answer(cmd.Context(), inspect.URLQuestion{URL: u, Base: base})
 				if err != nil {
 					return err
 				}
-				a.Print(c.out, u)
+				a.Print(cmd.OutOrStdout(), u)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&base, "base", "", "URL of the page that holds the link")
-	monthFlag(cmd, &crawl, "crawl to look the URL up in")
+	usage.MonthFlag(cmd, &crawl, "crawl to look the URL up in")
 	jsonlFlag(cmd, &lines)
 	return cmd
 }
 
 // urlInspector returns an inspector that applies the config. If a crawl is named, the inspector
 // applies the config that the crawl froze.
-func (c *common) urlInspector(ctx context.Context, crawl string) (*inspect.URL, error) {
+func (c Configs) urlInspector(ctx context.Context, crawl string) (*inspect.URL, error) {
 	if crawl == "" {
-		cfg, err := c.loadConfig()
+		cfg, err := c.New()
 		if err != nil {
 			return nil, err
 		}
 		return inspect.NewURL(cfg, nil)
 	}
-	b, cfg, err := c.openCrawl(ctx, crawl)
+	b, cfg, err := c.Crawl(ctx, crawl)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +106,7 @@ func (c *common) urlInspector(ctx context.Context, crawl string) (*inspect.URL, 
 	return inspect.NewURL(cfg, known)
 }
 
-func newInspectRobots(c *common) *cobra.Command {
+func newRobots(c Configs) *cobra.Command {
 	var agent string
 	var lines bool
 	cmd := &cobra.Command{
@@ -112,8 +121,8 @@ With --jsonl: {"robots_base64","agent","url"} gives {"allowed","rule","crawl_del
 "sitemaps"}, with "canonical" if that differs from url, "spelling" if the rule denies the
 spelling but not the canonical URL, and "warning" if agent or url cannot be used as they are.`,
 		Example: "  crawlbatch inspect robots robots.txt --agent examplebot https://example.org/private/x",
-		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := c.loadConfig()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := c.New()
 			if err != nil {
 				return err
 			}
@@ -122,16 +131,16 @@ spelling but not the canonical URL, and "warning" if agent or url cannot be used
 				return err
 			}
 			if lines {
-				return inspect.Lines(c.in, c.out, r.Answer)
+				return inspect.Lines(cmd.InOrStdin(), cmd.OutOrStdout(), r.Answer)
 			}
 			if len(args) < 2 || agent == "" {
 				return usage.Errorf("give a FILE, --agent and at least one URL: see `crawlbatch inspect robots --help`")
 			}
-			body, err := usage.ReadFile(args[0], c.in, inspect.MaxInput)
+			body, err := usage.ReadFile(args[0], cmd.InOrStdin(), inspect.MaxInput)
 			if err != nil {
 				return err
 			}
-			r.Print(c.out, c.err, body, agent, args[1:])
+			r.Print(cmd.OutOrStdout(), cmd.ErrOrStderr(), body, agent, args[1:])
 			return nil
 		},
 	}
@@ -140,7 +149,7 @@ spelling but not the canonical URL, and "warning" if agent or url cannot be used
 	return cmd
 }
 
-func newInspectPage(c *common) *cobra.Command {
+func newPage(c Configs) *cobra.Command {
 	var url, contentType string
 	var lines bool
 	cmd := &cobra.Command{
@@ -150,8 +159,8 @@ func newInspectPage(c *common) *cobra.Command {
 JSON. With --jsonl: {"html_base64","url","content_type"} gives
 {"page":{…},"links":[…],"text":{"main","full"}}, with the columns as keys.`,
 		Example: "  crawlbatch inspect page saved.html --url https://example.org/a",
-		RunE: func(_ *cobra.Command, args []string) error {
-			cfg, err := c.loadConfig()
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := c.New()
 			if err != nil {
 				return err
 			}
@@ -160,12 +169,12 @@ JSON. With --jsonl: {"html_base64","url","content_type"} gives
 				return err
 			}
 			if lines {
-				return inspect.Lines(c.in, c.out, p.Answer)
+				return inspect.Lines(cmd.InOrStdin(), cmd.OutOrStdout(), p.Answer)
 			}
 			if len(args) != 1 || url == "" {
 				return usage.Errorf("give one FILE and its --url: see `crawlbatch inspect page --help`")
 			}
-			body, err := usage.ReadFile(args[0], c.in, inspect.MaxInput)
+			body, err := usage.ReadFile(args[0], cmd.InOrStdin(), inspect.MaxInput)
 			if err != nil {
 				return err
 			}
@@ -173,7 +182,7 @@ JSON. With --jsonl: {"html_base64","url","content_type"} gives
 			if err != nil {
 				return usage.Errorf("--url %q: %v", url, err)
 			}
-			return indent(c.out, rows)
+			return usage.Indent(cmd.OutOrStdout(), rows)
 		},
 	}
 	cmd.Flags().StringVar(&url, "url", "", "URL of the response")
@@ -182,7 +191,7 @@ JSON. With --jsonl: {"html_base64","url","content_type"} gives
 	return cmd
 }
 
-func newInspectWARC(c *common) *cobra.Command {
+func newWARC() *cobra.Command {
 	var lines bool
 	cmd := &cobra.Command{
 		Use:   "warc FILE",
@@ -191,28 +200,18 @@ func newInspectWARC(c *common) *cobra.Command {
 target, first line and whether the digests match. It reports damaged bytes and reads on
 after them; any damage ends with exit 4. With --jsonl: one JSON object per record.`,
 		Example: "  crawlbatch inspect warc crawl-data/warc/crawl=2026-11/round=0/2026-11-r0-4f2a8c17d03b65e9-part-00000-e1-00001.warc.gz",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage.Errorf("give one FILE (- for stdin): see `crawlbatch inspect warc --help`")
 			}
-			in, err := usage.Open(args[0], c.in)
+			in, err := usage.Open(args[0], cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
 			defer in.Close()
-			return inspect.WARC(in, c.out, args[0], lines)
+			return inspect.WARC(in, cmd.OutOrStdout(), args[0], lines)
 		},
 	}
 	cmd.Flags().BoolVar(&lines, "jsonl", false, "write one JSON object per record")
 	return cmd
-}
-
-// indent writes a JSON value over several lines.
-func indent(w io.Writer, compact []byte) error {
-	var buf bytes.Buffer
-	if err := json.Indent(&buf, compact, "", "  "); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, buf.String())
-	return err
 }
