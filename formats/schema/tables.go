@@ -135,7 +135,7 @@ type PageColumns struct {
 	SimHash            int64    `parquet:"simhash" doc:"64-bit SimHash of the normalised main text, as package formats/simhash defines it"`
 	DuplicateOf        string   `parquet:"duplicate_of,optional" doc:"URL of its cluster's representative; null for a page that represents itself"`
 	DuplicateKind      string   `parquet:"duplicate_kind,optional,dict" doc:"exact or near; null for a page that represents itself"`
-	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, including itself"`
+	ClusterSize        int32    `parquet:"cluster_size" doc:"members of its cluster in this round, including itself; 2147483647 also stands for more"`
 	Inlinks            int64    `parquet:"inlinks" doc:"distinct pages of the round that link to it"`
 	Outlinks           int32    `parquet:"outlinks" doc:"links that the page holds"`
 	Rank               float64  `parquet:"rank" doc:"PageRank of its host; the hosts of a round sum to 1"`
@@ -186,7 +186,7 @@ type Duplicate struct {
 	Via                 string        `parquet:"via,optional" doc:"a member of the cluster whose distance to this one is within the limit; null for the representative"`
 	RepresentativeCrawl string        `parquet:"representative_crawl,dict" doc:"crawl of the representative"`
 	RepresentativeRound int32         `parquet:"representative_round" doc:"round of the representative"`
-	ClusterSize         int32         `parquet:"cluster_size" doc:"members of the cluster in this round"`
+	ClusterSize         int32         `parquet:"cluster_size" doc:"members of the cluster in this round; 2147483647 also stands for more"`
 }
 
 // Host is a row of the dataset hosts.

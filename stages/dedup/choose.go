@@ -3,14 +3,15 @@ package dedup
 import (
 	"cmp"
 	"context"
-	"errors"
-	"slices"
+	"fmt"
+	"math"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
 )
 
 // candidate is a member of a cluster, with the columns that decide which member represents the
@@ -27,8 +28,12 @@ type candidate struct {
 type choice struct {
 	sources    []source
 	cfg        Config
+	trees      trees // of the classes of clusters that have several
 	candidates *table.Sorter[candidate]
 	verdicts   *table.Sorter[verdict]
+	unlinked   *table.Sorter[unlinked]
+	speakers   *table.Sorter[speaker]
+	order      int64 // number of speakers
 
 	clusters, exact, near, representatives int64 // for the result's counts
 }
@@ -46,18 +51,47 @@ func compareVerdicts(a, b *verdict) int {
 	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
 }
 
+// unlinked is a verdict without via. The page and its representative are not alike.
+type unlinked struct {
+	Parent uint64 // next class on the way to the representative's class
+	verdict
+}
+
+func compareUnlinked(a, b *unlinked) int { return cmp.Compare(a.Parent, b.Parent) }
+
+// speaker is a page of a cluster in which a verdict lacks via.
+type speaker struct {
+	Class  uint64
+	Sealed bool
+	Order  int64 // place among all pages, by cluster and preference
+	URL    string
+}
+
+// compareSpeakers puts the page first that stands for its class.
+func compareSpeakers(a, b *speaker) int {
+	return cmp.Or(cmp.Compare(a.Class, b.Class), boolCompare(a.Sealed, b.Sealed), cmp.Compare(a.Order, b.Order))
+}
+
 func newChoice(scratch string, sources []source, cfg Config) (ch *choice, err error) {
 	ch = &choice{sources: sources, cfg: cfg}
 	if ch.candidates, err = table.NewSorter(scratch, ch.compare, sortMemory); err != nil {
 		return nil, err
 	}
-	ch.verdicts, err = table.NewSorter(scratch, compareVerdicts, sortMemory)
+	if ch.verdicts, err = table.NewSorter(scratch, compareVerdicts, sortMemory); err != nil {
+		return nil, err
+	}
+	if ch.unlinked, err = table.NewSorter(scratch, compareUnlinked, sortMemory); err != nil {
+		return nil, err
+	}
+	ch.speakers, err = table.NewSorter(scratch, compareSpeakers, sortMemory)
 	return ch, err
 }
 
 func (ch *choice) close() {
 	closeSorter(&ch.candidates)
 	closeSorter(&ch.verdicts)
+	closeSorter(&ch.unlinked)
+	closeSorter(&ch.speakers)
 }
 
 // compare puts the best representative of each cluster first. It prefers a sealed representative of
@@ -122,21 +156,30 @@ func (ch *choice) add(m *member, source int32, r *row) error {
 	return ch.candidates.Add(&candidate{member: *m, digest: d, Source: source, Elsewhere: namesAnother(r), SURT: r.SURT, URL: r.URL})
 }
 
-// choose goes through the clusters, and gives a verdict on each page of this round. Two cursors
-// follow each other: the first finds the representative and the size of a cluster, the second goes
-// through its pages. The pages of a cluster are therefore never in memory together.
-func (ch *choice) choose(ctx context.Context, edges *table.Sorter[treeEdge]) error {
-	ahead, pages, tree := table.Pull(ch.candidates.Sorted(ctx)), table.Pull(ch.candidates.Sorted(ctx)), table.Pull(edges.Sorted(ctx))
+// choose gives a verdict on each page of this round that is in a cluster.
+func (ch *choice) choose(ctx context.Context) error {
+	if err := ch.judgeClusters(ctx); err != nil {
+		return err
+	}
+	closeSorter(&ch.candidates)
+	ch.trees = nil
+	return ch.findVia(ctx)
+}
+
+// judgeClusters goes through the clusters. Two cursors follow each other: the first finds the
+// representative and the size of a cluster, the second goes through its pages. The pages of a
+// cluster are therefore never in memory together.
+func (ch *choice) judgeClusters(ctx context.Context) error {
+	ahead, pages := table.Pull(ch.candidates.Sorted(ctx)), table.Pull(ch.candidates.Sorted(ctx))
 	defer ahead.Close()
 	defer pages.Close()
-	defer tree.Close()
 	for {
 		first, err := ahead.Peek()
 		if first == nil || err != nil {
 			return err
 		}
 		c := &cluster{choice: ch, representative: *first}
-		if err := errors.Join(c.readTree(tree), c.look(ahead)); err != nil {
+		if err := c.look(ahead); err != nil {
 			return err
 		}
 		if err := c.judge(pages); err != nil {
@@ -145,94 +188,42 @@ func (ch *choice) choose(ctx context.Context, edges *table.Sorter[treeEdge]) err
 	}
 }
 
+// findVia completes the verdicts that lack via. A class's speaker is the page that stands for the
+// class in the column via: the first page of this round, or the first sealed representative if the
+// class has no page of this round.
+func (ch *choice) findVia(ctx context.Context) error {
+	speakers := table.Pull(ch.speakers.Sorted(ctx))
+	defer speakers.Close()
+	for u, err := range ch.unlinked.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		s, err := speakers.Find(func(s *speaker) int { return cmp.Compare(s.Class, u.Parent) })
+		if err != nil {
+			return err
+		}
+		if s == nil {
+			return fmt.Errorf("page %q resembles class %d, which has no page: %w", u.URL, u.Parent, stages.ErrPermanent)
+		}
+		u.Via = s.URL
+		if err := ch.verdicts.Add(&u.verdict); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // cluster holds the state of one cluster while its pages are judged.
 type cluster struct {
 	*choice
 	representative candidate
-	total          int // number of pages and sealed representatives
-	size           int // number of pages of this round
-
-	// The following lists have an entry for each class, in the order of the classes' numbers. If
-	// the cluster consists of a single class, the lists are empty.
-	classes []uint64
-	parent  []uint32 // index of the next class on the way to the representative's class
-	// A class's speaker is the page that stands for the class in the column via. speakers holds the
-	// URL of each class's speaker. If a page and its representative are not alike, via is the URL
-	// of the parent class's speaker.
-	speakers []string
-	current  []bool // the speaker is a page of this round
+	total          int  // number of pages and sealed representatives
+	size           int  // number of pages of this round
+	chained        bool // some page of this round and the representative are not alike
 }
 
-// readTree reads the edges of the cluster and finds the parent of each class.
-func (c *cluster) readTree(tree *table.Cursor[treeEdge]) error {
-	var edges []treeEdge
-	for {
-		e, err := tree.Peek()
-		if err != nil {
-			return err
-		}
-		if e == nil || e.Cluster != c.representative.Cluster {
-			break
-		}
-		edges = append(edges, *e)
-		c.classes = append(c.classes, e.A, e.B)
-		if _, err := tree.Next(); err != nil {
-			return err
-		}
-	}
-	if len(edges) == 0 {
-		return nil
-	}
-	slices.Sort(c.classes)
-	c.classes = slices.Compact(c.classes)
-	c.speakers, c.current = make([]string, len(c.classes)), make([]bool, len(c.classes))
-	c.findParents(edges)
-	return nil
-}
-
-// findParents goes through the tree from the class of the representative.
-func (c *cluster) findParents(edges []treeEdge) {
-	// near holds the neighbours of each class. The neighbours of class i are
-	// near[start[i]:start[i+1]].
-	start := make([]uint32, len(c.classes)+1)
-	for _, e := range edges {
-		start[c.index(e.A)+1]++
-		start[c.index(e.B)+1]++
-	}
-	for i := range c.classes {
-		start[i+1] += start[i]
-	}
-	near, fill := make([]uint32, 2*len(edges)), slices.Clone(start)
-	for _, e := range edges {
-		a, b := c.index(e.A), c.index(e.B)
-		near[fill[a]], near[fill[b]] = b, a
-		fill[a]++
-		fill[b]++
-	}
-	c.parent = fill[:len(c.classes)]
-	root := c.index(c.representative.Class)
-	c.parent[root] = root
-	for stack := []uint32{root}; len(stack) > 0; {
-		at := stack[len(stack)-1]
-		stack = stack[:len(stack)-1]
-		for _, next := range near[start[at]:start[at+1]] {
-			if next != c.parent[at] {
-				c.parent[next] = at
-				stack = append(stack, next)
-			}
-		}
-	}
-}
-
-// index returns the index of a class in the cluster's lists.
-func (c *cluster) index(class uint64) uint32 {
-	i, _ := slices.BinarySearch(c.classes, class)
-	return uint32(i)
-}
-
-// look counts the pages of the cluster and finds the speaker of each class. The speaker is the
-// first page of this round, or the first sealed representative if the class has no page of this
-// round.
+// look counts the pages of the cluster. If a page and the representative are not alike, look makes
+// the representative's class the root of the cluster's tree.
 func (c *cluster) look(ahead *table.Cursor[candidate]) error {
 	for {
 		p, err := ahead.Peek()
@@ -240,22 +231,21 @@ func (c *cluster) look(ahead *table.Cursor[candidate]) error {
 			return err
 		}
 		if p == nil || p.Cluster != c.representative.Cluster {
-			return nil
+			break
 		}
-		current := !c.sources[p.Source].sealed
 		c.total++
-		if current {
+		if !c.sources[p.Source].sealed {
 			c.size++
-		}
-		if len(c.classes) > 0 {
-			if i := c.index(p.Class); c.speakers[i] == "" || current && !c.current[i] {
-				c.speakers[i], c.current[i] = strings.Clone(p.URL), current
-			}
+			c.chained = c.chained || !c.alike(p, &c.representative)
 		}
 		if _, err := ahead.Next(); err != nil {
 			return err
 		}
 	}
+	if c.chained {
+		c.trees.reroot(c.representative.Class)
+	}
+	return nil
 }
 
 // judge gives a verdict on each page of this round.
@@ -267,6 +257,12 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 			return err
 		}
 		s := &c.sources[p.Source]
+		if c.chained {
+			c.order++
+			if err := c.speakers.Add(&speaker{Class: p.Class, Sealed: s.sealed, Order: c.order, URL: p.URL}); err != nil {
+				return err
+			}
+		}
 		if s.sealed {
 			continue
 		}
@@ -285,14 +281,20 @@ func (c *cluster) judge(pages *table.Cursor[candidate]) error {
 				counted = true
 			}
 		}
-		if err := c.verdicts.Add(&v); err != nil {
+		if v.Kind != schema.DupRepresentative && v.Via == "" {
+			err = c.unlinked.Add(&unlinked{c.trees.parent(p.Class), v})
+		} else {
+			err = c.verdicts.Add(&v)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// row returns the row of duplicates for a page.
+// row returns the row of duplicates for a page. Its column via is empty if the page and the
+// representative are not alike.
 func (c *cluster) row(p *candidate) schema.Duplicate {
 	r := &c.representative
 	s := &c.sources[r.Source]
@@ -300,7 +302,7 @@ func (c *cluster) row(p *candidate) schema.Duplicate {
 		SURT: p.SURT, URL: p.URL, Representative: r.URL, Kind: schema.DupNear,
 		Distance:            int32(simhash.Distance(p.Fingerprint, r.Fingerprint)),
 		RepresentativeCrawl: s.crawl, RepresentativeRound: int32(s.round),
-		ClusterSize: int32(c.size),
+		ClusterSize: int32(min(c.size, math.MaxInt32)),
 	}
 	switch {
 	case r.URL == p.URL:
@@ -309,9 +311,8 @@ func (c *cluster) row(p *candidate) schema.Duplicate {
 	case p.digest == r.digest:
 		d.Kind = schema.DupExact
 	}
-	d.Via = r.URL
-	if !c.alike(p, r) {
-		d.Via = c.speakers[c.parent[c.index(p.Class)]]
+	if c.alike(p, r) {
+		d.Via = r.URL
 	}
 	return d
 }

@@ -70,7 +70,7 @@ func compareLong(a, b *longText) int {
 type member struct {
 	Page        uint64
 	Cluster     uint64
-	Class       uint64 // number of the class among the classes of long pages; unused for short pages
+	Class       uint64 // number of the class in the trees; 0 if the cluster has only one class
 	Fingerprint uint64 // fingerprint of the class, or of the digest for short pages
 	Long        bool
 }
@@ -153,29 +153,29 @@ func (c *classes) load(ctx context.Context, b store.Bucket, sources []source, cf
 	return nil
 }
 
-// findMembers finds the members of all clusters.
-func (c *classes) findMembers(ctx context.Context, edges *table.Sorter[treeEdge]) error {
+// findMembers finds the members of all clusters. It returns the trees of the clusters that have
+// several classes.
+func (c *classes) findMembers(ctx context.Context) (trees, error) {
 	if err := c.splitByLength(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	closeSorter(&c.texts)
 	count, err := c.addFingerprints(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.forest.begin(count)
 	if err := c.search.Forest(ctx, c.forest.add); err != nil {
-		return err
+		return nil, err
 	}
-	if err := errors.Join(c.search.Close(), c.forest.join(ctx, edges)); err != nil {
-		return err
+	if err := errors.Join(c.search.Close(), c.forest.join(ctx)); err != nil {
+		return nil, err
 	}
 	if err := c.addLongMembers(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	closeSorter(&c.long)
-	c.forest.close()
-	return nil
+	return c.forest.plant(ctx)
 }
 
 // splitByLength divides the pages by the length of their texts. All pages with the same digest get
@@ -254,7 +254,8 @@ func (c *classes) addLongMembers(ctx context.Context) error {
 		if !alike && size == 1 {
 			continue
 		}
-		m := member{Cluster: c.forest.cluster(class), Class: class, Fingerprint: t.Fingerprint, Long: true}
+		m := member{Fingerprint: t.Fingerprint, Long: true}
+		m.Cluster, m.Class = c.forest.place(class)
 		if !alike && size == 2 {
 			m.Page = first.Page
 			if err := c.members.Add(&m); err != nil {

@@ -72,23 +72,18 @@ func (ch *choice) decide(ctx context.Context, env *stages.Env) (pages, sealed ui
 		return 0, 0, err
 	}
 	defer c.close()
-	edges, err := table.NewSorter(env.Scratch, compareEdges, sortMemory)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer closeSorter(&edges)
 	if err := c.load(ctx, env.Bucket, ch.sources, ch.cfg); err != nil {
 		return 0, 0, err
 	}
 	env.Progress.Add(stages.CountRows, int64(c.pages))
-	if err := c.findMembers(ctx, edges); err != nil {
+	if ch.trees, err = c.findMembers(ctx); err != nil {
 		return 0, 0, err
 	}
 	if err := ch.collect(ctx, env.Bucket, c.members); err != nil {
 		return 0, 0, err
 	}
 	c.close()
-	return c.pages, c.sealed, ch.choose(ctx, edges)
+	return c.pages, c.sealed, ch.choose(ctx)
 }
 
 // sourcesOf lists the files to read: first the files of sealed rounds of the last months, the oldest first, then

@@ -45,11 +45,14 @@
 // sorted in scratch files: by digest, by fingerprint, by number, then by cluster. The sort by
 // fingerprint forms classes. All pages of a class are alike to the same other pages. The sort by
 // number finds the URLs of the members of clusters. The search reports a spanning forest for each
-// shard of its keys. One union-find joins the forests.
+// shard of its keys. One union-find joins the forests, and its trees lead from each class to the
+// class of the representative.
 //
-// Memory is about 600 MiB at most for sorting, plus 9 bits for each distinct fingerprint, plus 8
-// bytes for each fingerprint that is near another. The cluster with the most fingerprints takes
-// about 100 bytes and a URL per fingerprint. The number of pages is not limited. Scratch space is
-// about 150 bytes for each page and sealed representative. Dedup reads the pages of this round three
-// times. Package dedup imports only stages and formats packages.
+// Memory is about 600 MiB at most for sorting, plus 9 bits for every 8 distinct fingerprints, plus 8
+// bytes for each fingerprint that is near another (16 if there are more than 2^32 of these). The
+// size of a cluster does not matter, because its pages are only in sorted files. The number of
+// pages is not limited. ClusterSize is at most 2^31-1, which stands for larger clusters, too.
+// Scratch space is about 150 bytes for each page and sealed representative, and about 300 bytes more
+// for each page of a cluster in which a page and the representative are not alike. Dedup reads the
+// pages of this round three times. Package dedup imports only stages and formats packages.
 package dedup

@@ -1,7 +1,6 @@
 package dedup
 
 import (
-	"cmp"
 	"context"
 	"math/bits"
 
@@ -12,30 +11,23 @@ import (
 //
 // The search reports the pairs of each shard's spanning forest. The forest keeps the pairs and marks
 // their classes. Once all pairs are known, the marked classes get consecutive
-// numbers, and only these classes are in the union-find. The pairs are joined in the order of the
+// numbers, and only these classes are in the trees. The pairs are joined in the order of the
 // search, so the result does not depend on the shards.
 type forest struct {
 	scratch string
-	pairs   *table.Sorter[pair] // in the order of the search
+	pairs   *table.Sorter[pair] // classes, in the order of the search
+	edges   *table.Sorter[pair] // numbers of marked classes
 
 	marks  []uint64 // one bit for each class; set if the class is near another class
 	before []uint64 // element i is the number of marked classes before marks[i*markWords]
-	parent []uint64 // parent of each marked class in the union-find; the root is the lowest class
+	trees  trees    // of the marked classes
 }
 
-// pair holds the numbers of two alike classes.
+// pair holds two alike classes.
 type pair struct{ A, B uint64 }
 
 // inOrder makes a sorter yield pairs in the order in which they were added.
 func inOrder(_, _ *pair) int { return 0 }
-
-// treeEdge is a pair of alike classes. The edges of a cluster form a tree.
-type treeEdge struct {
-	Cluster uint64
-	pair
-}
-
-func compareEdges(a, b *treeEdge) int { return cmp.Compare(a.Cluster, b.Cluster) }
 
 // markWords is the number of elements of forest.marks for each element of forest.before.
 const markWords = 8
@@ -48,7 +40,8 @@ func newForest(scratch string) (*forest, error) {
 // close removes the scratch files and frees the memory. Later calls do nothing.
 func (f *forest) close() {
 	closeSorter(&f.pairs)
-	f.marks, f.before, f.parent = nil, nil, nil
+	closeSorter(&f.edges)
+	f.marks, f.before, f.trees = nil, nil, nil
 }
 
 // begin prepares the forest for count classes.
@@ -61,9 +54,8 @@ func (f *forest) add(a, b uint64) error {
 	return f.pairs.Add(&pair{a, b})
 }
 
-// join joins the classes of all pairs. If a pair connects two trees of the forest, join adds the
-// pair to edges.
-func (f *forest) join(ctx context.Context, edges *table.Sorter[treeEdge]) error {
+// join joins the classes of all pairs. A pair that connects two trees becomes an edge.
+func (f *forest) join(ctx context.Context) (err error) {
 	marked := uint64(0)
 	for i, word := range f.marks {
 		if i%markWords == 0 {
@@ -71,42 +63,42 @@ func (f *forest) join(ctx context.Context, edges *table.Sorter[treeEdge]) error 
 		}
 		marked += uint64(bits.OnesCount64(word))
 	}
-	f.parent = make([]uint64, marked)
-	for i := range f.parent {
-		f.parent[i] = uint64(i)
-	}
-	kept, err := table.NewSorter(f.scratch, inOrder, sortMemory)
-	if err != nil {
+	f.trees = newTrees(marked)
+	if f.edges, err = table.NewSorter(f.scratch, inOrder, sortMemory); err != nil {
 		return err
 	}
-	defer closeSorter(&kept)
 	for p, err := range f.pairs.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
-		a, b := f.root(f.place(p.A)), f.root(f.place(p.B))
-		if a == b {
+		edge := pair{f.number(p.A), f.number(p.B)}
+		if !f.trees.join(edge.A, edge.B) {
 			continue
 		}
-		f.parent[max(a, b)] = min(a, b)
-		if err := kept.Add(&p); err != nil {
+		if err := f.edges.Add(&edge); err != nil {
 			return err
 		}
 	}
 	closeSorter(&f.pairs)
-	for p, err := range kept.Sorted(ctx) {
-		if err != nil {
-			return err
-		}
-		if err := edges.Add(&treeEdge{f.cluster(p.A), p}); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// place returns the number of a marked class among the marked classes.
-func (f *forest) place(class uint64) uint64 {
+// plant turns the edges into parents and returns the trees. The clusters are then no longer known.
+func (f *forest) plant(ctx context.Context) (trees, error) {
+	f.marks, f.before = nil, nil
+	for e, err := range f.edges.Sorted(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		f.trees.link(e.A, e.B)
+	}
+	closeSorter(&f.edges)
+	f.trees.plant()
+	return f.trees, nil
+}
+
+// number returns the number of a marked class among the marked classes.
+func (f *forest) number(class uint64) uint64 {
 	word := class / 64
 	n := f.before[word/markWords]
 	for _, w := range f.marks[word/markWords*markWords : word] {
@@ -115,25 +107,19 @@ func (f *forest) place(class uint64) uint64 {
 	return n + uint64(bits.OnesCount64(f.marks[word]&(1<<(class%64)-1)))
 }
 
-func (f *forest) root(i uint64) uint64 {
-	for f.parent[i] != i {
-		f.parent[i] = f.parent[f.parent[i]]
-		i = f.parent[i]
-	}
-	return i
-}
-
 // alike reports whether a class is near another class.
 func (f *forest) alike(class uint64) bool { return f.marks[class/64]&(1<<(class%64)) != 0 }
 
-// cluster returns the number of the cluster that contains a class of long pages. The lowest bits of
-// the number tell three kinds of clusters apart: of classes that are near another class, of other
-// long pages, and of short pages.
-func (f *forest) cluster(class uint64) uint64 {
+// place returns the number of the cluster that contains a class of long pages, and the number of
+// the class in the trees. The lowest bits of the cluster's number tell three kinds of clusters
+// apart: of classes that are near another class, of other long pages, and of short pages. The
+// classes of the last two kinds are in no tree.
+func (f *forest) place(class uint64) (cluster, number uint64) {
 	if !f.alike(class) {
-		return class<<2 | loneClass
+		return class<<2 | loneClass, 0
 	}
-	return f.root(f.place(class)) << 2
+	number = f.number(class)
+	return f.trees.tree(number) << 2, number
 }
 
 // If a cluster has only one class, the two lowest bits of its number have one of these values.
