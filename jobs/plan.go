@@ -10,7 +10,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/simhash"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/urlstate"
@@ -178,64 +177,6 @@ func (r PlanRequest) freezeNow(ctx context.Context, round int, before, now time.
 	return now, err
 }
 
-// position returns the number of the round to plan, its crawl document, and the earlier sealed
-// rounds, oldest first. The parameter old is the crawl's stored document, or nil if the crawl is
-// new.
-func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
-	crawl = &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
-	begun := false
-	var sealed []*manifest.Sealed
-	if old != nil {
-		if sealed, err = roundstate.Sealed(ctx, r.Bucket, r.Crawl); err != nil {
-			return nil, 0, nil, err
-		}
-		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
-		if err != nil {
-			return nil, 0, nil, err
-		}
-		begun = len(sealed) > 0 || l.Started(0) != nil
-		crawl.Continues, crawl.Continued, crawl.Listed = old.Continues, old.Continued, old.Listed
-	}
-	if !begun {
-		if err := r.continueCrawls(ctx, cfg, crawl); err != nil {
-			return nil, 0, nil, err
-		}
-	}
-	continued, err := roundstate.Continued(ctx, r.Bucket, crawl)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: plannedFrom})
-	return crawl, len(sealed), earlier, err
-}
-
-// continueCrawls decides which earlier crawls a crawl continues that has not begun. With
-// plan.history, these are the newest earlier month and the crawls that this month continues, with
-// the rounds that are sealed now. Without plan.history, only a plan from the frontier continues
-// them, with all their rounds.
-func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl) error {
-	crawl.Continued, crawl.Listed = nil, false
-	if !r.Frontier && !cfg.Plan.History {
-		return nil
-	}
-	var err error
-	crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
-	if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
-		return err
-	}
-	if crawl.Continues == "" || !cfg.Plan.History {
-		return nil
-	}
-	crawl.Listed = !r.Frontier
-	crawl.Continued, err = roundstate.Continuing(ctx, r.Bucket, r.Crawl, crawl.Continues)
-	return err
-}
-
-// plannedFrom reports whether planning a round reads this dataset of earlier rounds.
-func plannedFrom(dataset string) bool {
-	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
-}
-
 // makePlan plans a round from the sources and from what earlier rounds know. The method keeps
 // temporary files in the directory scratch.
 func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, now time.Time, scratch string) (*planner.Plan, error) {
@@ -283,107 +224,6 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	limits := worker.PlanConfig(paced)
 	limits.Links = crawl.Listed && paced.Frontier.Follow != "none"
 	return planner.Make(ctx, limits, request)
-}
-
-// commit creates the crawl if it does not exist, stores the plan, and chooses the plan with one
-// swap of the ledger. The swap fails if the round has started in the meantime, or if the round
-// follows a plan that the request must not replace. A replaced plan stays until the round starts,
-// because another `plan --replace` may choose it again.
-func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, now time.Time) error {
-	// Before its first write, commit checks that the store supports the operations that a crawl
-	// needs.
-	if _, err := store.Probe(ctx, r.Bucket); err != nil {
-		return err
-	}
-	p, w := made.Manifest(), r.ledgers()
-	first := p.Round == 0
-	stored, digest, err := r.foundCrawl(ctx, crawl)
-	if err != nil {
-		return err
-	}
-	if err := w.Found(ctx, r.Bucket, r.Crawl); err != nil {
-		return err
-	}
-	if err := made.Commit(ctx, r.Bucket); err != nil {
-		return err
-	}
-	body, err := manifest.EncodeAs(stored, stored.Format)
-	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues || stored.Listed != crawl.Listed || !slices.Equal(stored.Continued, crawl.Continued)) {
-		crawl.AdoptedFrom = stored.AdoptedFrom
-		body, err = manifest.Encode(crawl)
-		digest = manifest.ContentDigest(body)
-	}
-	if err != nil {
-		return err
-	}
-	err = roundstate.Choose(ctx, r.Bucket, p, now.UTC().Format(time.RFC3339Nano), w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
-		_, err := r.compare(ctx, l, p)
-		if named := l.Of(manifest.EntryCrawl); err == nil && first && l.Started(0) == nil && (named == nil || named.SHA256 != digest) {
-			return []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: schema.FormatVersion}}, nil
-		}
-		return nil, err
-	})
-	if errors.Is(err, ErrPlanned) {
-		return errors.Join(err, r.discard(ctx, p))
-	}
-	if err == nil && first {
-		err = r.replaceCrawl(ctx, body, digest)
-	}
-	return err
-}
-
-// foundCrawl creates crawl.json if the crawl has none. foundCrawl returns the stored document and
-// its digest.
-func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manifest.Crawl, string, error) {
-	stored, digest, err := ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
-	if !errors.Is(err, roundstate.ErrNoCrawl) {
-		return stored, digest, err
-	}
-	_, err = manifest.Create(ctx, r.Bucket, layout.CrawlManifest(c.Crawl), c)
-	if errors.Is(err, store.ErrExists) {
-		err = fmt.Errorf("another `crawlbatch plan` of %s is running: run this command again: %w", c.Crawl, ErrPlanned)
-	}
-	if err != nil {
-		return nil, "", err
-	}
-	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
-}
-
-// replaceCrawl stores the crawl.json that the ledger now names, because the round cannot start
-// before it is stored. Another `plan --replace` may have stored its own crawl.json after this
-// command read crawl.json.
-func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
-	key := layout.CrawlManifest(r.Crawl)
-	for {
-		var old manifest.Crawl
-		version, have, err := manifest.LoadContents(ctx, r.Bucket, key, &old)
-		if err != nil || have == digest {
-			return err
-		}
-		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
-		if err != nil {
-			return err
-		}
-		if named := l.Of(manifest.EntryCrawl); named == nil || named.SHA256 != digest {
-			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later, so its plan and config apply: run this command again if you want this plan instead: %w", r.Crawl, ErrPlanned)
-		}
-		if _, err := r.Bucket.Swap(ctx, key, body, version); !errors.Is(err, store.ErrConflict) {
-			return err
-		}
-	}
-}
-
-// discard removes a plan that was not chosen, if the round has already started. After the start, no
-// process can choose the plan.
-func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
-	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
-	if err != nil {
-		return err
-	}
-	if started := l.Started(p.Round); started == nil || started.Plan == p.ID {
-		return nil
-	}
-	return roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID)
 }
 
 // Planned reports whether a crawl's first round has a plan.
@@ -466,86 +306,6 @@ func CheckAgent(c *config.Config) error {
 		return fmt.Errorf("%w: %w", config.ErrInvalid, err)
 	}
 	return nil
-}
-
-// compare compares a plan with the plan that the ledger names. The result same is true if the plans
-// are equal. If the plans differ, compare returns ErrPlanned if the round has started, or if the
-// request must not replace the named plan.
-func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
-	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
-		return false, err
-	}
-	choice, started := l.Plan(p.Round)
-	switch {
-	case choice == nil:
-		return false, nil
-	case choice.Plan == p.ID:
-		there, err := manifest.Exists(ctx, r.Bucket, choice.Object)
-		if err == nil && !there && started {
-			err = l.Miss(choice, false)
-		}
-		return there, err
-	case started:
-		return false, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which cannot be replaced any more: "+
-			"finish it with `crawlbatch run --month %s`, or plan another month: %w", p.Round, p.Crawl, choice.Plan, p.Crawl, ErrPlanned)
-	case !r.Replace:
-		return false, fmt.Errorf("round %d of crawl %s has another plan (%s): use --replace to replace it: %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
-	}
-	return false, nil
-}
-
-// reach is the number of earlier months in which lastCrawl searches for a crawl.
-const reach = 36
-
-// errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.
-var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
-
-// lastCrawl returns the newest earlier crawl that has a sealed round. lastCrawl skips reparses,
-// because their frontier may contain URLs that were never fetched.
-func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
-	month, err := layout.ParseMonth(crawl)
-	if err != nil {
-		return "", err
-	}
-	named, err := namedCrawls(ctx, b, crawl)
-	if err != nil {
-		return "", err
-	}
-	for i := 1; i <= reach; i++ {
-		before := month.AddDate(0, -i, 0).Format("2006-01")
-		if !named[before] {
-			continue
-		}
-		s, err := roundstate.SealedRound(ctx, b, before, 0)
-		if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
-			return "", err
-		}
-		if s != nil {
-			return before, nil
-		}
-	}
-	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
-}
-
-// namedCrawls returns the crawls that the store's head names. A store of an older version may have
-// no head; namedCrawls then lists its crawls.
-func namedCrawls(ctx context.Context, b store.Bucket, crawl string) (map[string]bool, error) {
-	head, _, err := ledger.LoadHead(ctx, b, crawl)
-	if err != nil {
-		return nil, err
-	}
-	named := map[string]bool{}
-	if head != nil {
-		for _, c := range head.Crawls {
-			named[c.Crawl] = true
-		}
-		return named, nil
-	}
-	crawls, err := roundstate.Crawls(ctx, b)
-	for _, c := range crawls {
-		named[c] = true
-	}
-	return named, err
 }
 
 // planNext plans another round from the crawl's own frontier, unless the round already has a plan.

@@ -1,0 +1,145 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner"
+)
+
+// commit creates the crawl if it does not exist, stores the plan, and chooses the plan with one
+// swap of the ledger. The swap fails if the round has started in the meantime, or if the round
+// follows a plan that the request must not replace. A replaced plan stays until the round starts,
+// because another `plan --replace` may choose it again.
+func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *planner.Plan, now time.Time) error {
+	// Before its first write, commit checks that the store supports the operations that a crawl
+	// needs.
+	if _, err := store.Probe(ctx, r.Bucket); err != nil {
+		return err
+	}
+	p, w := made.Manifest(), r.ledgers()
+	first := p.Round == 0 // and the round has not started: only then may crawl.json change
+	stored, digest, err := r.foundCrawl(ctx, crawl)
+	if err != nil {
+		return err
+	}
+	if err := w.Found(ctx, r.Bucket, r.Crawl); err != nil {
+		return err
+	}
+	if err := made.Commit(ctx, r.Bucket); err != nil {
+		return err
+	}
+	body, err := manifest.EncodeAs(stored, stored.Format)
+	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues || stored.Listed != crawl.Listed || !slices.Equal(stored.Continued, crawl.Continued)) {
+		crawl.AdoptedFrom = stored.AdoptedFrom
+		body, err = manifest.Encode(crawl)
+		digest = manifest.ContentDigest(body)
+	}
+	if err != nil {
+		return err
+	}
+	err = roundstate.Choose(ctx, r.Bucket, p, now.UTC().Format(time.RFC3339Nano), w, func(l *ledger.Ledger) ([]manifest.Entry, error) {
+		_, err := r.compare(ctx, l, p)
+		first = p.Round == 0 && l.Started(0) == nil
+		if named := l.Of(manifest.EntryCrawl); err == nil && first && (named == nil || named.SHA256 != digest) {
+			return []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: schema.FormatVersion}}, nil
+		}
+		return nil, err
+	})
+	if errors.Is(err, ErrPlanned) {
+		return errors.Join(err, r.discard(ctx, p))
+	}
+	if err == nil && first {
+		err = r.replaceCrawl(ctx, body, digest)
+	}
+	return err
+}
+
+// foundCrawl creates crawl.json if the crawl has none. foundCrawl returns the stored document and
+// its digest.
+func (r PlanRequest) foundCrawl(ctx context.Context, c *manifest.Crawl) (*manifest.Crawl, string, error) {
+	stored, digest, err := ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
+	if !errors.Is(err, roundstate.ErrNoCrawl) {
+		return stored, digest, err
+	}
+	_, err = manifest.Create(ctx, r.Bucket, layout.CrawlManifest(c.Crawl), c)
+	if errors.Is(err, store.ErrExists) {
+		err = fmt.Errorf("another `crawlbatch plan` of %s is running: run this command again: %w", c.Crawl, ErrPlanned)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return ledger.LoadCrawl(ctx, r.Bucket, c.Crawl)
+}
+
+// replaceCrawl stores the crawl.json that the ledger now names, because the round cannot start
+// before it is stored. Another `plan --replace` may have stored its own crawl.json after this
+// command read crawl.json.
+func (r PlanRequest) replaceCrawl(ctx context.Context, body []byte, digest string) error {
+	key := layout.CrawlManifest(r.Crawl)
+	for {
+		var old manifest.Crawl
+		version, have, err := manifest.LoadContents(ctx, r.Bucket, key, &old)
+		if err != nil || have == digest {
+			return err
+		}
+		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+		if err != nil {
+			return err
+		}
+		if named := l.Of(manifest.EntryCrawl); named == nil || named.SHA256 != digest {
+			return fmt.Errorf("another `crawlbatch plan --replace` of %s was later, so its plan and config apply: run this command again if you want this plan instead: %w", r.Crawl, ErrPlanned)
+		}
+		if _, err := r.Bucket.Swap(ctx, key, body, version); !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// discard removes a plan that was not chosen, if the round has already started. After the start, no
+// process can choose the plan.
+func (r PlanRequest) discard(ctx context.Context, p *manifest.Plan) error {
+	l, err := ledger.Load(ctx, r.Bucket, p.Crawl)
+	if err != nil {
+		return err
+	}
+	if started := l.Started(p.Round); started == nil || started.Plan == p.ID {
+		return nil
+	}
+	return roundstate.RemovePlan(ctx, r.Bucket, p.Crawl, p.Round, p.ID)
+}
+
+// compare compares a plan with the plan that the ledger names. The result same is true if the plans
+// are equal. If the plans differ, compare returns ErrPlanned if the round has started, or if the
+// request must not replace the named plan.
+func (r PlanRequest) compare(ctx context.Context, l *ledger.Ledger, p *manifest.Plan) (same bool, err error) {
+	if err := l.CheckUnbegun(ctx, r.Bucket, p.Round); err != nil {
+		return false, err
+	}
+	choice, started := l.Plan(p.Round)
+	switch {
+	case choice == nil:
+		return false, nil
+	case choice.Plan == p.ID:
+		there, err := manifest.Exists(ctx, r.Bucket, choice.Object)
+		if err == nil && !there && started {
+			err = l.Miss(choice, false)
+		}
+		return there, err
+	case started:
+		return false, fmt.Errorf("round %d of crawl %s was started with another plan (%s), which cannot be replaced any more: "+
+			"finish it with `crawlbatch run --month %s`, or plan another month: %w", p.Round, p.Crawl, choice.Plan, p.Crawl, ErrPlanned)
+	case !r.Replace:
+		return false, fmt.Errorf("round %d of crawl %s has another plan (%s): use --replace to replace it: %w", p.Round, p.Crawl, choice.Plan, ErrPlanned)
+	}
+	return false, nil
+}

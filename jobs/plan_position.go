@@ -1,0 +1,137 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/ledger"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// position returns the number of the round to plan, its crawl document, and the earlier sealed
+// rounds, oldest first. The parameter old is the crawl's stored document, or nil if the crawl is
+// new.
+func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
+	crawl = &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
+	begun := false
+	var sealed []*manifest.Sealed
+	if old != nil {
+		if sealed, err = roundstate.Sealed(ctx, r.Bucket, r.Crawl); err != nil {
+			return nil, 0, nil, err
+		}
+		l, err := ledger.Load(ctx, r.Bucket, r.Crawl)
+		if err != nil {
+			return nil, 0, nil, err
+		}
+		begun = len(sealed) > 0 || l.Started(0) != nil || r.keepsContinued(l, old)
+		crawl.Continues, crawl.Continued, crawl.Listed = old.Continues, old.Continued, old.Listed
+	}
+	if !begun {
+		if err := r.continueCrawls(ctx, cfg, crawl); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	continued, err := roundstate.Continued(ctx, r.Bucket, crawl)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: plannedFrom})
+	return crawl, len(sealed), earlier, err
+}
+
+// keepsContinued reports whether a crawl that is planned and has not begun keeps the rounds that it
+// continues. It does if the request repeats the plan: rounds of earlier months that were sealed
+// since then would make it another plan.
+func (r PlanRequest) keepsContinued(l *ledger.Ledger, old *manifest.Crawl) bool {
+	choice, _ := l.Plan(0)
+	return choice != nil && !r.Replace && len(old.Continued) > 0 && old.Listed == !r.Frontier
+}
+
+// continueCrawls decides which earlier crawls a crawl continues that has not begun. With
+// plan.history, these are the newest earlier month and the crawls that this month continues, with
+// the rounds that are sealed now. Without plan.history, only a plan from the frontier continues
+// them, with all their rounds.
+func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, crawl *manifest.Crawl) error {
+	crawl.Continued, crawl.Listed = nil, false
+	if !r.Frontier && !cfg.Plan.History {
+		return nil
+	}
+	var err error
+	crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
+	if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
+		return err
+	}
+	if crawl.Continues == "" || !cfg.Plan.History {
+		return nil
+	}
+	crawl.Listed = !r.Frontier
+	crawl.Continued, err = roundstate.Continuing(ctx, r.Bucket, r.Crawl, crawl.Continues)
+	return err
+}
+
+// plannedFrom reports whether planning a round reads this dataset of earlier rounds.
+func plannedFrom(dataset string) bool {
+	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
+}
+
+// reach is the number of earlier months in which lastCrawl searches for a crawl.
+const reach = 36
+
+// errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.
+var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
+
+// lastCrawl returns the newest earlier crawl that has a sealed round. lastCrawl skips reparses,
+// because their frontier may contain URLs that were never fetched.
+func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
+	month, err := layout.ParseMonth(crawl)
+	if err != nil {
+		return "", err
+	}
+	named, err := namedCrawls(ctx, b, crawl)
+	if err != nil {
+		return "", err
+	}
+	for i := 1; i <= reach; i++ {
+		before := month.AddDate(0, -i, 0).Format("2006-01")
+		if !named[before] {
+			continue
+		}
+		s, err := roundstate.SealedRound(ctx, b, before, 0)
+		if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
+			return "", err
+		}
+		if s != nil {
+			return before, nil
+		}
+	}
+	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
+}
+
+// namedCrawls returns the crawls that the store's head names. A store of an older version may have
+// no head; namedCrawls then lists its crawls.
+func namedCrawls(ctx context.Context, b store.Bucket, crawl string) (map[string]bool, error) {
+	head, _, err := ledger.LoadHead(ctx, b, crawl)
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	if head != nil {
+		for _, c := range head.Crawls {
+			named[c.Crawl] = true
+		}
+		return named, nil
+	}
+	crawls, err := roundstate.Crawls(ctx, b)
+	for _, c := range crawls {
+		named[c] = true
+	}
+	return named, err
+}
