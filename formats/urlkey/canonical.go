@@ -18,6 +18,8 @@ type Key struct {
 // Canonicalizer makes canonical URLs. It is immutable and safe for concurrent use.
 type Canonicalizer struct {
 	strip paramPatterns
+	rules *rules         // nil if there are none
+	plain *Canonicalizer // the Canonicalizer without rules; nil if this one has none
 }
 
 // New returns a Canonicalizer that strips query parameters whose names match one of the patterns.
@@ -33,10 +35,10 @@ func New(stripParams []string) (*Canonicalizer, error) {
 
 // Canonical resolves raw against base ("" if there is none). It returns the canonical form, which
 // the package comment defines, and its keys. A malformed base is an error only if raw is relative.
-// Errors wrap ErrNotURL, ErrScheme, ErrHost or ErrTooLong. The strings of the Key may share memory
+// Errors wrap ErrNotURL, ErrScheme, ErrHost, ErrTooLong or, with rules, ErrRewrite. The strings of the Key may share memory
 // with raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
-	l, _, err := c.canonical(raw, base)
+	l, err := c.result(raw, base)
 	if err != nil {
 		return Key{}, err
 	}
@@ -45,9 +47,20 @@ func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 
 // URL is like Canonical but returns only the canonical URL, at half the cost.
 func (c *Canonicalizer) URL(raw, base string) (string, error) {
-	l, _, err := c.canonical(raw, base)
+	l, err := c.result(raw, base)
 	return l.url, err
 }
+
+// result returns the canonical form, rules included.
+func (c *Canonicalizer) result(raw, base string) (urlLayout, error) {
+	l, _, err := c.canonical(raw, base)
+	if err == nil && c.rules != nil {
+		l, err = c.apply(l, nil)
+	}
+	return l, err
+}
+
+// canonical returns the form that the package comment defines, without rules.
 
 func (c *Canonicalizer) canonical(raw, base string) (urlLayout, inputParts, error) {
 	if len(raw) > maxRaw {

@@ -33,7 +33,11 @@ func (c *Canonicalizer) spelled(raw, base string) (urlLayout, string, error) {
 	if err != nil {
 		return urlLayout{}, "", err
 	}
-	return l, c.spelling(l, g), nil
+	s := c.spelling(l, g)
+	if c.rules != nil {
+		return c.ruled(l, s)
+	}
+	return l, s, nil
 }
 
 // spelling returns the URL l with the path and query g of the input, or "" if this text equals
