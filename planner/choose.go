@@ -100,7 +100,7 @@ func (c *chooser) count(r *record) {
 func (c *chooser) merge(r *record) {
 	c.count(r)
 	u := c.url
-	u.Due, u.Spent = u.Due || r.Due, u.Spent || r.Spent
+	u.Due, u.Spent, u.Renamed = u.Due || r.Due, u.Spent || r.Spent, u.Renamed || r.Renamed
 	u.FetchedAt = max(u.FetchedAt, r.FetchedAt)
 	if !r.History {
 		u.Depth = min(u.Depth, r.Depth)
@@ -127,6 +127,8 @@ func (c *chooser) endURL() error {
 		d.spent++
 		c.spent++
 	}
+	// The other form stays due, because no round plans it. The crawl plans the URL once for it.
+	u.Due = u.Due || u.Renamed && !u.Spent
 	if !u.Due {
 		return writeUnplanned(c.left, u)
 	}

@@ -23,8 +23,10 @@ type Config struct {
 	PartitionURLs int      // largest number of URLs per partition; a larger domain has a partition of its own
 	MaxDepth      int      // largest accepted number of links from a listed URL
 	StripParams   []string // patterns of query parameters to strip, as urlkey.New takes them
+	Rules         urlkey.Rules
 	Include       []string // patterns of URLs in scope, as NewScope takes them
 	Exclude       []string
+	Filters       []Filter
 	Stopped       map[string]string // reason for each stopped domain or host; its subdomains are stopped too
 
 	Budget        int            // largest number of URLs per domain and crawl; 0 means no bound
@@ -95,11 +97,11 @@ func (c *Config) rules() (*rules, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	canonical, err := urlkey.New(c.StripParams)
+	canonical, err := urlkey.NewWithRules(c.StripParams, c.Rules)
 	if err != nil {
-		return nil, fmt.Errorf("%w: strip_params: %w", ErrConfig, err)
+		return nil, fmt.Errorf("%w: strip_params or rules: %w", ErrConfig, err)
 	}
-	scope, err := NewScope(c.Include, c.Exclude)
+	scope, err := c.Scope()
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,11 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	if e.History && k.URL != e.URL {
 		return nil // the config changes the URL, so what is known is about another one
 	}
+	renamed := k.URL != e.URL && !e.Listed && w.canonical != w.canonical.Plain()
 	spellings := w.respelled(k.URL, e)
+	if renamed { // the URL gets the history of its own form
+		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, Priority: e.Priority, Depth: e.Depth}
+	}
 	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
 		spellings = spellings.Add(spelling)
 	}
@@ -195,6 +199,9 @@ func (w *worker) take(e *source.Entry, s seq) error {
 		w.named = append(w.named, k)
 	}
 	rec := newRecord(k, e, spellings, s)
+	if renamed {
+		rec.Due, rec.Renamed = false, e.Due
+	}
 	return w.records.Add(&rec)
 }
 
@@ -232,8 +239,8 @@ func (r *rules) refusalReason(k urlkey.Key, depth int32) (reason schema.SkipReas
 	if why, ok := r.stoppedBy(k.Host); ok {
 		return schema.SkipStopped, why
 	}
-	if ok, why := r.scope.Allows(k.URL); !ok {
-		return schema.SkipOutOfScope, why
+	if reason, detail := r.scope.Refusal(k.URL); reason != "" {
+		return reason, detail
 	}
 	if int(depth) > r.MaxDepth {
 		return schema.SkipDepth, fmt.Sprintf("max_depth %d", r.MaxDepth)
@@ -250,7 +257,7 @@ func Judge(cfg Config, text, base string) (k urlkey.Key, reason schema.SkipReaso
 	}
 	k, _, err = r.canonical.Spelled(text, base)
 	if err != nil {
-		for _, known := range []error{urlkey.ErrNotURL, urlkey.ErrScheme, urlkey.ErrHost, urlkey.ErrTooLong} {
+		for _, known := range []error{urlkey.ErrNotURL, urlkey.ErrScheme, urlkey.ErrHost, urlkey.ErrTooLong, urlkey.ErrRewrite} {
 			if errors.Is(err, known) {
 				return k, reasonOf(err), known.Error(), nil
 			}

@@ -32,6 +32,7 @@ type record struct {
 	Hash              uint64
 	Seq               seq
 	Due               bool
+	Renamed           bool // earlier rounds know another form of the URL, which is due
 	Spent             bool
 	Listed            bool
 	History           bool

@@ -24,6 +24,8 @@ func reasonOf(err error) schema.SkipReason {
 		return schema.SkipScheme
 	case errors.Is(err, urlkey.ErrTooLong):
 		return schema.SkipTooLong
+	case errors.Is(err, urlkey.ErrRewrite):
+		return schema.SkipFiltered
 	}
 	return schema.SkipNotURL
 }
@@ -31,8 +33,10 @@ func reasonOf(err error) schema.SkipReason {
 // detailOf returns the detail of a refusal: the part of the error's text that the skip reason does
 // not say.
 func detailOf(err error) string {
-	if errors.Is(err, urlkey.ErrHost) {
-		return urlkey.ErrHost.Error()
+	for _, known := range []error{urlkey.ErrHost, urlkey.ErrRewrite} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
 	}
 	return ""
 }

@@ -1,9 +1,14 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
 // Scope says which URLs may be planned. It compares URLs with patterns. A Scope is immutable.
@@ -14,6 +19,20 @@ import (
 // matches a host and its subdomains.
 type Scope struct {
 	include, exclude []pattern
+	filters          []filter
+}
+
+// Filter is a rule that refuses the canonical URLs which a regular expression in RE2's syntax matches
+// in any part, or accepts them. The first filter that matches decides.
+type Filter struct {
+	Name   string // name of the rule for people; "filter N" if missing
+	Match  string
+	Accept bool
+}
+
+type filter struct {
+	Filter
+	expression *regexp.Regexp
 }
 
 type pattern struct {
@@ -45,8 +64,42 @@ func NewScope(include, exclude []string) (*Scope, error) {
 	return s, nil
 }
 
-// Allows reports whether a canonical URL is in scope. For a URL outside the scope, it also returns
-// the exclude pattern that matches, or "include" if no include pattern matches.
+// Scope returns the scope of a Config, which also applies the filters. Errors wrap ErrConfig.
+func (c *Config) Scope() (*Scope, error) {
+	s, err := NewScope(c.Include, c.Exclude)
+	if err != nil {
+		return nil, err
+	}
+	for i, f := range c.Filters {
+		f.Name = cmp.Or(f.Name, fmt.Sprintf("filter %d", i+1))
+		e, err := urlkey.Expression(f.Match)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", ErrConfig, f.Name, err)
+		}
+		s.filters = append(s.filters, filter{f, e})
+	}
+	return s, nil
+}
+
+// Refusal returns the reason why a canonical URL must not be planned, and the pattern or rule that
+// decides, or "" for a URL in scope.
+func (s *Scope) Refusal(url string) (reason schema.SkipReason, detail string) {
+	if ok, why := s.Allows(url); !ok {
+		return schema.SkipOutOfScope, why
+	}
+	for i := range s.filters {
+		if f := &s.filters[i]; f.expression.MatchString(url) {
+			if f.Accept {
+				break
+			}
+			return schema.SkipFiltered, f.Name
+		}
+	}
+	return "", ""
+}
+
+// Allows reports whether the patterns of the scope allow a canonical URL. For a URL outside the
+// scope, it also returns the exclude pattern that matches, or "include" if no include pattern matches.
 func (s *Scope) Allows(url string) (ok bool, why string) {
 	for i := range s.exclude {
 		if s.exclude[i].match(url) {

@@ -47,7 +47,8 @@ func newURL(c Configs) *cobra.Command {
 its SURT key, its registered domain (the unit of sharding) and its host (the unit of
 politeness). If the URL would not be planned, it prints the reason. With --jsonl,
 {"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}. ok is false if
-the parser of the URL standard fails.
+the parser of the URL standard fails. If rules of the config (plan.canonical, plan.rewrite) change
+the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}.
 
 With --month it also prints what the store knows of the URL: its state and the newest
 round that changed the state, why the URL was skipped, and its partition in the newest plan.

@@ -44,7 +44,7 @@ const (
 	SkipScheme     SkipReason = "bad_scheme"   // the scheme is neither http nor https
 	SkipTooLong    SkipReason = "too_long"     // the canonical URL is too long
 	SkipOutOfScope SkipReason = "out_of_scope" // frontier.follow, scope.include or scope.exclude rules the URL out
-	SkipFiltered   SkipReason = "filtered"     // the URL's suffix or type is never fetched
+	SkipFiltered   SkipReason = "filtered"     // a rule of plan.filter refuses the URL, or plan.rewrite makes no URL of it
 	SkipTrap       SkipReason = "trap"         // the URL looks like part of a trap: a calendar, a session, a loop of path segments
 	SkipDepth      SkipReason = "depth"        // the URL is more than plan.max_depth links from a source
 	SkipBudget     SkipReason = "budget"       // the budget of the domain, the round or the crawl is used up

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
 // Config holds the values of all keys. The table documents every key.
@@ -114,14 +115,59 @@ type Parse struct {
 
 // Plan limits which URLs are planned.
 type Plan struct {
-	PartitionURLs int      `yaml:"partition_urls"`
-	BucketURLs    int      `yaml:"bucket_urls"`
-	Budgets       Budgets  `yaml:"budgets"`
-	MaxDepth      int      `yaml:"max_depth"`
-	StripParams   []string `yaml:"strip_params"`
-	Scope         Scope    `yaml:"scope"`
-	History       bool     `yaml:"history"`
-	SkipWithin    Duration `yaml:"skip_within"`
+	PartitionURLs int       `yaml:"partition_urls"`
+	BucketURLs    int       `yaml:"bucket_urls"`
+	Budgets       Budgets   `yaml:"budgets"`
+	MaxDepth      int       `yaml:"max_depth"`
+	StripParams   []string  `yaml:"strip_params"`
+	Canonical     Canonical `yaml:"canonical"`
+	Rewrite       []Rewrite `yaml:"rewrite,omitempty"`
+	Filter        []Filter  `yaml:"filter,omitempty"`
+	Scope         Scope     `yaml:"scope"`
+	History       bool      `yaml:"history"`
+	SkipWithin    Duration  `yaml:"skip_within"`
+}
+
+// Canonical holds the switches of urlkey.Rules.
+type Canonical struct {
+	Sessions      bool     `yaml:"sessions"`
+	HTTPS         []string `yaml:"https,omitempty"`
+	WWW           bool     `yaml:"www"`
+	IndexFiles    bool     `yaml:"index_files"`
+	TrailingSlash bool     `yaml:"trailing_slash"`
+}
+
+// Rewrite is a rule that changes URLs (urlkey.Rewrite).
+type Rewrite struct {
+	Name    string `yaml:"name,omitempty"`
+	Match   string `yaml:"match"`
+	Replace string `yaml:"replace"`
+	Last    bool   `yaml:"last,omitempty"`
+}
+
+// Filter is a rule that decides whether a URL may be planned.
+type Filter struct {
+	Name   string `yaml:"name,omitempty"`
+	Match  string `yaml:"match"`
+	Accept bool   `yaml:"accept,omitempty"`
+}
+
+// URLRules returns the rules by which sources and links become canonical URLs.
+func (p *Plan) URLRules() urlkey.Rules {
+	r := urlkey.Rules{
+		Sessions: p.Canonical.Sessions, HTTPS: p.Canonical.HTTPS, WWW: p.Canonical.WWW,
+		IndexFiles: p.Canonical.IndexFiles, TrailingSlash: p.Canonical.TrailingSlash,
+	}
+	for _, w := range p.Rewrite {
+		r.Rewrite = append(r.Rewrite, urlkey.Rewrite(w))
+	}
+	return r
+}
+
+// Canonicalizer returns the canonicalizer of sources and links. Its method Plain returns that of
+// redirects and documents.
+func (p *Plan) Canonicalizer() (*urlkey.Canonicalizer, error) {
+	return urlkey.NewWithRules(p.StripParams, p.URLRules())
 }
 
 // Budgets limits how many URLs are planned; 0 means no limit.

@@ -181,6 +181,53 @@ fetch: {proxy: "http://user:${SECRET}@127.0.0.1:3128"}
 	}
 }
 
+func TestRulesForURLsAreReadAndFrozen(t *testing.T) {
+	c := read(t, `
+plan:
+  canonical: {sessions: true, www: true, https: [example.org, "*"]}
+  rewrite: [{name: p, match: '^(.*)/print/', replace: '${1}/', last: true}, {match: 'a$', replace: '$$'}]
+  filter: [{match: '/x', accept: true}, {name: y, match: '\.zip$'}]
+`)
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := read(t, text)
+	if d := cmp.Diff(c, again, cmpopts.IgnoreUnexported(Config{})); d != "" {
+		t.Error(d)
+	}
+	canonical, err := again.Plan.Canonicalizer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := canonical.URL("http://www.test/print/a;jsessionid=1", ""); got != "https://www.test/%24" && got != "https://www.test/$" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := c.Adopt(Default()); err == nil || !strings.Contains(err.Error(), "plan.canonical.sessions differs") {
+		t.Error(err)
+	}
+	for text, want := range map[string]string{
+		"canonical: {https: ['http://a/']}":                "plan.canonical.https holds",
+		"rewrite: [{match: '(', replace: ''}]":             "missing closing )",
+		"rewrite: [{match: '(a)', replace: '$1x'}]":        "names no group",
+		"rewrite: [{match: '(?P<n>a)', replace: '${m}'}]":  "",
+		"rewrite: [{match: '(a)', replace: '$2'}]":         "names no group",
+		"filter: [{match: ''}]":                            "1 to 1000 octets",
+		"filter: [{match: a, refuse: true}]":               "refuse",
+		"rewrite: [{match: \"(\\n\", replace: ''}]":        "missing closing )",
+		"filter: [{match: '((a{100}){100}){100}'}]":        "repeat",
+		"rewrite: [{match: '(?P<n>a)', replace: '$n-$1'}]": "ok",
+	} {
+		_, err := Read("c.yaml", []byte("plan:\n  "+text+"\n"), env())
+		switch {
+		case want == "ok" && err != nil, want != "ok" && err == nil:
+			t.Errorf("%s: %v", text, err)
+		case err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestALaterConfigMayChangeOnlyWhatCannotAlterResults(t *testing.T) {
 	base := read(t, "plan: {max_depth: 3}\n")
 	for text, want := range map[string]string{

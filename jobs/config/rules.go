@@ -7,10 +7,12 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/mediatype"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 )
 
 // The following rules each belong to a single key.
@@ -77,6 +79,43 @@ var paramPatterns = eachEntry("pattern", "a name, * for any characters", func(s 
 	_, err := path.Match(s, "")
 	return err == nil && s != ""
 })
+
+var httpsHosts = eachEntry("host", "a host name without port, or *", func(s string) bool {
+	_, err := urlkey.NewWithRules(nil, urlkey.Rules{HTTPS: []string{s}})
+	return err == nil
+})
+
+// groupReference matches $$, which stands for a dollar sign, and a reference to a group in a
+// replacement.
+var groupReference = regexp.MustCompile(`\$(\$|\w+|\{\w+\})`)
+
+var rewrites = &rule[[]Rewrite]{fmt.Sprintf("at most %d", urlkey.MaxRules), func(list []Rewrite, report report) {
+	if _, err := urlkey.NewWithRules(nil, (&Plan{Rewrite: list}).URLRules()); err != nil {
+		report("", "holds a rule that cannot be used: "+err.Error())
+		return
+	}
+	for _, w := range list {
+		e := regexp.MustCompile(w.Match)
+		for _, m := range groupReference.FindAllStringSubmatch(w.Replace, -1) {
+			name := strings.Trim(m[1], "{}")
+			number, err := strconv.Atoi(name)
+			if name != "$" && !(err == nil && number <= e.NumSubexp()) && !slices.Contains(e.SubexpNames(), name) {
+				report("", fmt.Sprintf("holds the replacement %q, whose %s names no group of %q: write ${1} before a letter, a digit or _", w.Replace, m[0], w.Match))
+			}
+		}
+	}
+}}
+
+var filters = &rule[[]Filter]{rewrites.allowed, func(list []Filter, report report) {
+	if len(list) > urlkey.MaxRules {
+		report("", fmt.Sprintf("holds %d rules: it must be %s", len(list), rewrites.allowed))
+	}
+	for _, f := range list {
+		if _, err := urlkey.Expression(f.Match); err != nil {
+			report("", "holds a rule that cannot be used: "+err.Error())
+		}
+	}
+}}
 
 var linkKinds = &rule[[]string]{"each " + strings.Join(kindNames(schema.LinkKinds), ", "), func(kinds []string, report report) {
 	for i, kind := range kinds {

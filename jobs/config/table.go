@@ -82,6 +82,13 @@ func (c *Config) table() []field {
 		key(&c.Plan.Budgets.Domains, nil, eachValue(minMax(0, 1<<31-1)), frozen, "URLs planned per crawl for single domains, instead of the default"),
 		key(&c.Plan.MaxDepth, 15, minMax(0, 1000), frozen, "most links between a seed and a planned URL"),
 		key(&c.Plan.StripParams, []string{"utm_*", "fbclid", "gclid", "ref"}, paramPatterns, frozen, "parameters removed from canonical URLs"),
+		key(&c.Plan.Canonical.Sessions, false, nil, frozen, "drop session identifiers from URLs: `;jsessionid=` and the parameters PHPSESSID, jsessionid, ASPSESSIONID…, CFID and CFTOKEN, and sid if its value has 16 letters and digits"),
+		key(&c.Plan.Canonical.HTTPS, nil, httpsHosts, frozen, "hosts, with their subdomains, that serve https: their URLs without a port get that scheme; `[\"*\"]`: all hosts"),
+		key(&c.Plan.Canonical.WWW, false, nil, frozen, "drop `www.` from hosts"),
+		key(&c.Plan.Canonical.IndexFiles, false, nil, frozen, "drop index.html, index.php, default.aspx and the like from the ends of paths"),
+		key(&c.Plan.Canonical.TrailingSlash, false, nil, frozen, "drop slashes from the ends of paths"),
+		key(&c.Plan.Rewrite, nil, rewrites, frozen, "rules that change URLs, in order: `name`, `match` (RE2), `replace` (with $1 for a group) and `last` (true: skip the later rules): see [canonical URLs](../planner/README.md#canonical-urls)"),
+		key(&c.Plan.Filter, nil, filters, frozen, "rules that refuse canonical URLs; the first that matches decides: `name`, `match` (RE2) and `accept` (true: no later rule refuses the URL)"),
 		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; if there are any, only matching URLs are planned"),
 		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
 		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: listed URLs and those that it finds get what earlier crawls know about them (validators, digest, place of the content, spellings)").

@@ -31,7 +31,7 @@ func NewPage(cfg *config.Config) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	canonical, err := urlkey.New(cfg.Plan.StripParams)
+	canonical, err := urlkey.New(cfg.Plan.StripParams) // documents are stored under URLs without rules
 	return &Page{parser, canonical}, err
 }
 

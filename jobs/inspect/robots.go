@@ -32,9 +32,9 @@ type RobotsAnswer struct {
 // Robots gives the verdicts on URLs that a fetch task would give.
 type Robots struct{ canonical *urlkey.Canonicalizer }
 
-// NewRobots makes a Robots with plan.strip_params of cfg.
+// NewRobots makes a Robots with the rules for URLs of cfg.
 func NewRobots(cfg *config.Config) (*Robots, error) {
-	canonical, err := urlkey.New(cfg.Plan.StripParams)
+	canonical, err := cfg.Plan.Canonicalizer()
 	return &Robots{canonical}, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
@@ -31,6 +32,8 @@ type URLAnswer struct {
 	// Spelling is the given spelling, if it is not canonical. robots.txt must allow both it and the
 	// canonical URL.
 	Spelling string `json:"spelling,omitempty"`
+	// Steps are the changes from the given URL to the canonical one, if rules of the config made any.
+	Steps []urlkey.Step `json:"steps,omitempty"`
 
 	Known *lookup.Found `json:"known,omitempty"` // what the crawl's store knows about the URL
 }
@@ -45,7 +48,7 @@ type URL struct {
 // NewURL returns a URL that answers by the rules of cfg. If crawl is not nil, the answers also
 // contain what the crawl's store knows.
 func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
-	c, err := urlkey.New(cfg.Plan.StripParams)
+	c, err := cfg.Plan.Canonicalizer()
 	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err
 }
 
@@ -54,6 +57,9 @@ func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 	var a URLAnswer
 	if href, err := urlkey.WHATWG(q.URL, q.Base); err == nil {
 		a.OK, a.WHATWG = true, href
+	}
+	if steps, _ := u.canonical.Steps(q.URL, q.Base); slices.ContainsFunc(steps, func(s urlkey.Step) bool { return s.Rule != urlkey.Standard }) {
+		a.Steps = steps
 	}
 	if key, err := u.canonical.Canonical(q.URL, q.Base); err == nil {
 		a.Canonical, a.SURT, a.Domain, a.Host = key.URL, key.SURT, key.Domain, key.Host
@@ -82,8 +88,12 @@ func (u *URL) Answer(ctx context.Context, q URLQuestion) (URLAnswer, error) {
 
 // Print writes the answer to a question about url as lines of text.
 func (a *URLAnswer) Print(w io.Writer, url string) {
-	fmt.Fprintf(w, "url        %s\nwhatwg     %s\ncanonical  %s\nsurt       %s\ndomain     %s\nhost       %s\nskip       %s\n",
-		url, dash(a.WHATWG), dash(a.Canonical), dash(a.SURT), dash(a.Domain), dash(a.Host), dash(a.Skip))
+	fmt.Fprintf(w, "url        %s\nwhatwg     %s\n", url, dash(a.WHATWG))
+	for _, s := range a.Steps {
+		fmt.Fprintf(w, "step       %s: %s → %s\n", s.Rule, s.From, s.To)
+	}
+	fmt.Fprintf(w, "canonical  %s\nsurt       %s\ndomain     %s\nhost       %s\nskip       %s\n",
+		dash(a.Canonical), dash(a.SURT), dash(a.Domain), dash(a.Host), dash(a.Skip))
 	if a.Spelling != "" {
 		fmt.Fprintf(w, "spelling   %s (robots.txt has to allow it, too)\n", a.Spelling)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/document"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -108,7 +107,8 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 		return rank.Run(ctx, env, in, rank.Config{Followed: followed})
 	case stages.Frontier:
 		c := frontier.Default()
-		scope, err := planner.NewScope(r.Config.Plan.Scope.Include, r.Config.Plan.Scope.Exclude)
+		limits := PlanConfig(r.Config)
+		scope, err := limits.Scope()
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +193,10 @@ func PlanConfig(c *config.Config) planner.Config {
 	p := planner.Default()
 	p.BucketURLs = int64(c.Plan.BucketURLs)
 	p.PartitionURLs, p.MaxDepth, p.StripParams = c.Plan.PartitionURLs, c.Plan.MaxDepth, c.Plan.StripParams
-	p.Include, p.Exclude = c.Plan.Scope.Include, c.Plan.Scope.Exclude
+	p.Rules, p.Include, p.Exclude = c.Plan.URLRules(), c.Plan.Scope.Include, c.Plan.Scope.Exclude
+	for _, f := range c.Plan.Filter {
+		p.Filters = append(p.Filters, planner.Filter(f))
+	}
 	p.Budget, p.DomainBudgets = c.Plan.Budgets.Default, c.Plan.Budgets.Domains
 	if c.Plan.Budgets.PerDay > 0 {
 		p.RoundURLs = max(1, int64(float64(c.Plan.Budgets.PerDay)*c.Fetch.Window.Std().Hours()/24))
@@ -230,7 +233,7 @@ func PlanConfig(c *config.Config) planner.Config {
 
 // NewParser returns the parser that fetch tasks and `crawlbatch inspect page` use.
 func NewParser(c *config.Config) (*Parser, error) {
-	canonical, err := urlkey.New(c.Plan.StripParams)
+	canonical, err := c.Plan.Canonicalizer()
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -18,9 +19,10 @@ const (
 	FollowAny    Follow = "any"    // all found URLs
 )
 
-// Scope reports whether a canonical URL is in scope, and if not, why.
+// Scope returns why a canonical URL must not be planned, with the rule that decides, or "" if it may
+// be planned.
 type Scope interface {
-	Allows(url string) (ok bool, why string)
+	Refusal(url string) (reason schema.SkipReason, detail string)
 }
 
 // Config holds the settings of frontier. The results of frontier depend only on its Config and

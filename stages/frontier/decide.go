@@ -309,8 +309,8 @@ func (d *decider) judge(k *urlkey.Key, depth int32, followed bool) (reason schem
 		return schema.SkipNofollow, ""
 	}
 	if d.cfg.Scope != nil {
-		if ok, why := d.cfg.Scope.Allows(k.URL); !ok {
-			return schema.SkipOutOfScope, why
+		if reason, detail := d.cfg.Scope.Refusal(k.URL); reason != "" {
+			return reason, detail
 		}
 	}
 	follow := false

@@ -344,7 +344,12 @@ func TestRedirects(t *testing.T) {
 
 type scope struct{}
 
-func (scope) Allows(url string) (bool, string) { return !strings.Contains(url, "secret"), "*secret*" }
+func (scope) Refusal(url string) (schema.SkipReason, string) {
+	if strings.Contains(url, "secret") {
+		return schema.SkipOutOfScope, "*secret*"
+	}
+	return "", ""
+}
 
 func TestLinksAreFollowedOrSkipped(t *testing.T) {
 	nofollow := func(l *schema.Inlink) { l.Followed = false }

@@ -1,0 +1,50 @@
+package inspect
+
+import (
+	"strings"
+	"testing"
+
+	"crawlbatch.io/crawlbatch/jobs/config"
+)
+
+// printed returns what `inspect url` prints about a URL.
+func printed(t *testing.T, cfg *config.Config, url string) string {
+	t.Helper()
+	u, err := NewURL(cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := u.Answer(t.Context(), URLQuestion{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	a.Print(&text, url)
+	return text.String()
+}
+
+func TestEveryStepIsShown(t *testing.T) {
+	cfg := config.Default()
+	cfg.Plan.Canonical.WWW = true
+	cfg.Plan.Rewrite = []config.Rewrite{{Name: "print", Match: "/print/", Replace: "/"}}
+	cfg.Plan.Filter = []config.Filter{{Name: "archives", Match: `\.zip$`}}
+	want := `url        http://WWW.example.org/print/a.zip
+whatwg     http://www.example.org/print/a.zip
+step       standard: http://WWW.example.org/print/a.zip → http://www.example.org/print/a.zip
+step       www: http://www.example.org/print/a.zip → http://example.org/print/a.zip
+step       print: http://example.org/print/a.zip → http://example.org/a.zip
+canonical  http://example.org/a.zip
+surt       org,example)/a.zip
+domain     example.org
+host       example.org
+skip       filtered: archives
+spelling   http://www.example.org/print/a.zip (robots.txt has to allow it, too)
+`
+	if got := printed(t, cfg, "http://WWW.example.org/print/a.zip"); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	cfg.Plan.Rewrite[0].Replace = "/print/print/"
+	if got := printed(t, cfg, "http://example.org/print/a"); !strings.Contains(got, "skip       filtered: the rewrites") || !strings.Contains(got, "step       print: ") || !strings.Contains(got, "canonical  -\n") {
+		t.Errorf("a rewrite without end:\n%s", got)
+	}
+}

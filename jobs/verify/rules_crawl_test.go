@@ -1,0 +1,114 @@
+package verify
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// linkWeb is a server of many hosts. Each page is a list of links, "302 TARGET", or for /robots.txt
+// the file itself.
+type linkWeb struct {
+	mu    sync.Mutex
+	pages map[string]string // by host and path
+	asked []string          // host and request target of each request except those for robots.txt that is missing
+}
+
+func serveLinks(t *testing.T, pages map[string]string) (*linkWeb, string) {
+	t.Helper()
+	l := &linkWeb{pages: pages}
+	s := httptest.NewServer(l)
+	t.Cleanup(s.Close)
+	return l, s.Listener.Addr().String()
+}
+
+func (l *linkWeb) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	page, there := l.pages[r.Host+r.URL.Path]
+	if there || r.URL.Path != "/robots.txt" {
+		l.asked = append(l.asked, r.Host+r.RequestURI)
+	}
+	l.mu.Unlock()
+	to, moved := strings.CutPrefix(page, "302 ")
+	switch {
+	case moved:
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusFound)
+	case !there:
+		w.WriteHeader(http.StatusNotFound)
+	case r.URL.Path == "/robots.txt":
+		io.WriteString(w, page)
+	default:
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<p>the page %s%s\n", r.Host, r.URL.Path)
+		for link := range strings.FieldsSeq(page) {
+			fmt.Fprintf(w, "<a href=%q>link</a>\n", strings.ReplaceAll(link, "&", "&amp;"))
+		}
+	}
+}
+
+// requests returns the sorted requests since the last call.
+func (l *linkWeb) requests() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked := l.asked
+	l.asked = nil
+	slices.Sort(asked)
+	return asked
+}
+
+func (l *crawlLab) skips(t *testing.T, rounds int) (skips []string) {
+	t.Helper()
+	for round := range rounds {
+		for _, s := range tabletest.Read[schema.Skip](t, l.bucket, layout.Table(stages.FileSkips, testCrawl, round, 0)) {
+			skips = append(skips, fmt.Sprint(round, " ", s.URL, " ", s.Reason, " ", s.Detail))
+		}
+	}
+	return skips
+}
+
+// A crawl with every rule requests each URL once in its canonical form, and follows redirects as the
+// server says, even back to a form that the rules drop.
+func TestACrawlWithRulesForURLs(t *testing.T) {
+	web, addr := serveLinks(t, map[string]string{
+		"a.test/":               "/dir/index.html /dir/ /dir /page;jsessionid=1 /page;jsessionid=2?PHPSESSID=3 http://www.a.test/only http://a.test/only/ /print/doc /doc /closed/index.html /calendar/1 /calendar/today /grow /away",
+		"a.test/robots.txt":     "User-agent: *\nDisallow: /closed/index.html\n",
+		"www.a.test/robots.txt": "",
+		"a.test/dir":            "302 /dir/",
+		"a.test/dir/":           "./ sub/ ../page",
+		"a.test/dir/sub":        "", "a.test/page": "302 /page;jsessionid=9", "a.test/page;jsessionid=9": "/dir/sub;jsessionid=4",
+		"a.test/only": "", "a.test/doc": "", "a.test/calendar/today": "", "a.test/away": "302 http://www.b.test/new/",
+		"b.test/new": "302 /new/", "b.test/new/": "/new/",
+	})
+	l := newCrawlLab(t, addr, []string{"http://www.a.test/index.php"}, func(c *config.Config) {
+		c.Frontier.Follow = "any"
+		c.Plan.Canonical = config.Canonical{Sessions: true, WWW: true, IndexFiles: true, TrailingSlash: true}
+		c.Plan.Rewrite = []config.Rewrite{{Name: "print", Match: "/print/", Replace: "/"}, {Name: "grows", Match: "grow", Replace: "growgrow"}}
+		c.Plan.Filter = []config.Filter{{Match: "/today$", Accept: true}, {Name: "calendar", Match: "/calendar/"}}
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a.test/", "a.test/away", "a.test/calendar/today", "a.test/dir", "a.test/dir/", "a.test/dir/sub", "a.test/doc",
+		"a.test/only", "a.test/page", "a.test/page;jsessionid=9", "a.test/robots.txt", "b.test/new", "b.test/new/"}
+	if diff := cmp.Diff(want, web.requests()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"0 http://a.test/calendar/1 filtered calendar"}, l.skips(t, 1)); diff != "" {
+		t.Errorf("skips (-want +got):\n%s", diff)
+	}
+	l.verify(t, true)
+}
