@@ -221,9 +221,12 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	if r.Force {
 		paced.Plan.SkipWithin = 0
 	}
-	limits := worker.PlanConfig(paced)
-	limits.Links = crawl.Listed && paced.Frontier.Follow != "none"
-	return planner.Make(ctx, limits, request)
+	if crawl.Listed && paced.Frontier.Follow != "none" {
+		if request.HasLinks, err = r.storedLinks(ctx, crawl, earlier); err != nil {
+			return nil, err
+		}
+	}
+	return planner.Make(ctx, worker.PlanConfig(paced), request)
 }
 
 // Planned reports whether a crawl's first round has a plan.

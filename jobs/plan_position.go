@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
@@ -20,7 +23,7 @@ import (
 // rounds, oldest first. The parameter old is the crawl's stored document, or nil if the crawl is
 // new.
 func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *manifest.Crawl) (crawl *manifest.Crawl, round int, earlier []*manifest.Sealed, err error) {
-	crawl = &manifest.Crawl{Header: manifest.Header{Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
+	crawl = &manifest.Crawl{Header: manifest.Header{Format: schema.FormatVersion, Version: r.Version}, Crawl: r.Crawl, CreatedAt: r.Clock.Now().UTC().Format(time.RFC3339)}
 	begun := false
 	var sealed []*manifest.Sealed
 	if old != nil {
@@ -32,7 +35,7 @@ func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *mani
 			return nil, 0, nil, err
 		}
 		begun = len(sealed) > 0 || l.Started(0) != nil || r.keepsContinued(l, old)
-		crawl.Continues, crawl.Continued, crawl.Listed = old.Continues, old.Continued, old.Listed
+		crawl.Format, crawl.Continues, crawl.Continued, crawl.Listed = old.Format, old.Continues, old.Continued, old.Listed
 	}
 	if !begun {
 		if err := r.continueCrawls(ctx, cfg, crawl); err != nil {
@@ -43,7 +46,9 @@ func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *mani
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: plannedFrom})
+	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: func(d string) bool {
+		return plannedFrom(d) || d == stages.FileLinks && crawl.TakesLinks()
+	}})
 	return crawl, len(sealed), earlier, err
 }
 
@@ -80,6 +85,41 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 // plannedFrom reports whether planning a round reads this dataset of earlier rounds.
 func plannedFrom(dataset string) bool {
 	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
+}
+
+// storedLinks returns a function that reports whether the store has the links of a page, given the key
+// of the WARC file with the page's content. Merge takes the links of unchanged pages only in crawls
+// since format 6.
+func (r PlanRequest) storedLinks(ctx context.Context, crawl *manifest.Crawl, earlier []*manifest.Sealed) (func(warc string) bool, error) {
+	stored := map[string]bool{}
+	if crawl.TakesLinks() {
+		for _, s := range earlier {
+			files := s.FilesOf(stages.FileLinks)
+			if len(files) == 0 {
+				continue
+			}
+			there := map[string]bool{}
+			for o, err := range r.Bucket.List(ctx, path.Dir(files[0].Key)+"/") { // somebody may have deleted parts of earlier months
+				if err != nil {
+					return nil, err
+				}
+				there[o.Key] = true
+			}
+			for _, f := range files {
+				stored[f.Key] = there[f.Key]
+			}
+		}
+	}
+	known := map[string]bool{} // by WARC file
+	return func(warc string) bool {
+		has, ok := known[warc]
+		if !ok {
+			key, _ := layout.LinksOf(warc)
+			has = stored[key]
+			known[strings.Clone(warc)] = has
+		}
+		return has
+	}, nil
 }
 
 // reach is the number of earlier months in which lastCrawl searches for a crawl.

@@ -21,6 +21,8 @@ type chooser struct {
 	out     *chosenWriter
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
+	hasLinks func(warc string) bool // as Request.HasLinks
+
 	since int64 // URLs that were fetched since this time are refused, milliseconds UTC; 0 if none are
 
 	duplicates int64
@@ -139,7 +141,7 @@ func (c *chooser) endURL() error {
 		at := time.UnixMilli(u.FetchedAt).UTC().Format(time.RFC3339)
 		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
 	}
-	if c.Links && int(u.Depth) < c.MaxDepth {
+	if c.hasLinks != nil && int(u.Depth) < c.MaxDepth && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename) {
 		u.ETag, u.LastModified = "", ""
 	}
 	switch {

@@ -42,11 +42,6 @@ type Config struct {
 	Slots        int                      // number of concurrent fetches of a task
 	PageBytes    int64                    // mean size of a page in bytes, for the prediction
 
-	// Links is true if the crawl plans a known URL only if a source names it or a page links to it. URLs
-	// above MaxDepth are then planned without validators: a page that has not changed is compared by
-	// its digest, because the answer 304 would not tell its links.
-	Links bool
-
 	SkipWithin time.Duration // URLs that were fetched within this time before the plan are refused; 0 means none
 
 	BucketURLs int64 // approximate maximum of URLs per reduce bucket

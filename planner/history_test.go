@@ -231,3 +231,33 @@ func TestWhatWasFetchedWithinATimeIsRefused(t *testing.T) {
 		t.Errorf("%+v", refused)
 	}
 }
+
+// A page whose links nobody knows is requested without validators, unless links lead no further.
+func TestAPageIsRequestedConditionallyIfItsLinksAreKnown(t *testing.T) {
+	entry := func(path, warc string, depth int32) source.Entry {
+		return source.Entry{URL: "http://a.example/" + path, Due: true, Fetches: 1, ETag: "e", LastModified: "m", ContentDigest: "D", Depth: depth, Content: source.Content{Filename: warc, At: 1}}
+	}
+	for _, needed := range []bool{true, false} {
+		cfg := Default()
+		cfg.MaxDepth = 2
+		r := request(t, known(entry("deepest", "lost", 2), entry("known", "stored", 1), entry("lost", "lost", 1), entry("nowhere", "", 0)))
+		if needed {
+			r.HasLinks = func(warc string) bool { return warc == "stored" }
+		}
+		p, err := Make(t.Context(), cfg, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, parts, _ := commitAndRead(t, bucket(t), p)
+		got := map[string]bool{}
+		for _, u := range slices.Concat(parts...) {
+			if u.ContentDigest != "D" || (u.ETag == "e") != (u.LastModified == "m") {
+				t.Errorf("%+v", u)
+			}
+			got[strings.TrimPrefix(u.URL, "http://a.example/")] = u.ETag != ""
+		}
+		if d := cmp.Diff(map[string]bool{"deepest": true, "known": true, "lost": !needed, "nowhere": !needed}, got); d != "" {
+			t.Errorf("links are needed: %v: %s", needed, d)
+		}
+	}
+}

@@ -34,10 +34,15 @@ type Request struct {
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
 	Known   int64                         // lower bound of the number of URLs that earlier rounds know
 	Buckets int                           // number of reduce buckets of the previous round, which is the least number for this round; 0 if there is no previous round
-	Now     time.Time                     // time of the plan, for Config.SkipWithin
-	Scratch string                        // empty local directory with room for twice the sources' size; the caller removes the directory
-	Version string                        // version of crawlbatch, for plan.json
-	DryRun  bool                          // predict without making a plan: the result has no ID and no files, and cannot be committed
+	// HasLinks reports whether the merge stage can take the links of a page from an earlier round, given
+	// the key of the WARC file with the page's content. If not, a URL above Config.MaxDepth is planned
+	// without validators, because the answer 304 would not tell its links. HasLinks is nil if nobody needs
+	// the links of unchanged pages.
+	HasLinks func(warc string) bool
+	Now      time.Time // time of the plan, for Config.SkipWithin
+	Scratch  string    // empty local directory with room for twice the sources' size; the caller removes the directory
+	Version  string    // version of crawlbatch, for plan.json
+	DryRun   bool      // predict without making a plan: the result has no ID and no files, and cannot be committed
 }
 
 // sourceAt returns the source with a number. The sources come first, then what earlier rounds know.
@@ -141,7 +146,8 @@ func pick(ctx context.Context, r *rules, req Request, records *sorters[record], 
 	}
 	c := &chooser{
 		rules: r, refused: more,
-		files: func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
+		files:    func(s seq) string { return excerpt(req.sourceAt(s.source()).Name()) },
+		hasLinks: req.HasLinks,
 	}
 	if r.SkipWithin > 0 {
 		c.since = req.Now.Add(-r.SkipWithin).UnixMilli()

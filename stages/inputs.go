@@ -69,7 +69,7 @@ func monthOf(crawl string) int {
 // ReadLater reports whether tasks of later rounds read a file that a seal lists. Only such files
 // keep the digests of their blocks in a seal, and Checked adds only such files of sealed rounds.
 func ReadLater(f manifest.File) bool {
-	return f.Dataset == FileURLs || f.Dataset == FileURLsBase || f.Dataset == FileRepresentatives
+	return f.Dataset == FileURLs || f.Dataset == FileURLsBase || f.Dataset == FileRepresentatives || f.Dataset == FileLinks
 }
 
 // RemedyFor says how to recover a lost or changed file that the results of a stage list. In a

@@ -269,6 +269,13 @@ func ParseWARC(key string) (crawl string, round, partition int, ok bool) {
 	return m[1], round, partition, err == nil
 }
 
+// LinksOf returns the key of the part of links that the task published whose WARC file has the given
+// key.
+func LinksOf(warc string) (key string, ok bool) {
+	crawl, round, partition, ok := ParseWARC(warc)
+	return Table("links", crawl, round, partition), ok
+}
+
 // CDXJ returns the key of the index beside a WARC file.
 func CDXJ(warcKey string) string { return strings.TrimSuffix(warcKey, ".warc.gz") + ".cdxj" }
 

@@ -158,6 +158,11 @@ type Crawl struct {
 
 func (*Crawl) kind() string { return "crawl" }
 
+// TakesLinks reports whether pages of the crawl that answer 304 get the links that earlier rounds
+// found. Such a crawl plans only what sources list and what it finds itself, so it must see where its
+// pages lead. Crawls of formats before 6 request such pages without validators instead.
+func (c *Crawl) TakesLinks() bool { return c.Listed && c.Format >= 6 }
+
 // ContinuedCrawl is a crawl that another crawl continues, up to a round.
 type ContinuedCrawl struct {
 	Crawl  string `json:"crawl"`

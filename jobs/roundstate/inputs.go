@@ -203,7 +203,8 @@ func Gather(ctx context.Context, b store.Bucket, p *manifest.Plan, t stages.Task
 			return nil, err
 		}
 	}
-	in.Earlier, err = WithFiles(ctx, b, earlier, laterFiles(t, p))
+	in.TakesLinks = m.TakesLinks()
+	in.Earlier, err = WithFiles(ctx, b, earlier, laterFiles(t, p, in.TakesLinks))
 	return in, err
 }
 

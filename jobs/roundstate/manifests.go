@@ -100,12 +100,17 @@ func readManifest(ctx context.Context, b store.Bucket, s *manifest.Sealed, l *ma
 
 // HasStates reports whether a dataset holds the states of URLs, which later rounds read.
 func HasStates(dataset string) bool {
-	return dataset != stages.FileRepresentatives && stages.ReadLater(manifest.File{Dataset: dataset})
+	return dataset == stages.FileURLs || dataset == stages.FileURLsBase
 }
 
-// laterFiles returns the files of earlier rounds that a task reads.
-func laterFiles(t stages.Task, p *manifest.Plan) Selection {
+// laterFiles returns the files of earlier rounds that a task reads. The argument links is true if
+// pages that answered 304 have the links that earlier rounds found.
+func laterFiles(t stages.Task, p *manifest.Plan, links bool) Selection {
 	switch t.Stage {
+	case stages.Merge:
+		if links && t.Partition < len(p.Partitions) {
+			return Selection{Dataset: func(d string) bool { return d == stages.FileLinks }, Bucket: p.Partitions[t.Partition].Bucket, Buckets: p.Buckets}
+		}
 	case stages.Dedup:
 		return Selection{Dataset: func(d string) bool { return d == stages.FileRepresentatives }}
 	case stages.Frontier:

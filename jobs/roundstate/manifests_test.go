@@ -31,7 +31,7 @@ func sealable(t *testing.T) (store.Bucket, *manifest.Plan) {
 			}
 		}
 		r := &manifest.Result{Task: stages.Task{Stage: stage, Crawl: "2026-11"}.String(), Stage: string(stage), Plan: "p"}
-		if dataset := map[stages.Stage]string{stages.Dedup: stages.FileRepresentatives, stages.Frontier: stages.FileURLs, stages.Publish: stages.FilePages}[stage]; dataset != "" {
+		if dataset := map[stages.Stage]string{stages.Merge: stages.FileLinks, stages.Dedup: stages.FileRepresentatives, stages.Frontier: stages.FileURLs, stages.Publish: stages.FilePages}[stage]; dataset != "" {
 			r.Files = []manifest.File{{Dataset: dataset, Key: "tables/" + dataset + "/part-00000.parquet", Bytes: 2 << 20, SHA256: "aa", Blocks: "QUJD"}}
 		}
 		create(t, b, ResultKey(stages.Task{Stage: stage, Crawl: "2026-11"}), r)
@@ -91,21 +91,23 @@ func TestAReaderGetsTheFilesThatItAsksFor(t *testing.T) {
 	if err := Seal(t.Context(), b, p, ledgertest.Writer()); err != nil {
 		t.Fatal(err)
 	}
-	const pages, representatives, urls = "tables/pages/part-00000.parquet", "tables/representatives/part-00000.parquet", "tables/urls/part-00000.parquet"
+	const links, pages, representatives, urls = "tables/links/part-00000.parquet", "tables/pages/part-00000.parquet", "tables/representatives/part-00000.parquet", "tables/urls/part-00000.parquet"
 	task := func(s stages.Stage) Selection {
-		return laterFiles(stages.Task{Stage: s, Crawl: "2026-11", Round: 1}, p)
+		return laterFiles(stages.Task{Stage: s, Crawl: "2026-11", Round: 1}, p, true)
 	}
 	for name, test := range map[string]struct {
 		want Selection
 		keys []string
 	}{
-		"everything":            {Selection{}, []string{pages, representatives, urls}},
-		"a bucket of many":      {Selection{Bucket: 6, Buckets: 7}, []string{pages, representatives, urls}},
-		"a bucket beyond":       {Selection{Bucket: 7, Buckets: 7}, nil},
-		"a task of dedup":       {task(stages.Dedup), []string{representatives}},
-		"a task of frontier":    {task(stages.Frontier), []string{urls}},
-		"a task of rank":        {task(stages.Rank), nil},
-		"a dataset of no round": {Selection{Dataset: func(d string) bool { return d == "none" }}, nil},
+		"everything":                     {Selection{}, []string{links, pages, representatives, urls}},
+		"a bucket of many":               {Selection{Bucket: 6, Buckets: 7}, []string{links, pages, representatives, urls}},
+		"a bucket beyond":                {Selection{Bucket: 7, Buckets: 7}, nil},
+		"a task of dedup":                {task(stages.Dedup), []string{representatives}},
+		"a task of frontier":             {task(stages.Frontier), []string{urls}},
+		"a task of rank":                 {task(stages.Rank), nil},
+		"a task of merge":                {task(stages.Merge), []string{links}},
+		"of a crawl that takes no links": {laterFiles(stages.Task{Stage: stages.Merge, Crawl: "2026-11", Round: 1}, p, false), nil},
+		"a dataset of no round":          {Selection{Dataset: func(d string) bool { return d == "none" }}, nil},
 	} {
 		if got := files(t, b, test.want); !slices.Equal(got, test.keys) {
 			t.Errorf("%s: %q, want %q", name, got, test.keys)
@@ -149,7 +151,7 @@ func TestASealIsFinishedAfterAKillBetweenManifestsAndHead(t *testing.T) {
 			t.Errorf("%d objects are there, %s changed", len(after), key)
 		}
 	}
-	if got := files(t, b, Selection{}); len(got) != 3 {
+	if got := files(t, b, Selection{}); len(got) != 4 {
 		t.Errorf("the seal lists %q", got)
 	}
 }

@@ -188,6 +188,29 @@ func (m *monthsLab) fetched(month string) []string {
 	return slices.Sorted(maps.Keys(urls))
 }
 
+// links counts the links of a month by source, target and kind, of all rounds or of some.
+func (m *monthsLab) links(month string, rounds ...int) map[string]int {
+	counts := map[string]int{}
+	sealed, err := roundstate.Sealed(m.t.Context(), m.b, month)
+	if err == nil {
+		sealed, err = roundstate.WithFiles(m.t.Context(), m.b, sealed, roundstate.Selection{})
+	}
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for _, s := range sealed {
+		if len(rounds) > 0 && !slices.Contains(rounds, s.Round) {
+			continue
+		}
+		for _, f := range s.FilesOf(stages.FileLinks) {
+			for _, l := range tabletest.Read[schema.Link](m.t, m.b, f.Key) {
+				counts[fmt.Sprint(l.Source, l.Kind, l.Target, l.Anchor, l.Nofollow, l.Ordinal)]++
+			}
+		}
+	}
+	return counts
+}
+
 // repeats checks that a month fetched what an earlier month had fetched, and nothing anew.
 func (m *monthsLab) repeats(month, before string) {
 	m.t.Helper()
@@ -199,7 +222,7 @@ func (m *monthsLab) repeats(month, before string) {
 	if counts["ok"] > 0 || counts["changed true"] > 0 || counts["changed unknown"] > 0 || counts["first seen in "+month] > 0 {
 		m.t.Errorf("%s: %v", month, counts)
 	}
-	if counts["ok identical_payload"] != len(first) || counts["changed false"] == 0 || counts["first seen in "+before] < len(first) {
+	if counts["not_modified not_modified"] == 0 || counts["not_modified not_modified"]+counts["ok identical_payload"] != len(first) || counts["changed false"] == 0 || counts["first seen in "+before] < len(first) {
 		m.t.Errorf("%s: %v, of %d URLs", month, counts, len(first))
 	}
 }
@@ -234,7 +257,7 @@ func testSecondMonth(t *testing.T, b store.Bucket, change func(*config.Config)) 
 	if counts["ok"] > 0 || counts["changed true"] > 0 || counts["changed unknown"] > 0 || counts["first seen in "+secondMonth] > 0 {
 		t.Errorf("fetched anew: %v", counts)
 	}
-	if asks := m.cfg.Frontier.Follow == "none"; asks != (counts["not_modified not_modified"] > 0) {
+	if counts["not_modified not_modified"] == 0 {
 		t.Errorf("answers 304: %v", counts)
 	}
 	if n := counts["not_modified not_modified"] + counts["ok identical_payload"]; n != len(before) || counts["changed false"] == 0 || counts["first seen in "+firstMonth] < len(before) {
@@ -283,9 +306,45 @@ func TestASecondMonthReachesThePagesBehindItsSeed(t *testing.T) {
 	}
 	m.crawl(secondMonth, monthAhead{}, 4, seed, nil)
 	m.repeats(secondMonth, firstMonth)
+	if d := cmp.Diff(m.links(firstMonth), m.links(secondMonth)); d != "" {
+		t.Errorf("%s has other links than %s (-want +got):\n%s", secondMonth, firstMonth, d)
+	}
 	m.crawl(thirdMonth, monthAhead{}, 2, seed, nil)
 	if counts := m.summary(thirdMonth); counts["ok"] > 0 || counts["changed unknown"] > 0 {
 		t.Errorf("the third month: %v", counts)
+	}
+}
+
+// If links of the first month were deleted, pages whose links are lost are downloaded again.
+func TestAMonthWithoutTheLinksOfTheMonthBeforeDownloadsItsPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	m := newMonthsLab(t, directory(t))
+	seeds := slices.Collect(m.web.Seeds())
+	m.crawl(firstMonth, stages.SystemClock{}, 2, seeds, nil)
+	for o, err := range m.b.List(t.Context(), "tables/"+stages.FileLinks+"/crawl="+firstMonth+"/round=0/") {
+		if err == nil {
+			err = m.b.Delete(t.Context(), o.Key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.crawl(secondMonth, monthAhead{}, 2, seeds, nil)
+	if d := cmp.Diff(m.fetched(firstMonth), m.fetched(secondMonth)); d != "" {
+		t.Errorf("the second month fetched other URLs (-want +got):\n%s", d)
+	}
+	for _, f := range rowsOfMonth[schema.Fetch](m, secondMonth, stages.FileFetches) {
+		if f.Outcome == schema.NotModified && slices.Contains(seeds, f.URL) {
+			t.Errorf("%s was requested conditionally, and its links are lost", f.URL)
+		}
+	}
+	if d := cmp.Diff(m.links(firstMonth, 1), m.links(secondMonth, 1)); d != "" {
+		t.Error(d)
+	}
+	if counts := m.summary(secondMonth); counts["ok identical_payload"] < len(seeds) || counts["not_modified not_modified"] == 0 || counts["ok"] > 0 {
+		t.Errorf("%v", counts)
 	}
 }
 

@@ -24,6 +24,11 @@
 //     added up. Memory holds one row per host, the URLs that were fetched twice, and the URLs through
 //     which chains of redirects went.
 //
+// In a crawl that plans only what sources list and what it finds itself (stages.Input.TakesLinks), a
+// page that answered 304 has the links of its content, which the task that stored the content
+// published. Of that task's part, merge reads the row groups that can hold such pages. A page that
+// another request of the round brought in full has the links of that document.
+//
 // The links of a document are sorted as one row, because they were recorded together and in order.
 //
 // Package merge imports packages stages and formats.

@@ -22,6 +22,7 @@ type linkSet struct {
 	Ordinal            int32  // ordinal of the first link
 	Target, Spelling   string // only of a redirect
 	Links              string // encoded links without their sources, each after its length
+	Earlier            bool   // an earlier round found the links, and the document answered 304
 }
 
 // setBytes is the size, in bytes, at which a set ends and the next links of the document go to a
@@ -67,6 +68,29 @@ func (s *linkSet) each(take func(*schema.Link) error) error {
 
 const lengthBytes = 4 // size of the length before each encoded link
 
+// linkBuffer encodes the links of a set.
+type linkBuffer struct{ links, one []byte }
+
+// add adds a link to the set.
+func (b *linkBuffer) add(l *schema.Link) {
+	l.SourceSURT, l.Source = "", ""
+	b.one = linkCodec.Append(b.one[:0], l)
+	b.links = append(binary.LittleEndian.AppendUint32(b.links, uint32(len(b.one))), b.one...)
+}
+
+// full reports whether the next link belongs to a new set.
+func (b *linkBuffer) full() bool { return len(b.links) >= setBytes }
+
+// end adds the set to a sorter if the set has links.
+func (b *linkBuffer) end(set *linkSet, s *table.Sorter[linkSet]) error {
+	if len(b.links) == 0 {
+		return nil
+	}
+	set.Links = string(b.links)
+	b.links = b.links[:0]
+	return s.Add(set)
+}
+
 // readLinks reads the links into a sorter of sets. Links were recorded document by document. The
 // redirects that led to a document come before the document's links.
 func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) {
@@ -74,25 +98,22 @@ func (m *merger) readLinks(ctx context.Context) (*table.Sorter[linkSet], error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := m.collectSets(ctx, s); err != nil {
+	documents, err := m.collectSets(ctx, s)
+	if err == nil && m.takes {
+		err = m.takeLinks(ctx, s, documents)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) error {
-	var documents int64
+// collectSets adds the links of the segments to a sorter. It returns the number of documents with
+// links.
+func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) (documents int64, err error) {
 	var set linkSet
-	var links, one []byte // encoded links of the set, and of one link
-	end := func() error {
-		if len(links) == 0 {
-			return nil
-		}
-		set.Links = string(links)
-		links = links[:0]
-		return s.Add(&set)
-	}
+	var links linkBuffer
 	var last struct {
 		source, target string
 		redirect       bool
@@ -100,13 +121,13 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) erro
 	}
 	for l, err := range table.Concat[schema.Link](ctx, m.env.Bucket, m.keys(stages.FileLinks, "")) {
 		if err != nil {
-			return err
+			return 0, err
 		}
 		redirect := l.Kind == schema.KindRedirect
 		begins := redirect || last.redirect || l.Source != last.source || l.Ordinal <= last.ordinal
-		if begins || len(links) >= setBytes {
-			if err := end(); err != nil {
-				return err
+		if begins || links.full() {
+			if err := links.end(&set, s); err != nil {
+				return 0, err
 			}
 			set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source, Ordinal: l.Ordinal, Number: documents}
 			switch {
@@ -122,11 +143,9 @@ func (m *merger) collectSets(ctx context.Context, s *table.Sorter[linkSet]) erro
 			m.notePort(&set)
 		}
 		last.source, last.target, last.redirect, last.ordinal = l.Source, l.Target, redirect, l.Ordinal
-		l.SourceSURT, l.Source = "", ""
-		one = linkCodec.Append(one[:0], &l)
-		links = append(binary.LittleEndian.AppendUint32(links, uint32(len(one))), one...)
+		links.add(&l)
 	}
-	return end()
+	return documents, links.end(&set, s)
 }
 
 // notePort notes the host of a source whose URL states the port 80 or 443. A SURT key keeps such a
@@ -183,13 +202,14 @@ func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) er
 	defer origins.stop()
 	if err := publish(ctx, m, stages.FileLinks, []string{"source_surtkey", "source", "ordinal"}, func(w *table.Writer[schema.Link]) error {
 		filter := linkFilter{kept: m.linked}
+		var of origin
 		for set, err := range sets.Sorted(ctx) {
 			if err != nil {
 				return err
 			}
 			first, keep := filter.take(&set)
 			if first {
-				of, err := origins.originOf(ctx, set.SourceSURT, set.Source)
+				of, err = origins.originOf(ctx, set.SourceSURT, set.Source)
 				if err == nil {
 					err = sums.begin(set.SourceSURT, set.Source, of)
 				}
@@ -197,7 +217,7 @@ func (m *merger) mergeLinks(ctx context.Context, sets *table.Sorter[linkSet]) er
 					return err
 				}
 			}
-			if !keep {
+			if !keep || set.Earlier && of.page { // another request brought the document
 				continue
 			}
 			if err := set.each(func(l *schema.Link) error {
@@ -248,7 +268,8 @@ func (f *linkFilter) take(s *linkSet) (first, keep bool) {
 // origin holds the columns of an edge that describe the link's source.
 type origin struct {
 	depth   int32
-	fetched int64 // time of the fetch in milliseconds; 0 if the source is not a page
+	fetched int64 // time of the fetch in milliseconds; 0 if the source was not fetched
+	page    bool
 }
 
 // origins finds the origin of a source. A source may be a page, a planned URL that redirected, or a
@@ -266,6 +287,7 @@ type deep struct {
 	URL       string `parquet:"url"`
 	Depth     int32  `parquet:"depth"`
 	FetchTime int64  `parquet:"fetch_time,optional,timestamp(millisecond)"` // only in pages
+	FetchedAt int64  `parquet:"fetched_at,optional,timestamp(millisecond)"` // only in fetches
 }
 
 func newOrigins(ctx context.Context, m *merger) *origins {
@@ -281,13 +303,13 @@ func (o *origins) stop() {
 }
 
 func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error) {
-	for _, rows := range []*table.Cursor[deep]{o.pages, o.plans} {
+	for i, rows := range []*table.Cursor[deep]{o.pages, o.plans} {
 		found, err := rows.Find(func(d *deep) int { return compareKeys(&key{d.SURT, d.URL}, &key{surt, url}) })
 		if err != nil {
 			return origin{}, err
 		}
 		if found != nil {
-			return origin{found.Depth, found.FetchTime}, nil
+			return origin{found.Depth, max(found.FetchTime, found.FetchedAt), i == 0}, nil
 		}
 	}
 	if head, ok := o.m.hops[url]; ok {

@@ -44,6 +44,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	}
 	m := &merger{
 		env: env, task: t, plan: in.Plan, fetched: fetched, followed: map[schema.LinkKind]bool{},
+		takes: in.TakesLinks, earlier: in.Earlier,
 		counts: map[string]int64{}, hosts: newHosts(), ported: map[string]bool{}, twice: map[string]int{}, hops: map[string]string{}, depths: map[string]int32{},
 	}
 	for _, k := range cfg.Followed {
@@ -121,6 +122,8 @@ type merger struct {
 	plan     *manifest.Plan
 	fetched  *manifest.Result
 	followed map[schema.LinkKind]bool
+	takes    bool               // pages that answered 304 have the links that earlier rounds found
+	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if takes
 
 	mu     sync.Mutex // guards files and counts
 	files  []manifest.File

@@ -107,3 +107,16 @@ func TestAManifestIsBounded(t *testing.T) {
 		t.Errorf("%d files, the first of which has too many blocks, want 1", n)
 	}
 }
+
+// Merge tasks of later rounds read parts of links in pieces since format 6. A seal of an older format
+// keeps its bytes if it is rebuilt.
+func TestSealsSinceFormat6KeepTheBlocksOfLinks(t *testing.T) {
+	for format, want := range map[int]string{5: "", 6: "AAAA"} {
+		p := &manifest.Plan{Header: manifest.Header{Format: format}, Crawl: "2026-11", Partitions: make([]manifest.PlanPartition, 1)}
+		s := NewSealing(p)
+		s.Add(stages.Merge, 0, &manifest.Result{Files: []manifest.File{{Dataset: stages.FileLinks, Key: layout.Table("links", p.Crawl, 0, 0), Blocks: "AAAA"}}})
+		if got := s.files[0].Blocks; got != want {
+			t.Errorf("format %d: %q", format, got)
+		}
+	}
+}

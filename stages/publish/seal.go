@@ -46,7 +46,7 @@ func (s *Sealing) Add(from stages.Stage, n int, r *manifest.Result) {
 		if !lasts(from, f) {
 			continue
 		}
-		if !stages.ReadLater(f) {
+		if !stages.ReadLater(f) || f.Dataset == stages.FileLinks && s.plan.Format < 6 {
 			f.Blocks = ""
 		}
 		f.Dataset, f.Subset = s.name(f.Dataset), s.name(f.Subset)

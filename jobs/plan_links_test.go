@@ -1,0 +1,54 @@
+package jobs
+
+import (
+	"testing"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// A plan asks whether the links of a page are stored by the WARC file with the page's content. Crawls
+// that began in format 5 keep requesting pages without validators.
+func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
+	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := &manifest.Sealed{Crawl: "2026-10", Round: 1}
+	for n := range 3 {
+		key := layout.Table(stages.FileLinks, "2026-10", 1, n)
+		sealed.Files = append(sealed.Files, manifest.File{Dataset: stages.FileLinks, Key: key})
+		if n == 1 {
+			continue // somebody has deleted it
+		}
+		if _, err := store.CreateBytes(t.Context(), b, key, []byte("links")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, format := range []int{5, 6} {
+		crawl := &manifest.Crawl{Header: manifest.Header{Format: format}, Listed: true}
+		has, err := PlanRequest{Bucket: b}.storedLinks(t.Context(), crawl, []*manifest.Sealed{{Crawl: "2026-09"}, sealed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			warc string
+			want bool
+		}{
+			{layout.WARC("2026-10", 1, "p", 0, 1, 0), format == 6},
+			{layout.WARC("2026-10", 1, "p", 2, 3, 7), format == 6},
+			{layout.WARC("2026-10", 1, "p", 1, 1, 0), false},
+			{layout.WARC("2026-10", 0, "p", 0, 1, 0), false},
+			{"", false},
+		} {
+			for range 2 {
+				if got := has(tt.warc); got != tt.want {
+					t.Errorf("format %d: %q: %v", format, tt.warc, got)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package merge
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"crawlbatch.io/crawlbatch/formats/layout"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
+)
+
+// unchanged is a page that answered 304 (not modified).
+type unchanged struct {
+	File      string // part of links with the page's links, of the task that stored the page's content
+	SURT, URL string
+}
+
+func compareUnchanged(a, b *unchanged) int {
+	return cmp.Or(strings.Compare(a.File, b.File), schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL))
+}
+
+// lookedUp is the largest number of pages whose links are looked up in one reading of a part. Memory
+// holds their URLs.
+const lookedUp = 10_000
+
+// takeLinks adds the links of pages that answered 304. The part of links of the task that stored the
+// page's content has them. The WARC file that the capture names tells this task. The argument first
+// is the number of the last document so far.
+func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first int64) error {
+	pages, err := m.unchangedPages(ctx)
+	if err != nil {
+		return err
+	}
+	defer pages.Close()
+	t := taker{m: m, out: s, number: first}
+	for p, err := range pages.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if n := len(t.pages); n > 0 && (n == lookedUp || t.pages[0].File != p.File) {
+			if err := t.take(ctx); err != nil {
+				return err
+			}
+		}
+		if n := len(t.pages); n == 0 || t.pages[n-1] != p { // a request that was repeated has two captures
+			t.pages = append(t.pages, p)
+		}
+	}
+	return t.take(ctx)
+}
+
+// unchangedPages returns the pages that answered 304 and whose links an earlier round has.
+func (m *merger) unchangedPages(ctx context.Context) (*table.Sorter[unchanged], error) {
+	type capture struct {
+		SURT    string         `parquet:"url_surtkey"`
+		URL     string         `parquet:"url"`
+		Revisit schema.Revisit `parquet:"revisit,optional"`
+		Payload string         `parquet:"payload_warc_filename,optional"`
+	}
+	has := map[string]bool{}
+	for _, sealed := range m.earlier {
+		for _, f := range sealed.FilesOf(stages.FileLinks) {
+			has[f.Key] = true
+		}
+	}
+	s, err := table.NewSorter(m.env.Scratch, compareUnchanged, sortMemory/4)
+	if err != nil {
+		return nil, err
+	}
+	for c, err := range table.Concat[capture](ctx, m.env.Bucket, m.keys(stages.FileCaptures, schema.SubsetDiagnostics)) {
+		if err == nil && c.Revisit == schema.RevisitNotModified {
+			if key, ok := layout.LinksOf(c.Payload); ok && has[key] {
+				err = s.Add(&unchanged{key, c.SURT, c.URL})
+			}
+		}
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// taker reads the links of unchanged pages from a part of links.
+type taker struct {
+	m      *merger
+	out    *table.Sorter[linkSet]
+	number int64       // number of the last document
+	pages  []unchanged // pages of one part, sorted
+
+	set   linkSet
+	links linkBuffer
+}
+
+// take adds the links of the pages, and empties the list of pages.
+func (t *taker) take(ctx context.Context) error {
+	if len(t.pages) == 0 {
+		return nil
+	}
+	surts := make([]string, len(t.pages))
+	for i, p := range t.pages {
+		surts[i] = p.SURT
+	}
+	rest := t.pages
+	for l, err := range table.Concat[schema.Link](ctx, t.m.env.Bucket, []string{t.pages[0].File}, table.StringsIn("source_surtkey", surts)) {
+		if err != nil {
+			return err
+		}
+		for len(rest) > 0 && schema.CompareURLs(rest[0].SURT, rest[0].URL, l.SourceSURT, l.Source) < 0 {
+			rest = rest[1:]
+		}
+		if len(rest) == 0 {
+			break
+		}
+		if rest[0].URL != l.Source || l.Kind == schema.KindRedirect {
+			continue
+		}
+		if err := t.add(&l); err != nil {
+			return err
+		}
+	}
+	t.m.count("pages_unchanged", int64(len(t.pages)))
+	t.pages = t.pages[:0]
+	return t.links.end(&t.set, t.out)
+}
+
+// add adds a link to the set of its page.
+func (t *taker) add(l *schema.Link) error {
+	if begins := l.Source != t.set.Source; begins || t.links.full() {
+		if err := t.links.end(&t.set, t.out); err != nil {
+			return err
+		}
+		if begins {
+			t.number++
+		}
+		t.set = linkSet{SourceSURT: l.SourceSURT, Source: l.Source, Ordinal: l.Ordinal, Number: t.number, Earlier: true}
+		t.m.notePort(&t.set)
+	}
+	t.links.add(l)
+	return nil
+}
