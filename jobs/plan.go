@@ -222,7 +222,7 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		paced.Plan.SkipWithin = 0
 	}
 	if crawl.Listed && paced.Frontier.Follow != "none" {
-		if request.HasLinks, err = r.storedLinks(ctx, crawl, earlier); err != nil {
+		if request.HasLinks, err = r.storedLinks(ctx, crawl, paced, earlier); err != nil {
 			return nil, err
 		}
 	}

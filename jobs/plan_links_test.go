@@ -7,6 +7,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/store/dirstore"
+	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -30,7 +31,7 @@ func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 	}
 	for _, format := range []int{5, 6} {
 		crawl := &manifest.Crawl{Header: manifest.Header{Format: format}, Listed: true}
-		has, err := PlanRequest{Bucket: b}.storedLinks(t.Context(), crawl, []*manifest.Sealed{{Crawl: "2026-09"}, sealed})
+		has, err := PlanRequest{Bucket: b, Crawl: "2026-10"}.storedLinks(t.Context(), crawl, config.Default(), []*manifest.Sealed{sealed})
 		if err != nil {
 			t.Fatal(err)
 		}

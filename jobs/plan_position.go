@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,13 +91,19 @@ func plannedFrom(dataset string) bool {
 
 // storedLinks returns a function that reports whether the store has the links of a page, given the key
 // of the WARC file with the page's content. Merge takes the links of unchanged pages only in crawls
-// since format 6.
-func (r PlanRequest) storedLinks(ctx context.Context, crawl *manifest.Crawl, earlier []*manifest.Sealed) (func(warc string) bool, error) {
-	stored := map[string]bool{}
+// since format 6. Links of a crawl with other rules for canonical URLs do not count.
+func (r PlanRequest) storedLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string) bool, error) {
+	stored, same := map[string]bool{}, map[string]bool{r.Crawl: true}
 	if crawl.TakesLinks() {
 		for _, s := range earlier {
 			files := s.FilesOf(stages.FileLinks)
-			if len(files) == 0 {
+			if _, known := same[s.Crawl]; !known {
+				var err error
+				if same[s.Crawl], err = r.sameURLs(ctx, s.Crawl, cfg); err != nil {
+					return nil, err
+				}
+			}
+			if len(files) == 0 || !same[s.Crawl] {
 				continue
 			}
 			there := map[string]bool{}
@@ -120,6 +128,19 @@ func (r PlanRequest) storedLinks(ctx context.Context, crawl *manifest.Crawl, ear
 		}
 		return has
 	}, nil
+}
+
+// sameURLs reports whether an earlier crawl made the targets of its links canonical as the config
+// does. If the crawl's config is unreadable, the result is false.
+func (r PlanRequest) sameURLs(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
+	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, r.Lookup)
+	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return slices.Equal(before.Plan.StripParams, cfg.Plan.StripParams) && reflect.DeepEqual(before.Plan.URLRules(), cfg.Plan.URLRules()), nil
 }
 
 // reach is the number of earlier months in which lastCrawl searches for a crawl.

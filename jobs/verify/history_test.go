@@ -348,6 +348,28 @@ func TestAMonthWithoutTheLinksOfTheMonthBeforeDownloadsItsPages(t *testing.T) {
 	}
 }
 
+// Links to URLs that the month makes canonical in another way are read again.
+func TestAMonthWithOtherRulesForURLsDownloadsItsPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	for name, change := range map[string]func(*config.Config){
+		"strip_params": func(c *config.Config) { c.Plan.StripParams = append(slices.Clone(c.Plan.StripParams), "ref") },
+		"canonical":    func(c *config.Config) { c.Plan.Canonical.TrailingSlash = !c.Plan.Canonical.TrailingSlash },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMonthsLab(t, directory(t))
+			seeds := slices.Collect(m.web.Seeds())
+			m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
+			change(m.cfg)
+			m.crawl(secondMonth, monthAhead{}, 1, seeds, nil)
+			if counts := m.summary(secondMonth); counts["not_modified not_modified"] > 0 || counts["ok identical_payload"] == 0 {
+				t.Errorf("%v", counts)
+			}
+		})
+	}
+}
+
 // Without plan.history, a month that is planned from a list knows nothing of earlier months, as in
 // crawls that are older than the key.
 func TestWithoutHistoryASecondMonthBeginsAnew(t *testing.T) {
