@@ -140,9 +140,9 @@ func (r PlanRequest) makeOnce(ctx context.Context, cfg *config.Config, crawl *ma
 	return made, counts, err
 }
 
-// clockOf returns the time that decides which URLs are planned. If plan.skip_within applies, a plan
-// that must not replace another has the time of the other, so that the same sources give the same
-// plan on another day.
+// clockOf returns the time that decides which URLs are planned. With plan.skip_within, this time
+// changes the plan. If the round already has a plan that must not be replaced, clockOf therefore
+// returns the time of that plan. The same sources then give the same plan again on a later day.
 func (r PlanRequest) clockOf(ctx context.Context, cfg *config.Config, round int) (time.Time, error) {
 	now := r.Clock.Now().UTC()
 	if cfg.Plan.SkipWithin == 0 || r.Replace || r.driver {

@@ -211,9 +211,9 @@ func (r *StatusReader) round(ctx context.Context, s *Status, l *ledger.Ledger, r
 	return rs, nil
 }
 
-// stage reads the results and attempts of a stage. For fetch, stage also reads the checkpoints of
-// the tasks without a result. The results are the status of the stage, and the tasks without a
-// result.
+// stage reads the results and attempts of a stage's tasks. In the stage fetch, the method also
+// reads the checkpoints of tasks without a result. It returns the status of the stage, and the list
+// missing of tasks without a result.
 func (r *StatusReader) stage(ctx context.Context, p *manifest.Plan, stage stages.Stage) (st *StageStatus, missing []stages.Task, err error) {
 	st = &StageStatus{Stage: stage, Tasks: stage.Tasks(p)}
 	results, err := r.readResults(ctx, p, stage)

@@ -22,8 +22,8 @@ const (
 	eventStageDone   = "StageDone"         // every task of the Job has ended
 )
 
-// maxEvents is the largest number of warnings for a Job, because one cause may make all of its
-// tasks fail. The last warning says that more problems exist.
+// maxEvents bounds the number of warnings for a Job. One cause may make all tasks of a Job fail,
+// and each failure causes a warning. The last warning says that further warnings are left out.
 const maxEvents = 25
 
 // warn records a warning Event for a Job.

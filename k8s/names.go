@@ -72,8 +72,8 @@ func (b *Batch) task(index int) stages.Task {
 	return stages.Task{Stage: b.Stage, Crawl: b.Crawl, Round: b.Round, Partition: b.Partitions[index]}
 }
 
-// resourceKey returns the key of a stage's pods in kubernetes.resources. All audits have the key
-// verify.
+// resourceKey returns the key of a stage's pods in kubernetes.resources. For every audit, the key
+// is "verify".
 func resourceKey(s stages.Stage) string {
 	if _, ok := s.Audit(); ok {
 		return "verify"

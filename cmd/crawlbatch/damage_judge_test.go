@@ -29,8 +29,7 @@ type judgement struct {
 	named   bool   // true: some command names the damaged object
 }
 
-// String returns the text of the cell. The text omits the first finding, which is in the field
-// says.
+// String returns the text of the cell. The text omits the finding in the field says.
 func (j *judgement) String() string {
 	return fmt.Sprintf("%d·%d·%d·%d·%d %s", j.verify, j.status, j.views, j.run, j.retry, j.outcome)
 }

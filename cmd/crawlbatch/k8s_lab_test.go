@@ -281,14 +281,15 @@ func waitUntil(t *testing.T, what string, most time.Duration, is func() bool) {
 	}
 }
 
-// killProcess ends a process with SIGKILL and records the blow.
+// killProcess ends a process with SIGKILL, and records the time of this disturbance.
 func (c *clusterCrawl) killProcess(p podProcess) {
 	from := time.Now()
 	_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	c.waitForBlow(from, p)
 }
 
-// waitForBlow waits until a disturbed process has ended, and records the blow.
+// waitForBlow waits until a process that the suite disturbed has ended. It then records the time of
+// the disturbance.
 func (c *clusterCrawl) waitForBlow(from time.Time, p podProcess) {
 	waitUntil(c.t, "the end of a process", time.Minute, p.ended)
 	c.mu.Lock()

@@ -110,8 +110,8 @@ func (d *documentRound) command(want int, name string, args ...string) {
 		(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), peak>>20, body.Len())
 }
 
-// load prints the cost of reading the seal of the round, once with the selection of files that a
-// task of frontier needs, and likewise for dedup, the planner and all files.
+// load reads the seal of the round four times and prints the costs. The first three times, it
+// selects the files that frontier, dedup and the planner need. The last time, it selects all files.
 func (d *documentRound) load(p *manifest.Plan) {
 	d.t.Helper()
 	for _, task := range []struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A value of robotsContent describes the expected content of Robots. The letters i, f and a in
-// forbids stand for NoIndex, NoFollow and NoArchive.
+// A value of robotsContent describes the expected content of Robots. In the field forbids, "i"
+// means NoIndex, "f" means NoFollow, and "a" means NoArchive.
 type robotsContent struct {
 	forbids, list, until string
 }

@@ -137,7 +137,9 @@ func TestSmallRangesReadEachBlockOnce(t *testing.T) {
 	}
 }
 
-// The tasks of an adopted round open a larger file of an older format once for each bucket.
+// A file of an older format has no digests of blocks. The first reader of a large file checks the
+// whole file. Later readers read only their ranges, so a task that opens the file once for each
+// bucket reads it only once.
 func TestALargerFileWithoutBlocksIsReadWholeOnce(t *testing.T) {
 	const size, opens = 5*block - 7, 4
 	body := noise(size)

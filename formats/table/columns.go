@@ -99,8 +99,7 @@ func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowG
 	return r
 }
 
-// read fills n rows, which must be zero before the call. The argument first points to the first
-// row.
+// read fills n rows, which must be zero before the call. The pointer first is the address of row 0.
 func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
 	n = int(min(int64(n), r.rows))
 	for _, c := range r.columns {

@@ -11,8 +11,8 @@ import (
 // reflect.Value.FieldByIndex).
 //
 // parquet-go (v0.32.0, writeRowsFuncOfOptional) has a bug: if a run has as many values as there are
-// rows before the run, all nulls after the run become zero. From null, x, null, null, parquet-go
-// writes the last two nulls as zero. The writer avoids this bug by passing the rows in parts. Files
+// rows before the run, all nulls after the run become zero. For example, the four values null, x,
+// null, null become null, x, 0, 0. The writer avoids this bug by passing the rows in parts. Files
 // of format 1 keep the wrong zeros.
 type nullable [][]int
 

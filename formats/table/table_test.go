@@ -246,7 +246,8 @@ func TestRangeReadsOnlyTheRowGroupsThatMeetIt(t *testing.T) {
 	}
 }
 
-// damaged is a bucket whose object has changed bytes.
+// damaged is a bucket that returns the bytes body for every object. If fail is set, every read
+// returns this error.
 type damaged struct {
 	store.Bucket
 	body []byte

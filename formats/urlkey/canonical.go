@@ -175,8 +175,8 @@ func lookable(host string) bool {
 	return label > 0 && len(host) <= 253
 }
 
-// addQuery adds the canonical form of the query. If follows is true, the memory after l.url
-// already holds "?" and the query, so that an unchanged query costs nothing.
+// addQuery adds the canonical form of the query. The parameter follows is true if the memory after
+// l.url already contains "?" and the query. An unchanged query then needs no new memory.
 func (c *Canonicalizer) addQuery(l urlLayout, query string, follows bool) (urlLayout, error) {
 	canonical := c.canonicalQuery(query)
 	switch {

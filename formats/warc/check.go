@@ -69,7 +69,8 @@ func (c *checker) add(p []byte) {
 	}
 }
 
-// takeHead moves the part of p that belongs to the head to c.head, and returns the rest.
+// takeHead appends the bytes of the HTTP head to c.head. It returns the bytes of p that follow the
+// head.
 func (c *checker) takeHead(p []byte) []byte {
 	begin := 0
 	for i, b := range p {

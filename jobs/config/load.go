@@ -313,8 +313,8 @@ func (k *keyFinder) Visit(n ast.Node) ast.Visitor {
 	return k
 }
 
-// keyOf finds the key of the value at a token. It returns the key as the start of a message, or ""
-// if no key fits.
+// keyOf finds the key of the value that starts at a token. It returns the key and a colon, with
+// which a message begins, or "" if no value starts at the token.
 func keyOf(file *ast.File, t *token.Token) string {
 	k := &keyFinder{token: t}
 	if t != nil && len(file.Docs) > 0 {

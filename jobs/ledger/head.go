@@ -193,9 +193,9 @@ func (w Writer) name(ctx context.Context, b store.Bucket, crawl string, adopted,
 // crawlPrefix matches every prefix of a crawl's name, such as 2026-11 or 2026-11r2.
 var crawlPrefix = regexp.MustCompile(`^((1|19\d?|2|20\d?)?|(19|20)\d\d(-[01]?|-\d\d(r\d*)?)?)$`)
 
-// Crawls lists the crawls that have a crawl.json, by name. A crawl is a month or a reparse of a
-// month. A listing of all keys would read millions of names. Crawls therefore extends the prefixes
-// of existing keys one character at a time.
+// Crawls returns the names of the crawls that have a crawl.json, in ascending order. A crawl is a
+// month or a reparse of a month. A listing of all keys would read millions of names. Crawls
+// therefore extends the prefixes of existing keys one character at a time.
 func Crawls(ctx context.Context, b store.Bucket) ([]string, error) {
 	return crawlsWith(ctx, b, "", layout.CrawlManifest)
 }

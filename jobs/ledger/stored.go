@@ -210,10 +210,11 @@ func followed(ctx context.Context, b store.Bucket, crawl string, round int) (id 
 	return ids[0], format, err
 }
 
-// madeOf returns the plan that a round's seal, inputs.json or objects under fetch/taken/ name, or
-// "" if the round has none of these objects. A round may have several plans, because a process may
-// die before it deletes the replaced plans. start.json alone proves nothing, because an older
-// driver may create start.json during an adoption.
+// madeOf returns the plan that a round uses, or "" if the round has not begun. The plan is named in
+// the round's seal, in an inputs.json, and in the objects under fetch/taken/. A list of plans does
+// not tell which plan is used: a process may have died before it deleted the replaced plans. madeOf
+// does not read start.json, because a driver of an older version may create it while this version
+// adopts the store (see Adopt).
 func madeOf(ctx context.Context, b store.Bucket, crawl string, round int) (string, error) {
 	var sealed manifest.Sealed
 	if _, found, err := look(ctx, b, layout.Sealed(crawl, round), &sealed); err != nil || found && sealed.Plan != "" {

@@ -7,7 +7,8 @@ import "testing"
 // wants to fetch another crawl, Y. Every write is a swap. A swap fails if the document has changed
 // since its writer read it.
 
-// These are the mutations of the adoption.
+// Each mutation makes one mistake in the adoption on purpose. The test expects that a search finds
+// a broken promise.
 const (
 	activeKeeps    = "active.json keeps its format"
 	crawlKeeps     = "crawl.json keeps its format until the ledger is there"
@@ -18,7 +19,7 @@ const (
 	activeBlind    = "active.json is written over whatever is there"
 )
 
-// These are the promises of the adoption.
+// The model checks these promises in every state.
 const (
 	oneStage     = "one fetch stage runs in a store"
 	neverLost    = "nothing is called lost that is not"

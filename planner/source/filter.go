@@ -193,7 +193,7 @@ func parseFilter(expression string) (filter, error) {
 	return f, p.err
 }
 
-// next moves to the token after the first n bytes of the rest.
+// next skips n bytes of the field rest, and moves to the token after these bytes.
 func (p *filterParser) next(n int) {
 	if p.err != nil {
 		return
@@ -281,8 +281,9 @@ func (p *filterParser) value(op string) value {
 	return n
 }
 
-// typed returns the condition for a column of a file with types. The name want describes the
-// column's values. For a column of times, texts become times.
+// typed checks and converts the condition's values for a column of a Parquet file, which stores
+// types. The parameter want describes the column's values in errors. For a column of times, texts
+// become times.
 func (c condition) typed(column kind, times bool, want string) (condition, error) {
 	c.values = slices.Clone(c.values)
 	for i, v := range c.values {

@@ -92,8 +92,8 @@ func splitName(name string) (files string, r reading, err error) {
 	return files, r, nil
 }
 
-// cutValue cuts an option's value off a text. A value in double quotes may hold commas, and a double
-// quote is doubled there. The result more is true if another option follows.
+// cutValue cuts an option's value off a text. A value in double quotes may contain commas. In such
+// a value, "" stands for one double quote. The result more is true if another option follows.
 func cutValue(text string) (value, rest string, more bool, err error) {
 	if !strings.HasPrefix(text, `"`) {
 		value, rest, more = strings.Cut(text, ",")
@@ -135,8 +135,8 @@ func (r *reading) set(key, value string) error {
 	return nil
 }
 
-// formatOf returns the format of a file that is not Parquet: the given format, or the format that
-// the file's name tells. A suffix of a compressed file does not matter.
+// formatOf returns the format of a file that is not Parquet. It is the option format or, without
+// this option, follows from the file's name. formatOf ignores suffixes of compression, such as .gz.
 func (r *reading) formatOf(name string) string {
 	if r.format != "" {
 		return r.format

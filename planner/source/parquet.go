@@ -231,7 +231,7 @@ func (t *parquetColumns) readGroup(ctx context.Context, g parquet.RowGroup, visi
 	}
 	var row int64
 	get := func(i int) (value, error) {
-		v, err := cursors[i].at(row)
+		v, err := cursors[i].read(row)
 		return t.valueOf(i, v), err
 	}
 	for n := 0; ; n++ {
@@ -353,9 +353,9 @@ func (c *cursor) wanted(row int64) int64 {
 	return row
 }
 
-// at returns the value in a row, which is not before the last row. The value is valid until the next
-// call.
-func (c *cursor) at(row int64) (parquet.Value, error) {
+// read returns the value in a row. From call to call, rows must not descend. The value is valid
+// until the next call.
+func (c *cursor) read(row int64) (parquet.Value, error) {
 	for row >= c.row+int64(len(c.have)) {
 		c.row += int64(len(c.have))
 		c.have = nil

@@ -569,7 +569,8 @@ func TestBadInputIsPermanent(t *testing.T) {
 	}
 }
 
-// crowdedWorld has thousands of pages in chains and balls of near fingerprints, some of them sealed.
+// crowdedWorld returns a world with thousands of pages. If the seed is even, all fingerprints are
+// near one point. If it is odd, the fingerprints form chains. Some pages are sealed.
 func crowdedWorld(seed uint64) world {
 	r := rand.New(rand.NewPCG(seed, 2))
 	w := world{narrow: true, buckets: 2, sealed: make([][]page, 2), partitions: make([][]page, 3)}

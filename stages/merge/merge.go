@@ -72,7 +72,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 	return m.result(), nil
 }
 
-// step is a part of the work, named for errors.
+// step is a part of the work. Errors begin with its name.
 type step struct {
 	name string
 	run  func(context.Context) error

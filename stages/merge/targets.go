@@ -248,7 +248,7 @@ func (b *targetBuilder) count(t *target, l *schema.Link) {
 	inlinks.Source(&t.row, !l.Nofollow, s.depth, s.url)
 }
 
-// countHost counts the source's host as a host with an inlink of t.
+// countHost counts the source's host as a host that links to t.
 func (b *targetBuilder) countHost(t *target) {
 	if b.source.ported {
 		b.held += t.listed.add(b.source.host)

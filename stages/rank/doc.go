@@ -9,8 +9,8 @@
 //
 // All links from one host to another are one edge. At most 256 hosts of a domain count as sources
 // of a host of another domain, so that a spammer gains little by naming many hosts. If a domain has
-// more hosts, those whose reversed names sort first count. A host's outlink_hosts has no such
-// limit.
+// more than 256 hosts, only the first 256 count, in the order of reversed host names. A host's
+// outlink_hosts has no such limit.
 //
 // In the graph of domains, all edges from hosts of one domain to hosts of another domain are one
 // edge. Each host has the harmonic centrality of its domain.

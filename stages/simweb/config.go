@@ -35,7 +35,7 @@ type Config struct {
 
 	// Faults are the classes of faults that pages may have.
 	Faults faults.Class
-	// Without lists the faults that no page has, by name.
+	// Without is a list of names of faults. No page has a fault of this list.
 	Without []string
 	// Robots makes hosts have different robots.txt files. Without it, every host allows everything.
 	Robots bool

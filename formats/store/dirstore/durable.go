@@ -129,8 +129,8 @@ func (s *Store) syncFolders(folder string) error {
 	return err
 }
 
-// isKnown reports whether the folder's entry in its parent is known to be durable. The result epoch
-// changes whenever a known folder may have been removed.
+// isKnown reports whether the folder's entry in its parent is known to be durable. It also returns
+// the current epoch. A new epoch begins whenever a known folder may have been removed.
 func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

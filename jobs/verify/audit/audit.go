@@ -187,8 +187,8 @@ func (a *Audit) Wrong(c Check, round int, at At, format string, args ...any) {
 	a.addViolation(v)
 }
 
-// WrongOnce reports a violation at a place where several steps of the check may find one. If they
-// find several violations at the place, the report has only the smallest of them.
+// WrongOnce reports a violation at a place where several steps may find violations. The report
+// contains only one violation of a check at a place: the first in the order of compareViolations.
 func (a *Audit) WrongOnce(c Check, place string, round int, at At, format string, args ...any) {
 	v := violation(c, round, at, format, args...)
 	a.mu.Lock()

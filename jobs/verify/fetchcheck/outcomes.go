@@ -16,7 +16,8 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// fetchOutcome holds the columns of fetches that invariant 1 needs.
+// fetchOutcome is a row of the dataset fetches, with the columns that the check
+// everyPlannedURLHasOneOutcome reads.
 type fetchOutcome struct {
 	Row     int32  `parquet:"planned_row"`
 	URL     string `parquet:"url"`
@@ -27,7 +28,7 @@ func compareEnded(a, b *fetchOutcome) int {
 	return cmp.Or(cmp.Compare(a.Row, b.Row), strings.Compare(a.URL, b.URL))
 }
 
-// planned holds the columns of a plan's row that invariant 1 needs.
+// planned is a row of a plan, with the columns that the check everyPlannedURLHasOneOutcome reads.
 type planned struct {
 	URL    string `parquet:"url"`
 	Domain string `parquet:"domain"`

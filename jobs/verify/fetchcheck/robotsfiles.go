@@ -291,8 +291,9 @@ type carriedRow struct {
 type fetchTask struct{ round, partition int }
 
 // loadCarried finds the robots.txt responses that a fetch task took over from earlier rounds. The
-// working files with the given keys give only the places of these responses. loadCarried accepts a
-// response only if the earlier round fetched it as the origin's robots.txt, directly or after redirects.
+// parameter keys names working files, which tell only where these responses are stored. loadCarried
+// therefore reads the records of the earlier round. It accepts a response only if that round
+// requested the origin's robots.txt and got this response, directly or after redirects.
 func (s *robotsFiles) loadCarried(ctx context.Context, keys []string) error {
 	from := map[fetchTask]map[carriedRow]bool{}
 	for row, err := range audit.Concat[carriedRow](ctx, s.Audit, keys) {

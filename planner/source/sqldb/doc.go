@@ -43,8 +43,8 @@ const (
 	connectTimeout = 10 * time.Second
 	// openTimeout bounds the time until the columns and the key of a table are known.
 	openTimeout = time.Minute
-	// lostTries is the number of tries without a row before an operation fails. With the pauses of
-	// the zero store.Backoff, they take about a minute.
+	// lostTries is the number of consecutive tries without a row after which an operation fails.
+	// With the default pauses of store.Backoff, these tries take about a minute.
 	lostTries = 10
 )
 

@@ -128,8 +128,8 @@ func (r *reader) page(ctx context.Context) (n int, err error) {
 	return n, rows.Err()
 }
 
-// statement returns the query of the next page. The condition of the user stands on lines of its
-// own, so that a comment in it ends there.
+// statement returns the query of the next page. A line break follows the condition of the user, so
+// that a comment at the condition's end does not hide the rest of the query.
 func (r *reader) statement() *statement {
 	s := &statement{dialect: r.dialect}
 	keys := r.keyNames("")

@@ -184,8 +184,8 @@ func (t *Table) keyNames(prefix string) []string {
 	return names
 }
 
-// keyArgs returns the values of a key as arguments. An integer must be one in the statement, too,
-// because a comparison with a text would be one of floating-point numbers.
+// keyArgs returns the values of a key as arguments. An integer key is passed as an integer. If it
+// were a text, the database would compare floating-point numbers.
 func (t *Table) keyArgs(key []string) []any {
 	args := make([]any, len(key))
 	for i, text := range key {

@@ -31,8 +31,9 @@ type flight struct {
 	result Result
 }
 
-// fly uses grants in virtual time, at most one per slot, until no grant is left or the given time
-// has passed. The function send returns how long a request takes and how it ends.
+// fly sends the requests of grants in virtual time. At most one request per slot is in flight. fly
+// returns when the scheduler has no more grants, or after the time until. The function send returns
+// a request's duration and result.
 func fly(t *testing.T, s *Scheduler, clock *testClock, slots int, until time.Time, send func(grant *Grant, inFlight []flight) (time.Duration, Result)) {
 	t.Helper()
 	var out []flight

@@ -29,7 +29,7 @@ type openElement struct {
 	skip   bool // whether the element's content is not text of the document
 }
 
-// part names a part of the page, by a value of the column links.position.
+// part is a part of a page, such as its footer. The column links.position holds the part's name.
 type part uint8
 
 const (

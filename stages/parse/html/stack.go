@@ -102,8 +102,8 @@ func (h *Reader) pushElement(a atom.Atom, e elementRule) bool {
 	return true
 }
 
-// endWithin ends the innermost open element a and all elements within it. If an element with the
-// flag edge lies between the element a and the top of the stack, endWithin does nothing.
+// endWithin ends the innermost open element of the kind a, and all elements within this element. If
+// one of the elements within it has a flag of the parameter edge, endWithin does nothing.
 func (h *Reader) endWithin(a atom.Atom, edge uint16) {
 	if h.count[elements[a].id] == 0 {
 		return

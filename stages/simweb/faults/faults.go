@@ -91,8 +91,8 @@ type script func(ctx context.Context, conn net.Conn, r Response, pause time.Dura
 // All is the table of all faults. Callers must not change it.
 var All = slices.Concat(statusFaults, redirectFaults, contentFaults, codingFaults, headFaults, bodyFaults, connectionFaults)
 
-// Planned is the name of the fault that redirects to a planned page. Every page with a link to it
-// also links to the redirect's target, so crawlers plan the target too.
+// Planned is the name of the fault that redirects to a planned page. Every page that links to the
+// redirect also links to the redirect's target, so crawlers plan the target too.
 const Planned = "redirect-planned"
 
 var byName = func() map[string]*Fault {

@@ -1,8 +1,9 @@
 // Package sqldbtest starts real MariaDB and PostgreSQL servers on loopback for tests.
 //
-// The input is the servers' programs, as Debian's packages install them, and an environment
-// variable that asks for them. The output is servers with one database, which end when the test
-// ends, and which a test may kill and start again. Package sqldbtest imports only database drivers.
+// The servers run only if an environment variable asks for them. The package looks for their
+// programs where Debian's packages install them. Each server has one database. A test may kill a
+// server and start it again. The servers end when the test ends. Package sqldbtest imports only
+// database drivers.
 package sqldbtest
 
 import (

@@ -35,7 +35,7 @@ func (r *systemResolver) Lookup(ctx context.Context, host string) (Answer, error
 	addrs, err := r.net.LookupNetIP(context.WithValue(ctx, ttlKey{}, &ttl), "ip", host+".")
 	positive, negative := ttl.ttls()
 	if err != nil {
-		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.certain() {
+		if dns, ok := errors.AsType[*net.DNSError](err); ok && dns.IsNotFound && !ttl.noAddress() {
 			// Go sends two queries and reports only the last answer. The other query was not
 			// answered.
 			err = &net.DNSError{Err: "one of its questions was not answered", Name: host, Server: dns.Server, IsTemporary: true}
@@ -117,9 +117,10 @@ type ttlRecorder struct {
 	noA, noAAAA bool // whether the name exists but has no A or no AAAA records
 }
 
-// certain reports whether the messages prove that a name has no address at all. Names in the hosts
-// file cause no messages; certain then returns true, and Go's error decides.
-func (r *ttlRecorder) certain() bool {
+// noAddress reports whether the messages prove that a name has no address at all. It also returns
+// true if there were no messages, because the resolver found the name in the hosts file. Go's error
+// then decides.
+func (r *ttlRecorder) noAddress() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.heard || r.noName || r.noA && r.noAAAA

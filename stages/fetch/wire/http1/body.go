@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	// settle is how long the server must be silent at a possible end of a body for the body to end
-	// there. A possible end is the shorter of two Content-Lengths, or a last chunk without a
-	// trailer section.
+	// settle is the silence after which a body ends at a possible end. Possible ends are the
+	// shorter of two Content-Lengths, and a last chunk without a trailer section.
 	settle = time.Second
 	// quietBody is the silence that ends a body with an invalid Content-Length. Otherwise only the
 	// end of the connection would end it, but the server may keep the connection open.

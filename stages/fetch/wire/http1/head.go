@@ -192,7 +192,8 @@ func (m *Reader) skipEmptyLines() error {
 	return ProtocolError{"nothing but empty lines", ""}
 }
 
-// otherProtocol returns the name of the protocol that b begins, or "" for HTTP/1.
+// otherProtocol recognises protocols other than HTTP/1 by the first bytes of a response. It returns
+// words for the protocol, or "" if it recognises none.
 func otherProtocol(b []byte) string {
 	if len(b) >= 3 && b[0] >= 0x14 && b[0] <= 0x17 && b[1] == 3 {
 		return "a TLS record where a plain response was expected"

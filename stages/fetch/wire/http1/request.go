@@ -5,8 +5,9 @@ type Request struct {
 	Method    string
 	Target    Target
 	UserAgent string // value of the field User-Agent; "" omits the field
-	// Header follows Host, User-Agent, Accept and Accept-Encoding. Its fields replace defaults of
-	// the same name. Control characters in values become spaces.
+	// Header holds further fields. They are written after Host, User-Agent, Accept and
+	// Accept-Encoding. A field replaces the default field of the same name. Control characters in
+	// values become spaces.
 	Header   Header
 	Absolute bool // whether the request line has the whole URL, for a proxy
 }
