@@ -33,9 +33,10 @@ const (
 	graphMemory    = 64        // bytes for the names and the graph of all hosts in rank, for each URL of the round; only for plans before format 4
 	graphHost      = 32        // bytes for each planned host in rank; the graph of hosts takes 24 for each host with outlinks
 	graphDomain    = 768       // bytes for each planned domain in rank: 546 bytes in the graph of domains; the rest allows for domains that have links but no planned URL
-	hashMemory     = 256       // bytes for each document that an audit compares or that dedup sorts in memory
-	dedupMemory    = 384 << 20 // largest memory of dedup's sorting in addition to the buffers, in bytes
+	hashMemory     = 256       // bytes for each document that dedup, or an audit's check of clusters, sorts in memory
+	dedupMemory    = 384 << 20 // largest memory of this sorting in addition to the buffers, in bytes
 	likeMemory     = 4         // bytes for the marks and the near duplicates in dedup, for each URL of the round
+	similarMemory  = 8         // bytes in an audit for each page that is similar to another; all may be
 	dedupScratch   = 512       // bytes in dedup's sorted files for each URL of the round
 	earlierMemory  = 2         // bytes in dedup for each known URL, which may be a representative of an earlier round
 	earlierScratch = 160       // bytes in dedup's sorted files for each known URL
@@ -62,7 +63,8 @@ type needs struct {
 }
 
 // needsOf returns the needs of the largest of the tasks. A task of an audit recomputes tasks of any
-// reduce stage, one after the other. It also holds the fingerprints of all pages.
+// reduce stage, one after the other. The check of clusters holds the pages that are similar to
+// others.
 func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 	if _, ok := b.Stage.Audit(); !ok {
 		return estimate(p, cfg, b).configured(cfg, b.Stage)
@@ -79,7 +81,7 @@ func needsOf(p *manifest.Plan, cfg *config.Config, b *Batch) needs {
 		n := estimate(p, cfg, every)
 		all.memory, all.scratch = max(all.memory, n.memory+baseMemory), max(all.scratch, n.scratch)
 	}
-	all.memory = max(all.memory, 3*baseMemory+p.URLs*hashMemory)
+	all.memory = max(all.memory, 3*baseMemory+min((p.URLs+p.Known)*hashMemory, dedupMemory)+(p.URLs+p.Known)*similarMemory)
 	return all.configured(cfg, b.Stage)
 }
 

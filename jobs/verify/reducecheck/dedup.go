@@ -3,7 +3,7 @@ package reducecheck
 import (
 	"cmp"
 	"context"
-	"crypto/sha1"
+	"errors"
 	"iter"
 	"slices"
 	"strings"
@@ -49,9 +49,9 @@ func comparePageFacts(a, b *pageFact) int {
 // that publish fills, and with the representatives that later rounds will read.
 //
 // The check reads pages twice in the same order. The first pass reads fingerprints and digests, and
-// computes the components. The components stay in memory, and take about 80 bytes for each page of
-// the round and for each representative of an earlier round. The second pass reads the members of
-// clusters with their rows, sorts the members by component, and judges each cluster as a whole.
+// computes the components (see likeness for the memory that they take). The second pass reads the
+// members of clusters with their rows, sorts the members by component, and judges each cluster as a
+// whole.
 func ClustersAreTheComponents(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	a.Count(clustersMatch, 0)
 	a.Count(sealedUnchanged, 0)
@@ -105,18 +105,21 @@ type dedupCheck struct {
 	minWords    int
 	earlier     []*manifest.Sealed // rounds whose representatives are compared with the pages, oldest first
 
-	likeness
+	*likeness
 	members *table.Sorter[member]
 }
 
-func (d *dedupCheck) run(ctx context.Context) error {
+func (d *dedupCheck) run(ctx context.Context) (err error) {
+	if d.likeness, err = newLikeness(d.a.Scratch); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
 	if err := d.numberPages(ctx); err != nil {
 		return err
 	}
-	if err := d.connect(ctx, d.a.Scratch, d.maxDistance); err != nil {
+	if err := d.connect(ctx, d.maxDistance); err != nil {
 		return err
 	}
-	var err error
 	if d.members, err = table.NewSorter(d.a.Scratch, compareMembers, audit.SortMemory); err != nil {
 		return err
 	}
@@ -134,9 +137,11 @@ func (d *dedupCheck) numberPages(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d.add(p.digest, p.SimHash, int(p.WordCount) >= d.minWords)
+		if err := d.add(p.looks); err != nil {
+			return err
+		}
 	}
-	d.sealed = d.count()
+	d.sealed = d.count
 	for bucket := range d.r.Plan.Buckets {
 		for m, err := range d.factsOf(ctx, bucket) {
 			if err != nil {
@@ -145,23 +150,31 @@ func (d *dedupCheck) numberPages(ctx context.Context) error {
 			if m.page == nil {
 				continue
 			}
-			digest, ok := textDigest(m.page.TextDigest)
+			page, ok := d.looksOf(m.page)
 			if ok {
-				d.add(digest, m.page.SimHash, int(m.page.WordCount) >= d.minWords)
+				err = d.add(page)
 			} else if m.page.TextDigest != "" {
 				d.wrong(m.key, m.url, "its text_digest %q is not a SHA-1 in base 32", m.page.TextDigest)
 			}
+			if err != nil {
+				return err
+			}
 		}
 	}
-	d.a.Count(clustersMatch, int64(d.count()-d.sealed))
+	d.a.Count(clustersMatch, d.count-d.sealed)
 	return nil
+}
+
+// looksOf returns the looks of a page of the round. It returns false if the page has no text.
+func (d *dedupCheck) looksOf(p *pageRow) (looks, bool) {
+	return looksOf(p.TextDigest, p.SimHash, int(p.WordCount), d.minWords)
 }
 
 // sealedText is a representative of an earlier round. The representative has a text.
 type sealedText struct {
 	schema.Representative
-	age    int // number of the representative's round, counted from the oldest
-	digest [sha1.Size]byte
+	looks
+	age int // number of the representative's round, counted from the oldest
 }
 
 // sealedTexts yields the representatives of earlier rounds that have a text, oldest first.
@@ -169,8 +182,8 @@ func (d *dedupCheck) sealedTexts(ctx context.Context) iter.Seq2[sealedText, erro
 	return func(yield func(sealedText, error) bool) {
 		for age, s := range d.earlier {
 			for p, err := range audit.Concat[schema.Representative](ctx, d.a, audit.Keys(s.FilesOf(stages.FileRepresentatives))) {
-				digest, ok := textDigest(p.TextDigest)
-				if (ok || err != nil) && !yield(sealedText{p, age, digest}, err) {
+				l, ok := looksOf(p.TextDigest, p.SimHash, int(p.WordCount), d.minWords)
+				if (ok || err != nil) && !yield(sealedText{p, l, age}, err) {
 					return
 				}
 			}

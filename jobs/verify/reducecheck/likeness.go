@@ -1,131 +1,201 @@
 package reducecheck
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha1"
 	"encoding/base32"
+	"encoding/binary"
+	"errors"
 	"math/bits"
-	"slices"
 
 	"crawlbatch.io/crawlbatch/formats/simhash"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 )
 
-// likeness holds the fingerprints and digests of all pages that have a text, and the connected
-// components of similar pages. Pages are numbered in the order of reading, and representatives of
-// earlier rounds come first.
+// looks are the properties of a page that decide which pages are similar to it.
+type looks struct {
+	A, B, C     uint64 // SHA-1 of the text
+	Fingerprint uint64
+	Long        bool // true: the page has enough words to be compared by fingerprint
+}
+
+// looksOf returns the looks of a page. It returns false if the page has no text, or if its
+// text_digest is not a digest.
+func looksOf(digest string, fingerprint int64, words, minWords int) (looks, bool) {
+	var sum [sha1.Size + 4]byte
+	if len(digest) != base32.StdEncoding.EncodedLen(sha1.Size) {
+		return looks{}, false
+	}
+	n, err := base32.StdEncoding.Decode(sum[:], []byte(digest))
+	return looks{
+		binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:]), binary.BigEndian.Uint64(sum[16:]),
+		uint64(fingerprint), words >= minWords,
+	}, err == nil && n == sha1.Size
+}
+
+func (l *looks) compareText(other *looks) int {
+	return cmp.Or(cmp.Compare(l.A, other.A), cmp.Compare(l.B, other.B), cmp.Compare(l.C, other.C))
+}
+
+// alike reports whether two pages are similar. Similar pages have equal texts, or long texts whose
+// fingerprints differ in at most k bits.
+func (l *looks) alike(other *looks, k int) bool {
+	return l.compareText(other) == 0 || l.Long && other.Long && l.distance(other) <= k
+}
+
+func (l *looks) distance(other *looks) int {
+	return bits.OnesCount64(l.Fingerprint ^ other.Fingerprint)
+}
+
+// likeness finds the connected components of similar pages. Pages are numbered in the order of
+// reading, and representatives of earlier rounds come first. Pages are sorted on disk. In memory are
+// 2 bits for each page, and 8 bytes for each page that is similar to another.
 type likeness struct {
-	sealed      int // the number of representatives of earlier rounds
-	fingerprint []uint64
-	digest      [][sha1.Size]byte
-	long        []bool  // true: the page has enough words to be compared by fingerprint
-	parent      []int32 // parent of each page in the union-find; a root is its own parent
-	total       []int32 // number of the component's pages, at the index of the component's root
-	current     []int32 // number of the component's pages of this round, at the index of the component's root
+	scratch string
+	sealed  int64 // number of representatives of earlier rounds
+	count   int64 // number of pages
+	texts   *table.Sorter[text]
+	pairs   *table.Sorter[pair]
+
+	similar []uint64 // one bit for each page; set if the page is similar to another
+	before  []uint64 // number of similar pages before each element of similar
+	parent  []uint64 // parent of each similar page in the union-find; a root is its own parent
 }
 
-// textDigest decodes a value of text_digest. textDigest returns false if the value is not a digest.
-func textDigest(s string) (d [sha1.Size]byte, ok bool) {
-	if len(s) != base32.StdEncoding.EncodedLen(sha1.Size) {
-		return d, false
-	}
-	n, err := base32.StdEncoding.Decode(d[:], []byte(s))
-	return d, err == nil && n == len(d)
+// text is a page while texts are compared.
+type text struct {
+	looks
+	Page int64
 }
 
-func (l *likeness) add(digest [sha1.Size]byte, fingerprint int64, long bool) {
-	l.digest = append(l.digest, digest)
-	l.fingerprint = append(l.fingerprint, uint64(fingerprint))
-	l.long = append(l.long, long)
-	l.parent = append(l.parent, int32(len(l.parent)))
+// pair holds two similar pages.
+type pair struct{ A, B int64 }
+
+func newLikeness(scratch string) (*likeness, error) {
+	texts, err1 := table.NewSorter(scratch, func(a, b *text) int {
+		return cmp.Or(a.compareText(&b.looks), cmp.Compare(a.Page, b.Page))
+	}, audit.SortMemory)
+	pairs, err2 := table.NewSorter(scratch, func(_, _ *pair) int { return 0 }, audit.SortMemory)
+	return &likeness{scratch: scratch, texts: texts, pairs: pairs}, errors.Join(err1, err2)
 }
 
-func (l *likeness) count() int { return len(l.parent) }
+func (l *likeness) close() error { return errors.Join(l.texts.Close(), l.pairs.Close()) }
 
-// find returns the root of a page's component.
-func (l *likeness) find(page int32) int32 {
-	for l.parent[page] != page {
-		l.parent[page] = l.parent[l.parent[page]]
-		page = l.parent[page]
-	}
-	return page
+// add adds the next page.
+func (l *likeness) add(page looks) error {
+	l.count++
+	return l.texts.Add(&text{page, l.count - 1})
 }
 
-func (l *likeness) union(a, b int32) {
-	ra, rb := l.find(a), l.find(b)
-	l.parent[max(ra, rb)] = min(ra, rb)
+func (l *likeness) addPair(a, b int64) error {
+	l.similar[a/64] |= 1 << (a % 64)
+	l.similar[b/64] |= 1 << (b % 64)
+	return l.pairs.Add(&pair{a, b})
 }
 
 // connect joins pages with equal digests, and long pages with equal fingerprints. connect also
 // joins two long pages whose fingerprints differ in at most k bits, but only if at least one of the
 // pages is of this round. connect may join two equal representatives of earlier rounds, because
 // this changes no cluster: a page that resembles one of them also resembles the other.
-func (l *likeness) connect(ctx context.Context, scratch string, k int) error {
-	order := make([]int32, l.count())
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortFunc(order, func(a, b int32) int { return bytes.Compare(l.digest[a][:], l.digest[b][:]) })
-	for i := 1; i < len(order); i++ {
-		if l.digest[order[i-1]] == l.digest[order[i]] {
-			l.union(order[i-1], order[i])
-		}
-	}
-	order = slices.DeleteFunc(order, func(i int32) bool { return !l.long[i] })
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(l.fingerprint[a], l.fingerprint[b]), cmp.Compare(b, a)) // pages of this round come before representatives of earlier rounds
-	})
-	// One page represents all pages with the same fingerprint. If possible, this is a page of this
-	// round.
-	distinct := order[:0]
-	for _, i := range order {
-		if n := len(distinct); n > 0 && l.fingerprint[distinct[n-1]] == l.fingerprint[i] {
-			l.union(distinct[n-1], i)
-			continue
-		}
-		distinct = append(distinct, i)
-	}
-	search, err := simhash.NewSearch(scratch, k)
+func (l *likeness) connect(ctx context.Context, k int) (err error) {
+	l.similar = make([]uint64, (l.count+63)/64)
+	long, err := table.NewSorter(l.scratch, func(a, b *text) int { // pages of this round come before representatives of earlier rounds
+		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(b.Page, a.Page))
+	}, audit.SortMemory)
 	if err != nil {
 		return err
 	}
-	defer search.Close()
-	for _, i := range distinct {
-		if err := search.Add(l.fingerprint[i], uint64(i), int(i) < l.sealed); err != nil {
-			return err
+	defer func() { err = errors.Join(err, long.Close()) }()
+	sameText := func(a, b *text) bool { return a.compareText(&b.looks) == 0 }
+	if err := l.group(ctx, l.texts, sameText, func(t, _ *text) error {
+		if t.Long {
+			return long.Add(t)
 		}
-	}
-	if err := search.Forest(ctx, func(a, b uint64) error {
-		l.union(int32(a), int32(b))
 		return nil
 	}); err != nil {
 		return err
 	}
-	l.total, l.current = make([]int32, l.count()), make([]int32, l.count())
-	for i := range int32(l.count()) {
-		root := l.find(i)
-		l.total[root]++
-		if int(i) >= l.sealed {
-			l.current[root]++
+	if err := l.texts.Close(); err != nil {
+		return err
+	}
+	search, err := simhash.NewSearch(l.scratch, k)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, search.Close()) }()
+	// One page represents all pages with the same fingerprint. If possible, this is a page of this
+	// round.
+	sameFingerprint := func(a, b *text) bool { return a.Fingerprint == b.Fingerprint }
+	if err := l.group(ctx, long, sameFingerprint, func(t, first *text) error {
+		if t.Page != first.Page {
+			return nil
+		}
+		return search.Add(t.Fingerprint, uint64(t.Page), t.Page < l.sealed)
+	}); err != nil {
+		return err
+	}
+	if err := search.Forest(ctx, func(a, b uint64) error { return l.addPair(int64(a), int64(b)) }); err != nil {
+		return err
+	}
+	return l.join(ctx)
+}
+
+// group pairs each page with the first page of its group, and calls the function visit with the two.
+// The pages of a group are the same and follow one another.
+func (l *likeness) group(ctx context.Context, pages *table.Sorter[text], same func(a, b *text) bool, visit func(t, first *text) error) error {
+	var first text
+	begun := false
+	for t, err := range pages.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		if begun && same(&first, &t) {
+			err = l.addPair(first.Page, t.Page)
+		} else {
+			first, begun = t, true
+		}
+		if err := errors.Join(err, visit(&t, &first)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// isClustered reports whether a page's component has a page of this round and at least one other
-// page.
-func (l *likeness) isClustered(page int) bool {
-	root := l.find(int32(page))
-	return l.current[root] > 0 && l.total[root] > 1
+// join joins all pairs.
+func (l *likeness) join(ctx context.Context) error {
+	l.before = make([]uint64, len(l.similar))
+	n := uint64(0)
+	for i, word := range l.similar {
+		l.before[i] = n
+		n += uint64(bits.OnesCount64(word))
+	}
+	l.parent = make([]uint64, n)
+	for i := range l.parent {
+		l.parent[i] = uint64(i)
+	}
+	for p, err := range l.pairs.Sorted(ctx) {
+		if err != nil {
+			return err
+		}
+		a, b := l.find(p.A), l.find(p.B)
+		l.parent[max(a, b)] = min(a, b)
+	}
+	return l.pairs.Close()
 }
 
-// areAlike reports whether two pages are similar. Similar pages have equal digests, or
-// fingerprints that differ in at most k bits.
-func (l *likeness) areAlike(a, b int32, k int) bool {
-	return l.digest[a] == l.digest[b] || l.long[a] && l.long[b] && l.distance(a, b) <= k
+// isClustered reports whether a page is similar to another page.
+func (l *likeness) isClustered(page int64) bool {
+	return page < l.count && l.similar[page/64]&(1<<(page%64)) != 0
 }
 
-func (l *likeness) distance(a, b int32) int {
-	return bits.OnesCount64(l.fingerprint[a] ^ l.fingerprint[b])
+// find returns the number of the component of a page for which isClustered is true.
+func (l *likeness) find(page int64) uint64 {
+	i := l.before[page/64] + uint64(bits.OnesCount64(l.similar[page/64]&(1<<(page%64)-1)))
+	for l.parent[i] != i {
+		l.parent[i] = l.parent[l.parent[i]]
+		i = l.parent[i]
+	}
+	return i
 }

@@ -2,8 +2,46 @@ package reducecheck
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
 )
+
+// TestPagesTakeLittleMemory checks what the check of clusters keeps of 200,000 pages. One in ten is a
+// copy of another.
+func TestPagesTakeLittleMemory(t *testing.T) {
+	const pages, most = 200_000, 4 << 20
+	live := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := live()
+	l, err := newLikeness(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	for i := range uint64(pages) {
+		p := looks{A: i, Fingerprint: i * 0x9e3779b97f4a7c15, Long: true}
+		if i%10 == 9 {
+			p.A--
+			p.Fingerprint -= 0x9e3779b97f4a7c15
+		}
+		if err := l.add(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.connect(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	if held := live() - before; held > most {
+		t.Errorf("%d bytes are held for %d pages, want at most %d", held, pages, most)
+	}
+	if l.isClustered(7) || !l.isClustered(8) || l.find(8) != l.find(9) || l.find(8) == l.find(19) || l.isClustered(pages) {
+		t.Error("the copies are not the clusters")
+	}
+}
 
 // TestComponentsAreThoseOfAllPairs compares each pair of pages to compute the components as they
 // are defined, and requires that connect finds the same components.
@@ -12,32 +50,39 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 	for seed := range uint64(60) {
 		random := rand.New(rand.NewPCG(seed, 5))
 		k := int(seed % 5)
-		var l likeness
+		l, err := newLikeness(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.close()
+		var pages []looks
 		for i := range 120 {
 			if i == 10 || i == 30 {
-				l.sealed = i
+				l.sealed = int64(i)
 			}
-			digest, fingerprint := [20]byte{byte(i), byte(i >> 8), 1}, random.Uint64()
-			long := random.IntN(4) > 0
+			p := looks{A: uint64(i), C: 1, Fingerprint: random.Uint64(), Long: random.IntN(4) > 0}
 			if i > 0 && random.IntN(3) > 0 {
-				of := random.IntN(i)
-				fingerprint = l.fingerprint[of]
+				of := pages[random.IntN(i)]
+				p.Fingerprint = of.Fingerprint
 				for range random.IntN(5) {
-					fingerprint ^= 1 << random.IntN(64)
+					p.Fingerprint ^= 1 << random.IntN(64)
 				}
-				if fingerprint == l.fingerprint[of] && random.IntN(2) > 0 {
-					digest, long = l.digest[of], l.long[of]
+				if p.Fingerprint == of.Fingerprint && random.IntN(2) > 0 {
+					p = of
 				}
 			}
-			l.add(digest, int64(fingerprint), long)
+			pages = append(pages, p)
+			if err := l.add(p); err != nil {
+				t.Fatal(err)
+			}
 		}
 		// By definition, a component starts with one page, and grows by the pages that are similar
 		// to one of its pages.
-		want := make([]int, l.count())
+		want, sealed := make([]int, len(pages)), int(l.sealed)
 		for i := range want {
 			want[i] = -1
 		}
-		for i := l.sealed; i < l.count(); i++ {
+		for i := sealed; i < len(pages); i++ {
 			if want[i] >= 0 {
 				continue
 			}
@@ -45,15 +90,14 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 			for queue := []int{i}; len(queue) > 0; queue = queue[1:] {
 				for j := range want {
 					from := queue[0]
-					near := l.digest[from] == l.digest[j] || l.long[from] && l.long[j] && l.distance(int32(from), int32(j)) <= k
-					if want[j] < 0 && near && (from >= l.sealed || j >= l.sealed) {
+					if want[j] < 0 && pages[from].alike(&pages[j], k) && (from >= sealed || j >= sealed) {
 						want[j] = i
 						queue = append(queue, j)
 					}
 				}
 			}
 		}
-		if err := l.connect(t.Context(), t.TempDir(), k); err != nil {
+		if err := l.connect(t.Context(), k); err != nil {
 			t.Fatal(err)
 		}
 		size := map[int]int{}
@@ -64,15 +108,16 @@ func TestComponentsAreThoseOfAllPairs(t *testing.T) {
 			if want[i] < 0 {
 				continue // page i is of a sealed round and resembles no page of this round
 			}
+			if l.isClustered(int64(i)) != (size[want[i]] > 1) {
+				t.Fatalf("seed %d: %d is clustered: %v", seed, i, l.isClustered(int64(i)))
+			}
 			for j := range i {
-				if same := l.find(int32(i)) == l.find(int32(j)); same != (want[i] == want[j]) {
+				same := i == j || l.isClustered(int64(i)) && l.isClustered(int64(j)) && l.find(int64(i)) == l.find(int64(j))
+				if same != (want[i] == want[j]) {
 					t.Fatalf("seed %d: %d and %d in one component: %v", seed, i, j, same)
 				}
 			}
-			if l.isClustered(i) != (size[want[i]] > 1) {
-				t.Fatalf("seed %d: %d is clustered: %v", seed, i, l.isClustered(i))
-			}
-			if i >= l.sealed && size[want[i]] > 1 {
+			if i >= sealed && size[want[i]] > 1 {
 				joined++
 			}
 		}

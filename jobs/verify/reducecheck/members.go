@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
@@ -14,8 +15,9 @@ import (
 
 // member is a page of a cluster, with the page's row of duplicates.
 type member struct {
-	Component int32
-	Page      int32 // number of the page
+	Component uint64
+	Page      int64 // number of the page
+	looks
 	Age       int32
 	Bucket    int32
 	Elsewhere bool // true: the page names another page as canonical
@@ -44,14 +46,14 @@ func elsewhere(canonical, url string) bool { return canonical != "" && canonical
 // collect reads the pages again, judges pages outside clusters, and adds the members of clusters to
 // the sorter.
 func (d *dedupCheck) collect(ctx context.Context) error {
-	page := 0
+	page := int64(0)
 	for p, err := range d.sealedTexts(ctx) {
 		if err != nil {
 			return err
 		}
 		if d.isClustered(page) {
 			if err := d.members.Add(&member{
-				Component: d.find(int32(page)), Page: int32(page), Age: int32(p.age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
+				Component: d.find(page), Page: page, looks: p.looks, Age: int32(p.age), Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL,
 			}); err != nil {
 				return err
 			}
@@ -101,7 +103,7 @@ func (a *pageFacts) add(m *pageFact) {
 
 // judgeURL judges a URL by its own rows, and adds those pages of the URL that are in clusters to
 // the members. The parameter page points to the number of the next page.
-func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
+func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int64) error {
 	duplicate, standing := d.onlyRows(bucket, at)
 	for _, p := range at.pages {
 		if d.published {
@@ -110,12 +112,12 @@ func (d *dedupCheck) judgeURL(bucket int, at *pageFacts, page *int) error {
 		if standing != nil && (standing.CanonicalURL != p.CanonicalURL || standing.WordCount != p.WordCount || standing.TextDigest != p.TextDigest || standing.SimHash != p.SimHash) {
 			d.wrong(d.standingKey(bucket), p.URL, "its row of representatives differs from the page: %+v", *standing)
 		}
-		_, text := textDigest(p.TextDigest)
+		l, text := d.looksOf(p)
 		if text {
 			*page++
 		}
 		if text && d.isClustered(*page-1) {
-			if err := d.members.Add(d.memberOf(bucket, int32(*page-1), p, duplicate, standing)); err != nil {
+			if err := d.members.Add(d.memberOf(bucket, *page-1, l, p, duplicate, standing)); err != nil {
 				return err
 			}
 			continue
@@ -160,9 +162,9 @@ func (d *dedupCheck) onlyRows(bucket int, at *pageFacts) (duplicate *schema.Dupl
 	return duplicate, standing
 }
 
-func (d *dedupCheck) memberOf(bucket int, page int32, p *pageRow, row *schema.Duplicate, standing *schema.Representative) *member {
+func (d *dedupCheck) memberOf(bucket int, page int64, l looks, p *pageRow, row *schema.Duplicate, standing *schema.Representative) *member {
 	m := &member{
-		Component: d.find(page), Page: page, Age: int32(len(d.earlier)), Bucket: int32(bucket),
+		Component: d.find(page), Page: page, looks: l, Age: int32(len(d.earlier)), Bucket: int32(bucket),
 		Elsewhere: elsewhere(p.CanonicalURL, p.URL), URL: p.URL, Standing: standing != nil,
 	}
 	if row != nil {
@@ -188,50 +190,87 @@ func (d *dedupCheck) checkPublished(key string, p *pageRow, row *schema.Duplicat
 	}
 }
 
-// judge compares the rows of each cluster with the expected rows.
+// cluster is a component of at least two pages.
+type cluster struct {
+	representative member
+	members        int  // pages and representatives of earlier rounds
+	size           int  // pages of this round
+	chained        bool // some page of this round is not similar to the representative
+}
+
+// judge compares the rows of each cluster with the expected rows. Two cursors follow each other: the
+// first measures a cluster, the second goes through its members.
 func (d *dedupCheck) judge(ctx context.Context) (err error) {
 	chains, err := table.NewSorter(d.a.Scratch, compareClaims, audit.SortMemory)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, chains.Close()) }()
-	chained := map[int32]bool{} // components with a member whose Via must be looked up
-	var first member
-	component := int32(-1)
-	for m, err := range d.members.Sorted(ctx) {
+	ahead, members := table.Pull(d.members.Sorted(ctx)), table.Pull(d.members.Sorted(ctx))
+	defer ahead.Close()
+	defer members.Close()
+	for {
+		first, err := ahead.Peek()
 		if err != nil {
 			return err
 		}
-		if m.Component != component {
-			component, first = m.Component, m
+		if first == nil {
+			return d.judgeChains(ctx, chains)
 		}
-		if int(m.Page) < d.sealed {
+		c := &cluster{representative: *first}
+		if err := d.measure(c, ahead); err != nil {
+			return err
+		}
+		if err := d.judgeCluster(c, members, chains); err != nil {
+			return err
+		}
+	}
+}
+
+// measure reads the members of a cluster to count them.
+func (d *dedupCheck) measure(c *cluster, ahead *table.Cursor[member]) error {
+	for {
+		m, err := ahead.Peek()
+		if m == nil || err != nil || m.Component != c.representative.Component {
+			return err
+		}
+		c.members++
+		if m.Page >= d.sealed {
+			c.size++
+			c.chained = c.chained || !m.alike(&c.representative.looks, d.maxDistance)
+		}
+		if _, err := ahead.Next(); err != nil {
+			return err
+		}
+	}
+}
+
+// judgeCluster judges the members of a cluster, and adds the claims of a chained one to chains.
+func (d *dedupCheck) judgeCluster(c *cluster, members *table.Cursor[member], chains *table.Sorter[claim]) error {
+	for range c.members {
+		m, err := members.Next()
+		if err == nil && c.chained {
+			err = chains.Add(&claim{Component: m.Component, URL: m.URL, Page: m.Page, looks: m.looks})
+		}
+		if err != nil {
+			return err
+		}
+		if m.Page < d.sealed {
 			continue
 		}
-		if claim := d.judgeMember(&m, &first); claim != nil {
-			chained[component] = true
+		if claim := d.judgeMember(m, c); claim != nil {
 			if err := chains.Add(claim); err != nil {
 				return err
 			}
 		}
 	}
-	if len(chained) == 0 {
-		return nil
-	}
-	for m, err := range d.members.Sorted(ctx) {
-		if err == nil && chained[m.Component] {
-			err = chains.Add(&claim{Component: m.Component, URL: m.URL, Page: m.Page})
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return d.judgeChains(ctx, chains)
+	return nil
 }
 
 // judgeMember compares a member's row with the expected row. If the page in the member's column via
 // must be looked up among the other members, judgeMember returns a claim that asks for this page.
-func (d *dedupCheck) judgeMember(m, representative *member) *claim {
+func (d *dedupCheck) judgeMember(m *member, c *cluster) *claim {
+	representative, size := &c.representative, int32(min(c.size, math.MaxInt32))
 	key := d.duplicatesKey(int(m.Bucket))
 	if stands := m.Page == representative.Page; m.Standing != stands {
 		if stands {
@@ -240,7 +279,6 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 			d.wrong(d.standingKey(int(m.Bucket)), m.URL, "%s represents its cluster, but it is listed as a representative", representative.URL)
 		}
 	}
-	size := d.current[m.Component]
 	alone := size == 1 && m.Page != representative.Page && m.URL == representative.URL // the member resembles only its own earlier version
 	switch {
 	case alone && m.Row:
@@ -257,7 +295,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	switch {
 	case m.URL == representative.URL:
 		kind = schema.DupRepresentative
-	case d.digest[m.Page] == d.digest[representative.Page]:
+	case m.compareText(&representative.looks) == 0:
 		kind = schema.DupExact
 	}
 	var problems []string
@@ -270,9 +308,9 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	differ("representative_crawl", m.Crawl, crawl)
 	differ("representative_round", int(m.Round), round)
 	differ("kind", m.Kind, string(kind))
-	differ("distance", int(m.Distance), d.distance(m.Page, representative.Page))
+	differ("distance", int(m.Distance), m.distance(&representative.looks))
 	differ("cluster_size", m.Size, size)
-	near := d.areAlike(m.Page, representative.Page, d.maxDistance)
+	near := m.alike(&representative.looks, d.maxDistance)
 	var chain *claim
 	switch {
 	case kind == schema.DupRepresentative:
@@ -280,7 +318,7 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 	case near:
 		differ("via", m.Via, representative.URL) // the column via of a similar member must have the representative's URL
 	default:
-		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, Bucket: m.Bucket, Member: m.URL}
+		chain = &claim{Component: m.Component, URL: m.Via, Asks: true, Page: m.Page, looks: m.looks, Bucket: m.Bucket, Member: m.URL}
 	}
 	if problems != nil {
 		d.wrong(key, m.URL, "recomputed: %s", strings.Join(problems, "; "))
@@ -292,12 +330,13 @@ func (d *dedupCheck) judgeMember(m, representative *member) *claim {
 // is true, the claim is a question: does the member with the number Page and the URL Member
 // resemble the member with the URL in the field URL?
 type claim struct {
-	Component int32
+	Component uint64
 	URL       string
 	Asks      bool
-	Page      int32 // number of the member, or of the member that asks
-	Bucket    int32
-	Member    string // URL of the member that asks
+	Page      int64 // number of the member, or of the member that asks
+	looks
+	Bucket int32
+	Member string // URL of the member that asks
 }
 
 // compareClaims orders claims by component and URL. The members with a URL come before the
@@ -308,8 +347,8 @@ func compareClaims(a, b *claim) int {
 
 // judgeChains looks up the members that other members name in Via.
 func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim]) error {
-	var members []int32 // members with the URL: the page and its earlier versions
-	var component int32
+	var members []claim // members with the URL: the page and its earlier versions
+	var component uint64
 	var url string
 	for c, err := range chains.Sorted(ctx) {
 		if err != nil {
@@ -319,12 +358,12 @@ func (d *dedupCheck) judgeChains(ctx context.Context, chains *table.Sorter[claim
 			component, url, members = c.Component, c.URL, members[:0]
 		}
 		if !c.Asks {
-			members = append(members, c.Page)
+			members = append(members, c)
 			continue
 		}
 		like := false
 		for _, m := range members {
-			like = like || m != c.Page && d.areAlike(c.Page, m, d.maxDistance)
+			like = like || m.Page != c.Page && c.alike(&m.looks, d.maxDistance)
 		}
 		switch {
 		case len(members) == 0:
