@@ -34,16 +34,17 @@ type PlanRequest struct {
 	// Frontier is true if Plan also takes the due URLs of the last crawl that has a sealed round.
 	// Such a crawl must exist, unless the request has other sources. Later rounds of a crawl always
 	// read the crawl's own frontier.
-	Frontier bool
-	Config   *config.Config // the config that the user gives; an existing crawl keeps its frozen keys
-	Replace  bool
-	Force    bool // plan also what was fetched within plan.skip_within
-	DryRun   bool
-	Clock    stages.Clock
-	Version  string
-	Scratch  string  // an existing local directory
-	Counts   *Counts // if not nil, receives the counts of the sources
-	Lookup   func(string) (string, bool)
+	Frontier  bool
+	Config    *config.Config // the config that the user gives; an existing crawl keeps its frozen keys
+	Replace   bool
+	Force     bool // plan also what was fetched within plan.skip_within
+	DryRun    bool
+	Clock     stages.Clock
+	Version   string
+	Scratch   string        // an existing local directory
+	Counts    *Counts       // if not nil, receives the counts of the sources
+	Continues *Continuation // if not nil, receives the earlier crawls that the crawl continues
+	Lookup    func(string) (string, bool)
 
 	driver bool // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
 }
@@ -198,13 +199,13 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 		}
 		switch own := earlier[len(earlier)-round:]; {
 		case !cfg.Plan.History:
-			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now))
+			request.Sources = append(request.Sources, source.Frontier(checked, r.Crawl, earlier, now, scratch))
 		case !crawl.Listed:
-			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now)}
+			request.History = []source.Known{source.Frontier(checked, r.Crawl, earlier, now, scratch)}
 		default:
 			request.History = []source.Known{source.History(checked, earlier[:len(earlier)-round])}
 			if round > 0 {
-				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now))
+				request.History = slices.Insert(request.History, 0, source.OwnFrontier(checked, r.Crawl, own, now, scratch))
 			}
 		}
 		request.Hosts = source.Hosts(ctx, checked, earlier)

@@ -45,12 +45,21 @@ func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *mani
 		}
 	}
 	continued, err := roundstate.Continued(ctx, r.Bucket, crawl)
+	if err != nil && !begun {
+		err = r.adviseAlone(err)
+	}
 	if err != nil {
 		return nil, 0, nil, err
+	}
+	if r.Continues != nil {
+		r.Continues.Crawls = crawl.Continued
 	}
 	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: func(d string) bool {
 		return plannedFrom(d) || d == stages.FileLinks && crawl.TakesLinks()
 	}})
+	if !begun {
+		err = r.adviseAlone(err)
+	}
 	return crawl, len(sealed), earlier, err
 }
 
@@ -71,17 +80,36 @@ func (r PlanRequest) continueCrawls(ctx context.Context, cfg *config.Config, cra
 	if !r.Frontier && !cfg.Plan.History {
 		return nil
 	}
-	var err error
-	crawl.Continues, err = lastCrawl(ctx, r.Bucket, r.Crawl)
+	before, skipped, err := lastCrawl(ctx, r.Bucket, r.Crawl)
 	if err != nil && !(errors.Is(err, errNoCrawlBefore) && len(r.Sources) > 0) {
-		return err
+		return r.adviseAlone(err)
 	}
+	crawl.Continues = before
 	if crawl.Continues == "" || !cfg.Plan.History {
 		return nil
 	}
 	crawl.Listed = !r.Frontier
-	crawl.Continued, err = roundstate.Continuing(ctx, r.Bucket, r.Crawl, crawl.Continues)
-	return err
+	if crawl.Continued, err = roundstate.Continuing(ctx, r.Bucket, r.Crawl, crawl.Continues); err != nil {
+		return r.adviseAlone(err)
+	}
+	if r.Continues != nil {
+		r.Continues.Skipped = skipped
+	}
+	return nil
+}
+
+// Continuation says which earlier crawls a crawl continues.
+type Continuation struct {
+	Crawls  []manifest.ContinuedCrawl // with the numbers of their rounds, oldest crawl first
+	Skipped []string                  // later months without a finished round, newest first
+}
+
+// adviseAlone adds to an error about an earlier month how to plan a month from its lists without it.
+func (r PlanRequest) adviseAlone(err error) error {
+	if len(r.Sources) == 0 || r.Frontier || !(errors.Is(err, ledger.ErrLost) || errors.Is(err, manifest.ErrCorrupt) || errors.Is(err, roundstate.ErrNoCrawl)) {
+		return err
+	}
+	return fmt.Errorf("%s would continue an earlier month: %w; to plan it without what earlier months know, set plan.history: false", r.Crawl, err)
 }
 
 // plannedFrom reports whether planning a round reads this dataset of earlier rounds.
@@ -149,16 +177,16 @@ const reach = 36
 // errNoCrawlBefore means that the store has no earlier crawl with a frontier to plan.
 var errNoCrawlBefore = fmt.Errorf("no crawl before: %w", planner.ErrNothing)
 
-// lastCrawl returns the newest earlier crawl that has a sealed round. lastCrawl skips reparses,
-// because their frontier may contain URLs that were never fetched.
-func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error) {
+// lastCrawl returns the newest earlier crawl that has a sealed round, and the newer crawls that have
+// none. lastCrawl skips reparses, because their frontier may contain URLs that were never fetched.
+func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (before string, skipped []string, err error) {
 	month, err := layout.ParseMonth(crawl)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	named, err := namedCrawls(ctx, b, crawl)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	for i := 1; i <= reach; i++ {
 		before := month.AddDate(0, -i, 0).Format("2006-01")
@@ -167,13 +195,14 @@ func lastCrawl(ctx context.Context, b store.Bucket, crawl string) (string, error
 		}
 		s, err := roundstate.SealedRound(ctx, b, before, 0)
 		if err != nil && !errors.Is(err, roundstate.ErrNoCrawl) {
-			return "", err
+			return "", nil, err
 		}
 		if s != nil {
-			return before, nil
+			return before, skipped, nil
 		}
+		skipped = append(skipped, before)
 	}
-	return "", fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
+	return "", nil, fmt.Errorf("%s holds no crawl with a finished round in the %d months before %s: plan from a file first: %w", b, reach, crawl, errNoCrawlBefore)
 }
 
 // namedCrawls returns the crawls that the store's head names. A store of an older version may have

@@ -1,11 +1,13 @@
 package planner
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,7 +199,7 @@ func TestTheOwnFrontierHasWhatTheCrawlFound(t *testing.T) {
 	f := tabletest.Write(t, b, urlstate.Delta, layout.Table(urlstate.Delta, "2026-11", 0, 0), rows)
 	own := []*manifest.Sealed{{Crawl: "2026-11", Round: 0, Files: []manifest.File{f}, Buckets: 1}}
 	r := request(t)
-	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMilli(1000)), source.History(b, nil)}
+	r.History = []source.Known{source.OwnFrontier(b, "2026-11", own, time.UnixMilli(1000), t.TempDir()), source.History(b, nil)}
 	p, err := Make(t.Context(), Default(), r)
 	if err != nil {
 		t.Fatal(err)
@@ -260,4 +262,65 @@ func TestAPageIsRequestedConditionallyIfItsLinksAreKnown(t *testing.T) {
 			t.Errorf("links are needed: %v: %s", needed, d)
 		}
 	}
+}
+
+// A month of many rounds has more tables of URLs than may be open at the same time.
+func TestTheOwnFrontierOfManyRoundsHasTheNewestStates(t *testing.T) {
+	const rounds = 70
+	b := bucket(t)
+	row := func(path string, priority int32) schema.URLRecord {
+		k, err := urlkey.KeyOf("http://a.example/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return schema.URLRecord{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, State: schema.StateFound, FirstSeen: "2026-11.0", Priority: priority}
+	}
+	var own []*manifest.Sealed
+	for n := range rounds {
+		f := tabletest.Write(t, b, urlstate.Delta, layout.Table(urlstate.Delta, "2026-11", n, 0), []schema.URLRecord{row("0", int32(n)), row(fmt.Sprint("page", n), 500)})
+		own = append(own, &manifest.Sealed{Crawl: "2026-11", Round: n, Files: []manifest.File{f}, Buckets: 1})
+	}
+	open := &opens{Bucket: b}
+	r := request(t)
+	r.History = []source.Known{source.OwnFrontier(open, "2026-11", own, time.UnixMilli(1000), t.TempDir())}
+	p, err := Make(t.Context(), Default(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, parts, _ := commitAndRead(t, b, p)
+	urls := slices.Concat(parts...)
+	at := slices.IndexFunc(urls, func(u schema.PlannedURL) bool { return u.URL == "http://a.example/0" })
+	if len(urls) != rounds+1 || at < 0 || urls[at].Priority != rounds-1 {
+		t.Errorf("%d URLs: %+v", len(urls), urls)
+	}
+	if most := open.most.Load(); most > 64 {
+		t.Errorf("%d tables are open at the same time", most)
+	}
+}
+
+// opens counts the objects of a bucket that are open.
+type opens struct {
+	store.Bucket
+	now, most atomic.Int64
+}
+
+func (o *opens) Open(ctx context.Context, key string) (store.Object, error) {
+	obj, err := o.Bucket.Open(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if n := o.now.Add(1); n > o.most.Load() {
+		o.most.Store(n)
+	}
+	return &opened{obj, o}, nil
+}
+
+type opened struct {
+	store.Object
+	of *opens
+}
+
+func (o *opened) Close() error {
+	o.of.now.Add(-1)
+	return o.Object.Close()
 }

@@ -100,9 +100,9 @@ func Make(ctx context.Context, cfg Config, req Request) (_ *Plan, err error) {
 	own := len(req.Sources)
 	entries = append(entries[:own:own], slices.DeleteFunc(entries[own:], func(c SourceCount) bool { return c.Name == source.HistoryName })...)
 	p := &Plan{counts: entries, manifest: manifest.Plan{Crawl: req.Crawl, Round: req.Round, Refused: manifest.SortedCounts(counts)}}
-	for _, c := range entries {
+	for i, c := range entries {
 		p.manifest.Sources = append(p.manifest.Sources, c.Name)
-		if c.Name != source.FrontierName {
+		if i < own && c.Name != source.FrontierName {
 			p.manifest.SourceLines += c.Entries
 		}
 	}

@@ -50,6 +50,23 @@ func Plan(w io.Writer, p *manifest.Plan, sources []planner.SourceCount, verb, re
 	return err
 }
 
+// Continues writes which earlier crawls a planned crawl continues, and which later months it skips.
+func Continues(w io.Writer, crawls []manifest.ContinuedCrawl, skipped []string) error {
+	if len(crawls) == 0 {
+		return nil
+	}
+	last := crawls[len(crawls)-1]
+	text := fmt.Sprintf("continues %s (%s)", last.Crawl, Count(int64(last.Rounds), "round"))
+	if n := len(crawls) - 1; n > 0 {
+		text += fmt.Sprintf(" and %s before it", Count(int64(n), "crawl"))
+	}
+	for _, month := range skipped {
+		text += fmt.Sprintf("; skips %s, which has no finished round", month)
+	}
+	_, err := io.WriteString(w, text+"\n")
+	return err
+}
+
 // Summary writes a summary of a sealed round.
 func Summary(w io.Writer, s *manifest.Sealed) {
 	n := map[string]int64{}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
@@ -345,6 +346,40 @@ func TestAMonthWithoutTheLinksOfTheMonthBeforeDownloadsItsPages(t *testing.T) {
 	}
 	if counts := m.summary(secondMonth); counts["ok identical_payload"] < len(seeds) || counts["not_modified not_modified"] == 0 || counts["ok"] > 0 {
 		t.Errorf("%v", counts)
+	}
+}
+
+// A plan says which months it continues and which it skips. If the earlier month is damaged, the error
+// names the way on.
+func TestAPlanSaysWhatItContinues(t *testing.T) {
+	m := newMonthsLab(t, directory(t))
+	seeds := slices.Collect(m.web.Seeds())[:2]
+	m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
+	if _, err := m.plan(secondMonth, monthAhead{}, seeds, nil); err != nil {
+		t.Fatal(err)
+	}
+	var got jobs.Continuation
+	say := func(r *jobs.PlanRequest) { r.Continues, r.DryRun = &got, true }
+	if _, err := m.plan(thirdMonth, monthAhead{}, seeds, say); err != nil {
+		t.Fatal(err)
+	}
+	want := jobs.Continuation{Crawls: []manifest.ContinuedCrawl{{Crawl: firstMonth, Rounds: 1}}, Skipped: []string{secondMonth}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	for _, key := range []string{layout.Sealed(firstMonth, 0), layout.Ledger(firstMonth)} {
+		if err := m.b.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		_, err := m.plan(thirdMonth, monthAhead{}, seeds, say)
+		if err == nil || !errors.Is(err, stages.ErrPermanent) || !strings.Contains(err.Error(), "plan.history: false") {
+			t.Errorf("without %s: %v", key, err)
+		}
+		m.cfg.Plan.History = false
+		if _, err := m.plan(thirdMonth, monthAhead{}, seeds, say); err != nil {
+			t.Errorf("without %s and history: %v", key, err)
+		}
+		m.cfg.Plan.History = true
 	}
 }
 

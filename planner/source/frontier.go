@@ -23,25 +23,26 @@ const FrontierName = "frontier"
 // now. Frontier also yields URLs that the crawl planned in earlier rounds, because they count in
 // the budgets, and URLs with spellings, because lists may name them and redirects may lead to them.
 // The URLs come bucket by bucket and, within a bucket, in order of SURT and URL. A frontier without
-// URLs is not an error.
-func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Known {
-	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli()}
+// URLs is not an error. The files of many rounds are merged in the directory scratch.
+func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, scratch string) Known {
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), scratch: scratch}
 }
 
 // OwnFrontier is like Frontier for a crawl that plans only listed URLs and what it finds itself. The
 // argument rounds has the crawl's own rounds only. A URL that earlier crawls know is due only if a
 // round of the crawl has found or planned it.
-func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time) Known {
-	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), own: true}
+func OwnFrontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, scratch string) Known {
+	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), scratch: scratch, own: true}
 }
 
 type frontier struct {
-	bucket store.Bucket
-	crawl  string
-	rounds []*manifest.Sealed
-	now    int64 // time at which URLs are due, milliseconds UTC
-	own    bool  // the crawl plans only listed URLs and what it finds itself
-	listed *Listed
+	bucket  store.Bucket
+	crawl   string
+	rounds  []*manifest.Sealed
+	now     int64 // time at which URLs are due, milliseconds UTC
+	scratch string
+	own     bool // the crawl plans only listed URLs and what it finds itself
+	listed  *Listed
 }
 
 func (f *frontier) Name() string { return FrontierName }
@@ -67,7 +68,7 @@ func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 // bucketEntries yields the entries of one bucket. It returns false if yield returned false.
 func (f *frontier) bucketEntries(ctx context.Context, known urlstate.History, bucket, buckets int, yield func(Entry, error) bool) (ok bool, err error) {
 	var last schema.URLRecord
-	for row, err := range table.MergeFiles(ctx, f.bucket, "", known.Chain(bucket, buckets).Keys(), compareRecords) {
+	for row, err := range table.MergeFiles(ctx, f.bucket, f.scratch, known.Chain(bucket, buckets).Keys(), compareRecords) {
 		if err != nil {
 			return false, err
 		}

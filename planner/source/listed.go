@@ -1,7 +1,10 @@
 package source
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 
@@ -26,6 +29,9 @@ type Listed struct {
 	urls   map[string]listedURL // by URL; nil if there are more than few
 	blocks []block              // the filter; nil if there are few
 	bytes  int64
+
+	sorting sync.Once
+	sorted  []listedURL // few URLs by the hashes of their domains, once inBucket needs them
 }
 
 // listedURL holds the keys of a listed URL.
@@ -109,13 +115,17 @@ func (l *Listed) MayHold(url string) bool {
 }
 
 // inBucket lists the listed URLs of a bucket, in the order of their SURTs. The result ok is false if the
-// set has only a filter.
+// set has only a filter. Buckets are equal ranges of the hashes of domains.
 func (l *Listed) inBucket(bucket, buckets int) (urls []listedURL, ok bool) {
-	for _, u := range l.urls {
-		if urlkey.BucketOf(u.hash, buckets) == bucket {
-			urls = append(urls, u)
-		}
+	if l.urls == nil {
+		return nil, false
 	}
+	l.sorting.Do(func() {
+		l.sorted = slices.SortedFunc(maps.Values(l.urls), func(a, b listedURL) int { return cmp.Compare(a.hash, b.hash) })
+	})
+	from := sort.Search(len(l.sorted), func(i int) bool { return urlkey.BucketOf(l.sorted[i].hash, buckets) >= bucket })
+	to := sort.Search(len(l.sorted), func(i int) bool { return urlkey.BucketOf(l.sorted[i].hash, buckets) > bucket })
+	urls = slices.Clone(l.sorted[from:to])
 	slices.SortFunc(urls, func(a, b listedURL) int { return strings.Compare(a.surt, b.surt) })
-	return urls, l.urls != nil
+	return urls, true
 }

@@ -205,6 +205,9 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 		return d.writeAgain(g, k, g.refused[0].Depth)
 	}
 	recent := slices.ContainsFunc(g.refused, func(r *schema.Refused) bool { return r.Reason == schema.SkipRecent })
+	if recent && g.own && p.State == schema.StateFound {
+		return d.leaveAgain(g, k)
+	}
 	if !recent && (g.redirect != nil || g.inlink != nil) {
 		depth, source, followed := g.nearest()
 		reason, detail := d.judge(k, depth, followed)
@@ -228,13 +231,32 @@ func (d *decider) rediscover(g *group, k *urlkey.Key, overBudget bool) error {
 	return d.url(r)
 }
 
-// writeAgain writes the record of a foreign URL that waits to be planned.
+// writeAgain writes the record of a foreign URL that waits to be planned, unless an earlier round of
+// the crawl has written about the same.
 func (d *decider) writeAgain(g *group, k *urlkey.Key, depth int32) error {
 	r := d.record(g, k, depth)
+	if p := g.prior; g.own && p.State == schema.StateFound && p.NextDue == 0 && depth >= p.Depth && slices.Equal(g.spellings, p.Spellings) {
+		if weight := r.Priority - p.Priority; g.inlink == nil && g.redirect == nil || weight > -50 && weight < 50 {
+			d.waiting++
+			return nil
+		}
+	}
 	if r.LastFetched > 0 {
 		r.RevisitMS = d.cfg.revisit(g.prior).Milliseconds()
 	}
 	r.State, r.NextDue = schema.StateFound, 0
+	return d.url(r)
+}
+
+// leaveAgain takes back that a foreign URL waits to be planned, because it was fetched too recently.
+// Its next due time is again the one that its last fetch gave it.
+func (d *decider) leaveAgain(g *group, k *urlkey.Key) error {
+	r := d.record(g, k, g.prior.Depth)
+	r.State = schema.StateAfter(r.Outcome, 0, r.RedirectTo != "")
+	if r.State != schema.StateFetched && r.State != schema.StateRedirected {
+		return nil // the last request failed after the last fetch
+	}
+	r.NextDue = r.LastFetched + r.RevisitMS
 	return d.url(r)
 }
 

@@ -19,7 +19,9 @@
 // only earlier crawls know becomes found again, with all that is known about it, when a followed link
 // or a redirect leads to it or a budget refused it. The next plan takes from such a crawl's rows those
 // that are found, and those that the crawl has found first or planned. Rows of other known URLs never
-// have the state found.
+// have the state found. A URL that waits is written once, and again only if links change its depth,
+// priority or spellings. If the plan refuses it because it was fetched recently, it gets back the state
+// and the due time of its last fetch.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last

@@ -93,6 +93,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (_ 
 type group struct {
 	surt, url string
 	prior     *schema.URLRecord // state of the URL after the last earlier round
+	own       bool              // a round of this crawl wrote this state, and not in a base
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if the URL responded in place of a planned URL that redirected to it
 	hop       *hop              // set if the URL responded as a hop of a redirect chain; most such responses are redirects
@@ -107,7 +108,7 @@ type group struct {
 func (g *group) addItem(i *item) {
 	switch row := i.row.(type) {
 	case *schema.URLRecord:
-		g.prior = row
+		g.prior, g.own = row, i.own
 		g.spellings = g.spellings.Union(row.Spellings)
 	case *outcome:
 		g.outcome = row

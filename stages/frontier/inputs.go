@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
+	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/formats/urlkey"
@@ -21,6 +23,7 @@ import (
 type item struct {
 	surt, url string
 	row       any
+	own       bool // the row is a state that a round of this crawl wrote
 }
 
 // plannedSpelling holds the columns that the frontier reads from a plan. The frontier takes all
@@ -75,19 +78,24 @@ func (i *inputs) owns(domain string) bool {
 	return urlkey.Bucket(domain, i.in.Plan.Buckets) == i.bucket
 }
 
-// addFiles adds objects to the merge, each as a separate stream. keepRow chooses rows of
-// the objects. If keepRow is nil, addFiles adds all rows.
-func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string), keepRow func(*T) bool) error {
+// addFiles adds objects to the merge, each as a separate stream.
+func addFiles[T any](ctx context.Context, i *inputs, keys []string, place func(*T) (surt, url string)) error {
+	return addRows(ctx, i, keys, func(row *T) (item, bool) {
+		surt, url := place(row)
+		return item{surt: surt, url: url, row: row}, true
+	})
+}
+
+// addRows adds objects to the merge, each as a separate stream. The function convert returns false for
+// a row to leave out.
+func addRows[T any](ctx context.Context, i *inputs, keys []string, convert func(*T) (item, bool)) error {
 	for _, key := range keys {
 		r, err := table.Open[T](ctx, i.env.Bucket, key)
 		if err != nil {
 			return err
 		}
 		i.closers = append(i.closers, r)
-		i.streams = append(i.streams, table.Convert(r, func(row *T) (item, bool) {
-			surt, url := place(row)
-			return item{surt, url, row}, keepRow == nil || keepRow(row)
-		}))
+		i.streams = append(i.streams, table.Convert(r, convert))
 	}
 	return nil
 }
@@ -121,7 +129,7 @@ func addSorted[In, Out any](ctx context.Context, i *inputs, keys []string, take 
 	i.closers = append(i.closers, p)
 	i.streams = append(i.streams, table.Convert(p, func(row *Out) (item, bool) {
 		surt, url := place(row)
-		return item{surt, url, row}, true
+		return item{surt: surt, url: url, row: row}, true
 	}))
 	return nil
 }
@@ -142,22 +150,29 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 }
 
 func (i *inputs) addPrior(ctx context.Context) error {
-	return addFiles(ctx, i, i.prior.Keys(), func(r *schema.URLRecord) (surt, url string) { return r.SURT, r.URL },
-		func(r *schema.URLRecord) bool { return i.owns(r.Domain) })
+	own := path.Dir(path.Dir(layout.Table(stages.FileURLs, i.in.Task.Crawl, 0, 0))) + "/"
+	for _, key := range i.prior.Keys() {
+		if err := addRows(ctx, i, []string{key}, func(r *schema.URLRecord) (item, bool) {
+			return item{r.SURT, r.URL, r, strings.HasPrefix(key, own)}, i.owns(r.Domain)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (i *inputs) addOutcomes(ctx context.Context) error {
-	return addFiles(ctx, i, i.partitionKeys(stages.FileFetches, ""), func(o *outcome) (surt, url string) { return o.SURT, o.URL }, nil)
+	return addFiles(ctx, i, i.partitionKeys(stages.FileFetches, ""), func(o *outcome) (surt, url string) { return o.SURT, o.URL })
 }
 
 func (i *inputs) addHops(ctx context.Context) error {
 	keys := i.partitionKeys(stages.FileCaptures, schema.SubsetDiagnostics)
-	return addFiles(ctx, i, keys, func(h *hop) (surt, url string) { return h.SURT, h.URL }, nil)
+	return addFiles(ctx, i, keys, func(h *hop) (surt, url string) { return h.SURT, h.URL })
 }
 
 func (i *inputs) addInlinks(ctx context.Context) error {
 	keys := stages.Keys(i.in.Results[stages.Rank][i.bucket:i.bucket+1], stages.FileInlinks)
-	return addFiles(ctx, i, keys, func(r *schema.Inlink) (surt, url string) { return r.SURT, r.URL }, nil)
+	return addFiles(ctx, i, keys, func(r *schema.Inlink) (surt, url string) { return r.SURT, r.URL })
 }
 
 // partitionKeys lists merge's files of a dataset for the partitions of the bucket.
@@ -211,7 +226,7 @@ func (i *inputs) addRedirects(ctx context.Context) error {
 	if known {
 		rows := table.Pull(table.MergeSections(ctx, i.env.Bucket, i.env.Scratch, sections, schema.CompareRedirects))
 		i.closers = append(i.closers, rows)
-		i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) { return item{r.SURT, r.URL, r}, true }))
+		i.streams = append(i.streams, table.Convert(rows, func(r *schema.Redirect) (item, bool) { return item{surt: r.SURT, url: r.URL, row: r}, true }))
 		return nil
 	}
 	return addSorted(ctx, i, stages.Keys(merged, stages.FileFetches), func(t *target) (*schema.Redirect, error) {

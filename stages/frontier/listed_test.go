@@ -50,3 +50,52 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 		}
 	}
 }
+
+// A URL that waits in the crawl's own tables is not written again in each round. If the plan refuses
+// it because it was fetched recently, it is due again when its last fetch said.
+func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
+	day := int64(86_400_000)
+	url := func(path string) string { return "http://a.example/" + path }
+	waits := func(path string, change func(*schema.URLRecord)) schema.URLRecord {
+		return state(t, url(path), schema.StateFound, func(r *schema.URLRecord) {
+			r.Fetches, r.LastFetched, r.RevisitMS, r.Outcome, r.Depth, r.Priority = 1, at, 40*day, schema.OK, 3, 650
+			if change != nil {
+				change(r)
+			}
+		})
+	}
+	known := func(path string) schema.URLRecord {
+		return waits(path, func(r *schema.URLRecord) { r.State, r.NextDue = schema.StateFetched, at+40*day })
+	}
+	b := bucket(t)
+	paths := []string{"closer", "gone", "linked", "moved", "over", "recent"}
+	var before []schema.URLRecord
+	for _, path := range paths {
+		before = append(before, known(path))
+	}
+	earlier := seal(t, b, "2026-10", 1, 1, append(before, known("anew"))...)
+	own := seal(t, b, "2026-11", 0, 1, waits("closer", func(r *schema.URLRecord) { r.Depth = 9 }), waits("gone", func(r *schema.URLRecord) { r.Outcome = schema.HTTP4xx }),
+		waits("linked", nil), waits("moved", func(r *schema.URLRecord) { r.RedirectTo = url("target") }), waits("over", nil), waits("recent", nil))
+	refused := func(path string, reason schema.SkipReason) schema.Refused {
+		k := key(t, url(path))
+		return schema.Refused{SURT: k.SURT, URL: k.URL, Domain: k.Domain, Reason: reason, Depth: 3}
+	}
+	w := world{listed: true,
+		fetches: []schema.Fetch{fetch(t, url("page"), schema.OK, nil)},
+		inlinks: []schema.Inlink{link(t, url("anew"), nil), link(t, url("closer"), nil), link(t, url("linked"), nil), link(t, url("recent"), nil)},
+		refused: []schema.Refused{refused("gone", schema.SkipRecent), refused("moved", schema.SkipRecent), refused("over", schema.SkipBudget), refused("recent", schema.SkipRecent)},
+	}
+	urls, skips, results := run(t, b, Default(), w, earlier, own)
+	check(t, "urls", []string{"a.example/anew found 3", "a.example/closer found 3", "a.example/moved redirected 3", "a.example/page fetched 2", "a.example/recent fetched 3"}, states(urls))
+	check(t, "skips", []string{"a.example/gone recent 3", "a.example/moved recent 3", "a.example/over budget 3", "a.example/recent recent 3"}, reasons(skips))
+	for _, r := range urls {
+		if (r.URL == url("recent") || r.URL == url("moved")) && (r.NextDue != at+40*day || r.LastFetched != at) {
+			t.Errorf("%+v", r)
+		}
+	}
+	for _, c := range results[0].Counts {
+		if c.Name == "waiting" && c.N != 4 {
+			t.Errorf("%d URLs wait", c.N)
+		}
+	}
+}
