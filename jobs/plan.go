@@ -45,6 +45,7 @@ type PlanRequest struct {
 	Counts    *Counts       // if not nil, receives the counts of the sources
 	Continues *Continuation // if not nil, receives the earlier crawls that the crawl continues
 	Lookup    func(string) (string, bool)
+	Archive   func(ctx context.Context, address string) (store.Bucket, error) // opens the store that holds plan.opt_out
 
 	driver bool // true: a driver makes the request, so Plan freezes the clock, and accepts a plan that another driver made
 }
@@ -227,7 +228,11 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 			return nil, err
 		}
 	}
-	return planner.Make(ctx, worker.PlanConfig(paced), request)
+	limits := worker.PlanConfig(paced)
+	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {
+		return nil, err
+	}
+	return planner.Make(ctx, limits, request)
 }
 
 // Planned reports whether a crawl's first round has a plan.
@@ -323,7 +328,7 @@ func (d *Driver) planNext(ctx context.Context, crawl string, round int) (bool, e
 		return d.planReparse(ctx, crawl, round)
 	}
 	_, _, err = Plan(ctx, PlanRequest{
-		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup, driver: true,
+		Bucket: d.Bucket, Crawl: crawl, Config: d.Config, Clock: d.Clock, Version: d.Version, Scratch: d.Scratch, Lookup: d.Lookup, Archive: d.Runner.Archive, driver: true,
 	})
 	if errors.Is(err, ErrPlanned) { // another driver, with another config, has planned the round first
 		_, _, err = roundstate.FindPlan(ctx, d.Bucket, crawl, round)

@@ -27,6 +27,7 @@ type Config struct {
 	Include       []string // patterns of URLs in scope, as NewScope takes them
 	Exclude       []string
 	Filters       []Filter
+	OptOut        *OptOut           // URLs that must not be requested; nil if there is no list
 	Stopped       map[string]string // reason for each stopped domain or host; its subdomains are stopped too
 
 	Budget        int            // largest number of URLs per domain and crawl; 0 means no bound

@@ -27,7 +27,7 @@ func Copy(ctx context.Context, b store.Bucket, from *manifest.Plan, crawl, versi
 	for i := range m.Partitions {
 		m.Partitions[i].Spellings = clone(m.Partitions[i].Spellings)
 	}
-	m.RefusedFile = clone(from.RefusedFile)
+	m.RefusedFile, m.OptOutFile = clone(from.RefusedFile), clone(from.OptOutFile)
 	sources, copies := planFiles(from), planFiles(&m)
 	for _, f := range copies {
 		f.Key = ""

@@ -274,10 +274,11 @@ const (
 	fileUrls      = "plan"
 	fileSpellings = "spellings"
 	fileRefused   = "refused"
+	fileOptOut    = "opt_out"
 )
 
 // planFiles lists the files that a plan names: for each partition its URLs and perhaps its
-// spellings, then the refused entries.
+// spellings, then the refused entries and the opt-out list.
 func planFiles(m *manifest.Plan) []*manifest.File {
 	var files []*manifest.File
 	for i := range m.Partitions {
@@ -286,8 +287,10 @@ func planFiles(m *manifest.Plan) []*manifest.File {
 			files = append(files, f)
 		}
 	}
-	if m.RefusedFile != nil {
-		files = append(files, m.RefusedFile)
+	for _, f := range []*manifest.File{m.RefusedFile, m.OptOutFile} {
+		if f != nil {
+			files = append(files, f)
+		}
 	}
 	return files
 }
@@ -321,6 +324,12 @@ func (p *Plan) write(ctx context.Context, r *rules, req Request, from *picked, p
 		return err
 	}
 	m.RefusedFile, locals[len(partitions)] = file(fileRefused, l), []table.Local{l}
+	if r.OptOut != nil {
+		if l, err = table.WriteFile(filepath.Join(req.Scratch, "opt-out.parquet"), optOutRows(r.OptOut)); err != nil {
+			return err
+		}
+		m.OptOutFile, locals[len(partitions)] = file(fileOptOut, l), append(locals[len(partitions)], l)
+	}
 	p.files = slices.Concat(locals...)
 	return nil
 }
@@ -396,6 +405,9 @@ func identify(m *manifest.Plan, version string) error {
 	}
 	if m.RefusedFile != nil {
 		m.RefusedFile.Key = layout.PlanRefused(m.Crawl, m.Round, m.ID)
+	}
+	if m.OptOutFile != nil {
+		m.OptOutFile.Key = layout.PlanOptOut(m.Crawl, m.Round, m.ID)
 	}
 	m.Version = version
 	return nil

@@ -20,6 +20,7 @@ import (
 type Scope struct {
 	include, exclude []pattern
 	filters          []filter
+	optOut           *OptOut // nil if there is none
 }
 
 // Filter is a rule that refuses the canonical URLs which a regular expression in RE2's syntax matches
@@ -40,6 +41,12 @@ type pattern struct {
 	whole bool     // the pattern is compared with the whole URL
 	name  bool     // the pattern is a host name
 	parts []string // parts of the pattern between the stars
+	entry string   // entry of an opt-out list from which the pattern was made
+}
+
+func newPattern(text string) pattern {
+	whole := strings.Contains(text, "://")
+	return pattern{text: text, whole: whole, name: !whole && !strings.ContainsAny(text, "/*"), parts: strings.Split(text, "*")}
 }
 
 // NewScope checks the patterns. If there are no include patterns, every URL is included. Exclude
@@ -55,21 +62,20 @@ func NewScope(include, exclude []string) (*Scope, error) {
 			if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 				return nil, fmt.Errorf("%w: scope.%s: pattern %q: give a host such as example.org, or a URL with * for any characters such as example.org/docs/*", ErrConfig, list.name, text)
 			}
-			whole := strings.Contains(text, "://")
-			*list.out = append(*list.out, pattern{
-				text: text, whole: whole, name: !whole && !strings.ContainsAny(text, "/*"), parts: strings.Split(text, "*"),
-			})
+			*list.out = append(*list.out, newPattern(text))
 		}
 	}
 	return s, nil
 }
 
-// Scope returns the scope of a Config, which also applies the filters. Errors wrap ErrConfig.
+// Scope returns the scope of a Config, which also applies the filters and the opt-out list. Errors
+// wrap ErrConfig.
 func (c *Config) Scope() (*Scope, error) {
 	s, err := NewScope(c.Include, c.Exclude)
 	if err != nil {
 		return nil, err
 	}
+	s.optOut = c.OptOut
 	for i, f := range c.Filters {
 		f.Name = cmp.Or(f.Name, fmt.Sprintf("filter %d", i+1))
 		e, err := urlkey.Expression(f.Match)
@@ -84,6 +90,9 @@ func (c *Config) Scope() (*Scope, error) {
 // Refusal returns the reason why a canonical URL must not be planned, and the pattern or rule that
 // decides, or "" for a URL in scope.
 func (s *Scope) Refusal(url string) (reason schema.SkipReason, detail string) {
+	if entry, ok := s.optOut.Refuses(url); ok {
+		return schema.SkipOptOut, entry
+	}
 	if ok, why := s.Allows(url); !ok {
 		return schema.SkipOutOfScope, why
 	}

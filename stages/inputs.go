@@ -23,9 +23,7 @@ func Checked(b store.Bucket, in *Input) *manifest.Checked {
 				c.Add(remedy, *p.Spellings)
 			}
 		}
-		if f := in.Plan.RefusedFile; f != nil {
-			c.Add(remedy, *f)
-		}
+		c.Add(remedy, in.Plan.Lists()...)
 	}
 	for stage, results := range in.Results {
 		for _, r := range results {

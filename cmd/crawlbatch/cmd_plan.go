@@ -88,7 +88,7 @@ func runPlan(ctx context.Context, o planOptions) error {
 	}
 	r := jobs.PlanRequest{
 		Bucket: b, Crawl: o.month, Config: cfg, Replace: o.replace, DryRun: o.dryRun, Force: o.force,
-		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Counts: new(jobs.Counts), Continues: new(jobs.Continuation),
+		Clock: stages.SystemClock{}, Version: version, Lookup: os.LookupEnv, Archive: o.openArchive, Counts: new(jobs.Counts), Continues: new(jobs.Continuation),
 	}
 	r.Sources, r.Frontier, err = source.OpenAll(ctx, o.sources, source.Options{Stdin: o.in, Bucket: o.openArchive, Schemes: source.Databases(os.LookupEnv)})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/cmd/usage"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/inspect"
 	"crawlbatch.io/crawlbatch/jobs/lookup"
@@ -20,6 +21,8 @@ type Configs struct {
 	New func() (*config.Config, error)
 	// Crawl returns the store and the config of a crawl, for a command that only reads.
 	Crawl func(ctx context.Context, crawl string) (store.Bucket, *config.Config, error)
+	// Archive opens a store that is only read.
+	Archive func(ctx context.Context, address string) (store.Bucket, error)
 }
 
 // Command returns the command inspect.
@@ -48,7 +51,8 @@ its SURT key, its registered domain (the unit of sharding) and its host (the uni
 politeness). If the URL would not be planned, it prints the reason. With --jsonl,
 {"url","base"} gives {"ok","whatwg","canonical","surt","domain","host","skip"}. ok is false if
 the parser of the URL standard fails. If rules of the config (plan.canonical, plan.rewrite) change
-the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}.
+the URL, each step is printed; --jsonl adds {"steps":[{"rule","from","to"}]}. The list plan.opt_out is read,
+and is the reason opt_out if it names the URL.
 
 With --month it also prints what the store knows of the URL: its state and the newest
 round that changed the state, why the URL was skipped, and its partition in the newest plan.
@@ -89,22 +93,23 @@ null. The crawl's frozen rules apply.`,
 // urlInspector returns an inspector that applies the config. If a crawl is named, the inspector
 // applies the config that the crawl froze.
 func (c Configs) urlInspector(ctx context.Context, crawl string) (*inspect.URL, error) {
+	var cfg *config.Config
+	var known *lookup.Crawl
+	var b store.Bucket
+	var err error
 	if crawl == "" {
-		cfg, err := c.New()
-		if err != nil {
-			return nil, err
-		}
-		return inspect.NewURL(cfg, nil)
+		cfg, err = c.New()
+	} else if b, cfg, err = c.Crawl(ctx, crawl); err == nil {
+		known, err = lookup.Open(ctx, b, crawl)
 	}
-	b, cfg, err := c.Crawl(ctx, crawl)
 	if err != nil {
 		return nil, err
 	}
-	known, err := lookup.Open(ctx, b, crawl)
+	optOut, err := jobs.OptOut(ctx, cfg, c.Archive)
 	if err != nil {
 		return nil, err
 	}
-	return inspect.NewURL(cfg, known)
+	return inspect.NewURL(cfg, optOut, known)
 }
 
 func newRobots(c Configs) *cobra.Command {

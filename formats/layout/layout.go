@@ -141,6 +141,11 @@ func PlanRefused(crawl string, round int, plan string) string {
 	return PlanDir(crawl, round, plan) + "refused.parquet"
 }
 
+// PlanOptOut returns the key of the opt-out list as the plan read it.
+func PlanOptOut(crawl string, round int, plan string) string {
+	return PlanDir(crawl, round, plan) + "opt-out.parquet"
+}
+
 // StageDir returns the folder of a stage, with a final slash.
 func StageDir(crawl string, round int, stage string) string {
 	return RoundDir(crawl, round) + stage + "/"

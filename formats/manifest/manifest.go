@@ -197,10 +197,21 @@ type Plan struct {
 	SourceLines      int64           `json:"source_lines"`
 	Refused          []Count         `json:"refused"` // number of refused URLs for each reason
 	RefusedFile      *File           `json:"refused_file,omitempty"`
+	OptOutFile       *File           `json:"opt_out_file,omitempty"` // entries of the opt-out list; nil if the round has none
 	Partitions       []PlanPartition `json:"partitions"`
 }
 
 func (*Plan) kind() string { return "plan" }
+
+// Lists returns the plan's files that belong to no partition.
+func (p *Plan) Lists() (files []File) {
+	for _, f := range []*File{p.RefusedFile, p.OptOutFile} {
+		if f != nil {
+			files = append(files, *f)
+		}
+	}
+	return files
+}
 
 // KeepsSpellings reports whether the plan lists the spellings of its URLs. Plans of format 1 do not
 // list spellings.

@@ -36,7 +36,8 @@ import (
 //	5: A crawl may list how many rounds of earlier crawls it continues, and may be planned without
 //	   their frontier. Tables are as in version 4.
 //	6: In a crawl that is planned without the frontier of earlier crawls, a page that answers 304 has
-//	   the links of its content. Seals keep the digests of the blocks of links.
+//	   the links of its content. Seals keep the digests of the blocks of links. Plans keep the
+//	   opt-out list.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

@@ -54,11 +54,12 @@ const (
 	SkipDuplicate  SkipReason = "duplicate"    // the source lists the same canonical URL earlier
 	SkipSpellings  SkipReason = "spellings"    // the URL has more than MaxSpellings spellings
 	SkipRecent     SkipReason = "recent"       // the URL was fetched within plan.skip_within
+	SkipOptOut     SkipReason = "opt_out"      // plan.opt_out names the URL, its host or its domain
 )
 
 // SkipReasons lists all skip reasons.
 var SkipReasons = []SkipReason{SkipNotURL, SkipBadRecord, SkipScheme, SkipTooLong, SkipOutOfScope, SkipFiltered, SkipTrap, SkipDepth,
-	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings, SkipRecent}
+	SkipBudget, SkipRobots, SkipNofollow, SkipStopped, SkipDuplicate, SkipSpellings, SkipRecent, SkipOptOut}
 
 // URLState is the state of a known URL.
 type URLState string

@@ -78,6 +78,11 @@ type Refused struct {
 	Bucket    int32    `parquet:"bucket" since:"4" doc:"reduce bucket of the domain; 0 if the text is not a URL"`
 }
 
+// OptOut is a row of a plan's opt-out.parquet: an entry of the opt-out list when the plan was made.
+type OptOut struct {
+	Entry string `parquet:"entry" doc:"host, domain or pattern, as the list spells it"`
+}
+
 // RobotsFile is a row of a fetch segment's working file robots: the robots.txt of one origin,
 // requested now or taken from the previous round. The task's next attempt starts with the newest
 // row of each origin. The next round starts with the rows that have not expired.

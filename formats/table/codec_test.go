@@ -28,6 +28,7 @@ var rowTypes = map[string]func(*testing.T){
 	"Refused": keepsEveryColumn[schema.Refused], "RobotsFile": keepsEveryColumn[schema.RobotsFile], "Edge": keepsEveryColumn[schema.Edge],
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
 	"Redirect":    keepsEveryColumn[schema.Redirect],
+	"OptOut":      keepsEveryColumn[schema.OptOut],
 	"TargetLinks": keepsEveryColumn[schema.TargetLinks],
 }
 

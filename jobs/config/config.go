@@ -124,6 +124,7 @@ type Plan struct {
 	Rewrite       []Rewrite `yaml:"rewrite,omitempty"`
 	Filter        []Filter  `yaml:"filter,omitempty"`
 	Scope         Scope     `yaml:"scope"`
+	OptOut        string    `yaml:"opt_out,omitempty"`
 	History       bool      `yaml:"history"`
 	SkipWithin    Duration  `yaml:"skip_within"`
 }

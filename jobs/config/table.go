@@ -91,6 +91,7 @@ func (c *Config) table() []field {
 		key(&c.Plan.Filter, nil, filters, frozen, "rules that refuse canonical URLs; the first that matches decides: `name`, `match` (RE2) and `accept` (true: no later rule refuses the URL)"),
 		key(&c.Plan.Scope.Include, nil, nil, frozen, "URL patterns, in which `*` matches any characters; if there are any, only matching URLs are planned"),
 		key(&c.Plan.Scope.Exclude, nil, nil, frozen, "URL patterns; matching URLs are not planned: `[\"*/calendar/*\"]`"),
+		key(&c.Plan.OptOut, "", nil, live, "list of hosts, domains and URL patterns that no request goes to: a file or `s3://bucket/key`, read again for each round; see [opt-out list](../planner/README.md#opt-out-list)"),
 		key(&c.Plan.History, true, nil, frozen, "a crawl continues the newest earlier month: listed URLs and those that it finds get what earlier crawls know about them (validators, digest, place of the content, spellings)").
 			beforeItExisted(false),
 		key(&c.Plan.SkipWithin, 0, minMax(0, 366*day), frozen, "URLs that were fetched within this time before the plan are not planned: `20d`, `12h`; 0: all are; `plan --force` plans them"),

@@ -47,9 +47,13 @@ type URL struct {
 
 // NewURL returns a URL that answers by the rules of cfg. If crawl is not nil, the answers also
 // contain what the crawl's store knows.
-func NewURL(cfg *config.Config, crawl *lookup.Crawl) (*URL, error) {
+//
+// The opt-out list may be nil.
+func NewURL(cfg *config.Config, optOut *planner.OptOut, crawl *lookup.Crawl) (*URL, error) {
 	c, err := cfg.Plan.Canonicalizer()
-	return &URL{canonical: c, plan: worker.PlanConfig(cfg), crawl: crawl}, err
+	plan := worker.PlanConfig(cfg)
+	plan.OptOut = optOut
+	return &URL{canonical: c, plan: plan, crawl: crawl}, err
 }
 
 // Answer answers one question. The error is not nil only if the crawl's store cannot be read.

@@ -1,16 +1,23 @@
 package inspect
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 )
 
 // printed returns what `inspect url` prints about a URL.
 func printed(t *testing.T, cfg *config.Config, url string) string {
 	t.Helper()
-	u, err := NewURL(cfg, nil)
+	optOut, err := jobs.OptOut(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := NewURL(cfg, optOut, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +50,14 @@ spelling   http://www.example.org/print/a.zip (robots.txt has to allow it, too)
 	if got := printed(t, cfg, "http://WWW.example.org/print/a.zip"); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
+	cfg.Plan.OptOut = filepath.Join(t.TempDir(), "opt-out.txt")
+	if err := os.WriteFile(cfg.Plan.OptOut, []byte("Example.org\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := printed(t, cfg, "http://www.example.org/"); !strings.Contains(got, "skip       opt_out: Example.org\n") {
+		t.Errorf("a URL of the opt-out list:\n%s", got)
+	}
+	cfg.Plan.OptOut = ""
 	cfg.Plan.Rewrite[0].Replace = "/print/print/"
 	if got := printed(t, cfg, "http://example.org/print/a"); !strings.Contains(got, "skip       filtered: the rewrites") || !strings.Contains(got, "step       print: ") || !strings.Contains(got, "canonical  -\n") {
 		t.Errorf("a rewrite without end:\n%s", got)

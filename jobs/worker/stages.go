@@ -48,6 +48,10 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	if err != nil {
 		return nil, err
 	}
+	optOut, err := planner.LoadOptOut(ctx, env.Bucket, p, r.Config.Plan.URLRules())
+	if err != nil {
+		return nil, err
+	}
 	env.Bucket = roundstate.Fetching(env.Bucket, l, p, r.ledgers())
 	before, err := r.roundBefore(ctx, l, p, t)
 	if err != nil {
@@ -58,6 +62,9 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 		return nil, err
 	}
 	in := &fetch.Input{Task: t, Plan: p, Before: before, Politeness: revision, Reading: robots.ReadingOf(format), GiveUp: r.GiveUp}
+	if optOut != nil {
+		in.OptedOut = func(url string) bool { _, ok := optOut.Refuses(url); return ok }
+	}
 	if r.Reloads != nil {
 		reload, stop := r.Reloads.subscribe()
 		defer stop()
@@ -108,6 +115,10 @@ func (r Runner) runReduce(ctx context.Context, env *stages.Env, in *stages.Input
 	case stages.Frontier:
 		c := frontier.Default()
 		limits := PlanConfig(r.Config)
+		var err error
+		if limits.OptOut, err = planner.LoadOptOut(ctx, env.Bucket, in.Plan, limits.Rules); err != nil {
+			return nil, err
+		}
 		scope, err := limits.Scope()
 		if err != nil {
 			return nil, err

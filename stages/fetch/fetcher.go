@@ -70,8 +70,9 @@ type options struct {
 	gate     gate
 	reading  robots.Reading
 	epoch    int
-	segment  string // column warc_segment: the partition's name, such as part-00017
-	deferAll bool   // whether to send no requests and to defer every URL without an outcome
+	segment  string                // column warc_segment: the partition's name, such as part-00017
+	deferAll bool                  // whether to send no requests and to defer every URL without an outcome
+	barred   func(url string) bool // reports whether a URL must not be requested; nil if all may be
 
 	// patience is the longest Retry-After that the fetcher waits for; 0 means no limit.
 	patience time.Duration
@@ -152,6 +153,9 @@ func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Cli
 // maxRules limits the memory for robots.txt rules, in bytes. A partition may have a million hosts,
 // and each robots.txt may hold 500 KiB of rules.
 const maxRules = 64 << 20
+
+// optedOut reports whether a redirect must not be followed to a URL.
+func (f *fetcher) optedOut(url string) bool { return f.barred != nil && f.barred(url) }
 
 // close releases connections and scratch space.
 func (f *fetcher) close() {

@@ -156,6 +156,9 @@ func (f *fetcher) redirect(g *polite.Grant, u *urlTask, s *request.Sent) {
 	case err != nil:
 		g.Done(polite.Result{Class: polite.Success})
 		f.fail(err)
+	case f.optedOut(target.URL):
+		u.fetch.RedirectTarget = target.URL
+		end(schema.Redirected, response.Failure{})
 	case alike:
 		end(schema.RedirectLimit, response.Failure{Phrase: "redirect loop", Detail: target.URL})
 	case target.Domain != u.planned.Domain || here && !before:

@@ -29,6 +29,7 @@ type robotsTask struct {
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts
+	why     error              // why the redirect of the last response is not followed; nil if it may be
 	record  segments.Record    // requests and captures that are not recorded yet
 	answer  robotscache.Record // record of the last response
 
@@ -37,7 +38,10 @@ type robotsTask struct {
 	due  time.Time             // when the task's next try is due
 }
 
-var errCutOff = errors.New("the answer broke off")
+var (
+	errCutOff   = errors.New("the answer broke off")
+	errOptedOut = errors.New("it redirects to a URL of the opt-out list")
+)
 
 // newRobotsTask makes the robots task for an entry that the cache did not know.
 func (f *fetcher) newRobotsTask(e *robotscache.Entry) *robotsTask {
@@ -75,7 +79,9 @@ func (f *fetcher) askRobots(ctx context.Context, g *polite.Grant, rt *robotsTask
 		f.captureRobots(rt, s)
 	}
 	if s.Err == nil && response.IsRedirect(s.Exchange) {
-		if target, _, err := response.Location(f.canon, s.Exchange, rt.next); err == nil && rt.hops < robots.MaxRedirects {
+		if target, _, err := response.Location(f.canon, s.Exchange, rt.next); err == nil && f.optedOut(target.URL) {
+			rt.why = errOptedOut
+		} else if err == nil && rt.hops < robots.MaxRedirects {
 			rt.hops++
 			rt.next, rt.nextAt = target.URL, target.Host
 			rt.tries = 0
@@ -117,6 +123,9 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 		err = errCutOff
 		why = response.Failed("it broke off", "%s: what it forbids further on is not known", s.Exchange.BodyTruncated)
 	}
+	if rt.why != nil {
+		err, why = rt.why, response.Failure{Phrase: rt.why.Error()}
+	}
 	switch robots.FetchClass(s.Exchange.Status, err) {
 	case robots.Rules:
 		rules := &robotscache.Rules{
@@ -130,6 +139,8 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 	case robots.Unreachable:
 		v := response.Verdict{Outcome: schema.RobotsUnreachable, Retry: response.AfterTimeout, Health: polite.Failure}
 		switch {
+		case rt.why != nil:
+			v.Retry, v.Health = response.Never, polite.Success
 		case s.Err != nil:
 			v = response.OfError(s.Err)
 			if v.Outcome == schema.ConnectError {

@@ -34,6 +34,9 @@ type Input struct {
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading
+	// OptedOut reports whether a URL must not be requested. The plan has no such URLs, but redirects may
+	// lead to them. If it is nil, every URL may be requested.
+	OptedOut func(url string) bool
 	// GiveUp stops all fetching. URLs without an outcome are then deferred.
 	GiveUp bool
 }
@@ -112,7 +115,7 @@ func newAttempt(env *stages.Env, in *Input, cfg Config, l *lease.Lease, p *parti
 	}
 	f, err := newFetcher(env, cfg, options{
 		parser: parser, index: p, sink: a.log, gate: a, reading: in.Reading, epoch: doc.Epoch, segment: layout.Part(in.Task.Partition),
-		deferAll: in.GiveUp, hooks: h,
+		deferAll: in.GiveUp, barred: in.OptedOut, hooks: h,
 	})
 	a.fetcher = f
 	return a, err

@@ -85,10 +85,7 @@ func (a *Audit) listPlan(r *Round) error {
 			files = append(files, *p.Spellings)
 		}
 	}
-	if f := r.Plan.RefusedFile; f != nil {
-		files = append(files, *f)
-	}
-	return a.list(r, fromPlan, 0, "the plan lists it: restore it from a copy", files...)
+	return a.list(r, fromPlan, 0, "the plan lists it: restore it from a copy", append(files, r.Plan.Lists()...)...)
 }
 
 func (a *Audit) listResult(r *Round, stage stages.Stage, n int, result *manifest.Result) error {

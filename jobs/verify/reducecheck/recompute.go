@@ -97,9 +97,7 @@ func unreadableInputs(ctx context.Context, a *audit.Audit, r *audit.Round) (u un
 		files = append(files, s.FilesOf(stages.FileURLsBase)...)
 		files = append(files, s.FilesOf(stages.FileRepresentatives)...)
 	}
-	if p := r.Plan; p.RefusedFile != nil {
-		files = append(files, *p.RefusedFile)
-	}
+	files = append(files, r.Plan.Lists()...)
 	for _, p := range r.Plan.Partitions {
 		files = append(files, p.File)
 	}

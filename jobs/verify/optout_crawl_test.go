@@ -1,0 +1,142 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs"
+	"crawlbatch.io/crawlbatch/jobs/config"
+	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/planner"
+	"crawlbatch.io/crawlbatch/planner/source"
+)
+
+// No source, link, redirect or redirected robots.txt leads a crawl to what the opt-out list names. The
+// list changes between the rounds.
+func TestNothingOfTheOptOutListIsRequested(t *testing.T) {
+	web, addr := serveLinks(t, map[string]string{
+		"a.test/":       "/open /private/link /chain /away /later http://sub.out.test/link http://elsewhere.test/",
+		"a.test/open":   "/private/link2 /later/2",
+		"a.test/chain":  "302 /chain2",
+		"a.test/chain2": "302 /private/redirected", "a.test/private/redirected": "302 /open2",
+		"a.test/away": "302 http://sub.out.test/away", "a.test/later": "", "a.test/later/2": "",
+		"elsewhere.test/robots.txt": "302 http://out.test/robots.txt", "elsewhere.test/": "",
+		"out.test/robots.txt": "", "out.test/": "", "sub.out.test/link": "", "sub.out.test/away": "",
+	})
+	list := filepath.Join(t.TempDir(), "opt-out.txt")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(list, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# asked on Monday\nOUT.test\na.test/private/*\n")
+	l := newCrawlLab(t, addr, []string{"http://a.test/", "http://out.test/", "http://a.test/private/listed"}, func(c *config.Config) {
+		c.Frontier.Follow = "any"
+		c.Plan.OptOut = list
+	})
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	write("out.test\na.test/private/*\na.test/later*\n")
+	if err := l.driver.Run(t.Context(), testCrawl, 2); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a.test/", "a.test/away", "a.test/chain", "a.test/chain2", "a.test/open", "elsewhere.test/robots.txt"}
+	if diff := cmp.Diff(want, slices.Compact(web.requests())); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	wantSkips := []string{
+		"0 http://a.test/private/link opt_out a.test/private/*", "0 http://a.test/private/listed opt_out a.test/private/*",
+		"0 http://out.test/ opt_out OUT.test", "0 http://sub.out.test/link opt_out OUT.test",
+		"1 http://a.test/later opt_out a.test/later*", "1 http://a.test/later/2 opt_out a.test/later*",
+		"1 http://a.test/private/link2 opt_out a.test/private/*", "1 http://a.test/private/redirected opt_out a.test/private/*",
+		"1 http://sub.out.test/away opt_out out.test",
+	}
+	got := l.skips(t, 2)
+	slices.Sort(got)
+	if diff := cmp.Diff(wantSkips, got); diff != "" {
+		t.Errorf("skips (-want +got):\n%s", diff)
+	}
+	p, _, err := roundstate.FindPlan(t.Context(), l.bucket, testCrawl, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := tabletest.Read[schema.OptOut](t, l.bucket, p.OptOutFile.Key); len(rows) != 3 || rows[0].Entry != "out.test" {
+		t.Errorf("the second round's list: %+v", rows)
+	}
+	l.verify(t, true)
+}
+
+// A crawl whose list is away, damaged or forgotten plans no round.
+func TestNoRoundIsPlannedWithoutItsOptOutList(t *testing.T) {
+	web, addr := serveLinks(t, map[string]string{"a.test/": "/x", "a.test/x": ""})
+	list := filepath.Join(t.TempDir(), "opt-out.txt")
+	if err := os.WriteFile(list, []byte("out.test\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := newCrawlLab(t, addr, []string{"http://a.test/"}, func(c *config.Config) { c.Plan.OptOut = list })
+	if err := l.driver.Run(t.Context(), testCrawl, 1); err != nil {
+		t.Fatal(err)
+	}
+	web.requests()
+	for name, tc := range map[string]struct {
+		prepare func() string // returns plan.opt_out
+		err     error
+	}{
+		"another config": {func() string { return "" }, config.ErrInvalid},
+		"standard input": {func() string { return "-" }, config.ErrInvalid},
+		"the frontier":   {func() string { return "frontier" }, config.ErrInvalid},
+		"a bucket":       {func() string { return "s3://bucket/opt-out.txt" }, config.ErrInvalid},
+		"a database":     {func() string { return "mysql://db/x" }, source.ErrMissing},
+		"malformed":      {func() string { os.WriteFile(list, []byte("out.test\nno host\n"), 0o644); return list }, planner.ErrConfig},
+		"damaged":        {func() string { os.WriteFile(list, []byte("\x1f\x8b\x08"), 0o644); return list }, source.ErrUnreadable},
+		"absent":         {func() string { os.Remove(list); return list }, source.ErrMissing},
+	} {
+		l.driver.Config = l.cfg.Clone()
+		l.driver.Config.Plan.OptOut = tc.prepare()
+		err := l.driver.Run(t.Context(), testCrawl, 2)
+		if !errors.Is(err, tc.err) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %v", name, err, tc.err)
+		}
+		if _, _, err := roundstate.FindPlan(t.Context(), l.bucket, testCrawl, 1); !errors.Is(err, roundstate.ErrNoPlan) {
+			t.Errorf("%s: a plan: %v", name, err)
+		}
+	}
+	if asked := web.requests(); len(asked) > 0 {
+		t.Errorf("requested %q", asked)
+	}
+	// The object of a bucket is a list as a file is.
+	b := directory(t)
+	archive := func(_ context.Context, address string) (store.Bucket, error) {
+		if address != "s3://bucket" {
+			t.Errorf("opens %q", address)
+		}
+		return b, nil
+	}
+	cfg := config.Default()
+	cfg.Plan.OptOut = "s3://bucket/lists/opt-out.txt"
+	if _, err := jobs.OptOut(t.Context(), cfg, archive); !errors.Is(err, source.ErrMissing) {
+		t.Errorf("an absent object: %v", err)
+	}
+	if _, err := b.Create(t.Context(), "lists/opt-out.txt", strings.NewReader("out.test\n"), 9); err != nil {
+		t.Fatal(err)
+	}
+	o, err := jobs.OptOut(t.Context(), cfg, archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if entry, ok := o.Refuses("http://www.out.test/"); !ok || entry != "out.test" {
+		t.Errorf("%q, %v", entry, ok)
+	}
+}
