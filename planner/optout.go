@@ -18,9 +18,9 @@ import (
 
 // The bounds of an opt-out list.
 const (
-	maxOptOut      = 1_000_000 // number of entries
-	maxOptOutEntry = 2000      // length of an entry, octets
-	maxWild        = 1000      // number of patterns whose host is not literal, each of which is compared with every URL
+	maxOptOut      = 200_000 // number of entries
+	maxOptOutEntry = 2000    // length of an entry, octets
+	maxWild        = 200     // number of patterns whose host is not literal, each of which is compared with every URL
 )
 
 // OptOut is a list of hosts, domains and patterns whose URLs a crawl must not request. It is

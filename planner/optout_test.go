@@ -99,7 +99,7 @@ func TestMalformedOptOutLists(t *testing.T) {
 	for i := range maxWild + 1 {
 		fmt.Fprintf(&wild, "*/private%d/*\n", i)
 	}
-	if _, err := readOptOut(t, wild.String(), urlkey.Rules{}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "line 1001") {
+	if _, err := readOptOut(t, wild.String(), urlkey.Rules{}); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "line 201") {
 		t.Errorf("many patterns: %v", err)
 	}
 	if _, err := readOptOut(t, "\x1f\x8bdamaged", urlkey.Rules{}); !errors.Is(err, source.ErrUnreadable) {

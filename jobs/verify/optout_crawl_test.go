@@ -1,8 +1,10 @@
 package verify
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
 )
@@ -138,5 +141,55 @@ func TestNoRoundIsPlannedWithoutItsOptOutList(t *testing.T) {
 	}
 	if entry, ok := o.Refuses("http://www.out.test/"); !ok || entry != "out.test" {
 		t.Errorf("%q, %v", entry, ok)
+	}
+}
+
+// Without the copy of the list that the plan holds, no task of the round sends a request.
+func TestADamagedCopyOfTheOptOutListStopsTheRound(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, file string){
+		"missing": func(t *testing.T, file string) {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"emptied": func(t *testing.T, file string) {
+			if err := os.WriteFile(file, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"changed": func(t *testing.T, file string) {
+			body, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, bytes.Replace(body, []byte("out.test"), []byte("our.test"), -1), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			web, addr := serveLinks(t, map[string]string{"a.test/": "302 http://out.test/", "out.test/": ""})
+			list := filepath.Join(t.TempDir(), "opt-out.txt")
+			if err := os.WriteFile(list, []byte("out.test\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			l := newCrawlLab(t, addr, []string{"http://a.test/"}, func(c *config.Config) { c.Plan.OptOut = list })
+			p, _, err := roundstate.FindPlan(t.Context(), l.bucket, testCrawl, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			damage(t, filepath.Join(l.dir, filepath.FromSlash(p.OptOutFile.Key)))
+			if err := l.driver.Run(t.Context(), testCrawl, 1); err == nil {
+				t.Error("the round was crawled")
+			} else {
+				t.Log(err)
+			}
+			if asked := web.requests(); len(asked) > 0 {
+				t.Errorf("requested %q", asked)
+			}
+			if r := l.report(t, true); !slices.ContainsFunc(r.Violations, func(v audit.Violation) bool { return strings.Contains(fmt.Sprint(v), p.OptOutFile.Key) }) {
+				t.Errorf("verify does not report it: %+v", r.Violations)
+			}
+		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table/tabletest"
+	"crawlbatch.io/crawlbatch/jobs"
 	"crawlbatch.io/crawlbatch/jobs/config"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -111,4 +112,41 @@ func TestACrawlWithRulesForURLs(t *testing.T) {
 		t.Errorf("skips (-want +got):\n%s", diff)
 	}
 	l.verify(t, true)
+}
+
+// A switch that a later month turns on gives the URLs that it changes the history of their new form.
+// Their old form stays in urls, and is planned neither then nor in a month from the frontier.
+func TestASwitchThatALaterMonthTurnsOn(t *testing.T) {
+	for _, frontier := range []bool{false, true} {
+		web, addr := serveLinks(t, map[string]string{"a.test/x": "", "www.a.test/y": "", "a.test/y": ""})
+		cfg := testConfig(addr)
+		m := &monthsLab{t: t, b: directory(t), cfg: cfg, dir: t.TempDir()}
+		list := []string{"http://a.test/x", "http://www.a.test/y"}
+		m.crawl(firstMonth, stages.SystemClock{}, 0, list, nil)
+		if diff := cmp.Diff(list, web.pagesAsked()); diff != "" {
+			t.Errorf("requests of the first month (-want +got):\n%s", diff)
+		}
+		m.cfg.Plan.Canonical.WWW = true
+		m.crawl(secondMonth, monthAhead{}, 1, list, func(r *jobs.PlanRequest) { r.Frontier = frontier })
+		if diff := cmp.Diff([]string{"http://a.test/x", "http://a.test/y"}, web.pagesAsked()); diff != "" {
+			t.Errorf("frontier %v: requests of the second month (-want +got):\n%s", frontier, diff)
+		}
+		seen := map[string]string{}
+		for _, r := range rowsOfMonth[schema.URLRecord](m, secondMonth, stages.FileURLs) {
+			seen[r.URL] = fmt.Sprint(r.FirstSeen, " ", r.Fetches)
+		}
+		if diff := cmp.Diff(map[string]string{"http://a.test/x": firstMonth + ".0 2", "http://a.test/y": secondMonth + ".0 1"}, seen); diff != "" {
+			t.Errorf("frontier %v: rows of the second month (-want +got):\n%s", frontier, diff)
+		}
+	}
+}
+
+// pagesAsked returns the sorted URLs of pages that were requested since the last call.
+func (l *linkWeb) pagesAsked() (urls []string) {
+	for _, r := range l.requests() {
+		if !strings.HasSuffix(r, "/robots.txt") {
+			urls = append(urls, "http://"+r)
+		}
+	}
+	return urls
 }
