@@ -96,7 +96,7 @@ func (r *run) activePods(ctx context.Context) (map[string]*problem, error) {
 				since = now
 			}
 			waiting[pod.UID] = since
-			r.slow(pod, ending, now.Sub(since))
+			r.reportSlow(pod, ending, now.Sub(since))
 		}
 		if p := r.podProblem(pod); p != nil && !ending {
 			if known := problems[w.name]; known == nil || p.stuck && !known.stuck {
@@ -111,8 +111,8 @@ func (r *run) activePods(ctx context.Context) (map[string]*problem, error) {
 	return problems, err
 }
 
-// slow reports a pod that takes long to start or to end.
-func (r *run) slow(pod *corev1.Pod, ending bool, lasted time.Duration) {
+// reportSlow warns of a pod that takes long to start or to end.
+func (r *run) reportSlow(pod *corev1.Pod, ending bool, lasted time.Duration) {
 	k := &r.Config.Kubernetes
 	switch {
 	case ending && lasted >= k.Grace.Std()+endingFor:

@@ -23,7 +23,7 @@ type chooser struct {
 
 	hasLinks func(warc string) bool // as Request.HasLinks
 
-	since int64 // URLs that were fetched since this time are refused, milliseconds UTC; 0 if none are
+	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
 	duplicates int64
 	spent      int64       // number of URLs planned in earlier rounds of the crawl
@@ -40,7 +40,7 @@ type domain struct {
 	name  string
 	limit int64 // largest number of URLs of the domain in the crawl; 0 means no limit
 	spent int64
-	due   []*record  // due URLs that an earlier round of the crawl planned; such URLs use no budget
+	due   []*record  // URLs that are due and that an earlier round of the crawl planned; such URLs use no budget
 	best  worstFirst // heap of the best new URLs; the worst of them is on top and is dropped first
 }
 

@@ -203,8 +203,9 @@ func (l *chosenList) skipTo(file *io.SectionReader, buf *bufio.Reader, from, to 
 	return err
 }
 
-// matchingIndices yields the index of each group of l that has the same hash as one of the given
-// groups of other. Both lists are sorted by hash, and the argument indices is in ascending order.
+// matchingIndices compares the groups of l with some groups of the list other. The argument indices
+// selects these groups, in ascending order. matchingIndices yields the index in l of each group
+// with a hash of a selected group. Both lists are sorted by hash.
 func (l *chosenList) matchingIndices(other *chosenList, indices []int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		end := 0

@@ -39,7 +39,7 @@ type filter struct {
 type pattern struct {
 	text  string
 	whole bool     // the pattern is compared with the whole URL
-	name  bool     // the pattern is a host name
+	name  bool     // true: the pattern is a host name
 	parts []string // parts of the pattern between the stars
 	entry string   // entry of an opt-out list from which the pattern was made
 }

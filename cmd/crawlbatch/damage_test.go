@@ -129,8 +129,8 @@ func reasonOf(c *damageCell) int {
 	return 0
 }
 
-// text returns the text of the cell in the table. If the table must not have such a cell, wrong is
-// the reason.
+// text returns the text of the cell in the table. The result wrong is the reason why the table must
+// not have such a cell, or "".
 func (c *damageCell) text() (text, wrong string) {
 	j := c.judged
 	text = j.String()
@@ -150,8 +150,8 @@ func (c *damageCell) text() (text, wrong string) {
 	return fmt.Sprintf("%s (%c)", text, 'a'+n-1), ""
 }
 
-// compareDamage reports the faults of judged cells, and the cells that differ from the golden table.
-// If record is true, compareDamage changes the table instead.
+// compareDamage reports the faults of judged cells, and the cells that differ from the golden
+// table. If the parameter record is true, compareDamage writes the new table instead.
 func compareDamage(t *testing.T, cells []*damageCell, golden map[string]damageEntry, record bool) {
 	t.Helper()
 	for _, c := range cells {
@@ -217,15 +217,15 @@ func TestDamage(t *testing.T) {
 // damageEntry is a cell of the golden table.
 type damageEntry struct{ text, says string }
 
-// differsFrom reports whether a cell's new entry e differs from its entry in the golden table
-// (was). An impossible damage does not differ from a missing entry, because the table has no row
-// for a damage that is impossible in every state.
+// differsFrom reports whether a cell's new entry e differs from its entry in the golden table,
+// which is the parameter was. An impossible damage does not differ from a missing entry, because
+// the table has no row for a damage that is impossible in every state.
 func (e damageEntry) differsFrom(was damageEntry) bool {
 	return e.text != was.text && (e.text != "–" || was.text != "")
 }
 
-// entry returns the entry of the cell in the table. If the table must not have such a cell, wrong
-// is the reason.
+// entry returns the entry of the cell in the table. The result wrong is the reason why the table
+// must not have such a cell, or "".
 func (c *damageCell) entry() (e damageEntry, wrong string) {
 	if c.none {
 		return damageEntry{text: "–"}, ""

@@ -185,7 +185,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 			continue
 		}
 		text := strings.ReplaceAll(strings.Join(b.lines, "\n")+"\n", "127.0.0.1:8080", "127.0.0.1:"+port)
-		shell.types(text)
+		shell.press(text)
 		before := len(prompts)
 		prompts = shell.prompts(before + len(b.lines))
 		for i, status := range prompts[before:] {
@@ -199,7 +199,7 @@ func TestTheREADMEsCommandsPastedIntoAShell(t *testing.T) {
 			t.Errorf("no block begins with %q: it need not be listed", first)
 		}
 	}
-	shell.types("kill %1; wait\nexit\n") // the first job of the shell is simweb
+	shell.press("kill %1; wait\nexit\n") // the first job of the shell is simweb
 	select {
 	case <-shell.gone:
 	case <-time.After(patience):

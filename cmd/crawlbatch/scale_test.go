@@ -194,7 +194,7 @@ func (s *scaled) reduceRows() {
 	s.plan(1, "frontier")
 }
 
-// has reports whether a step has ended.
+// has reports whether the given step has ended.
 func (s *scaled) has(step string) bool {
 	return slices.ContainsFunc(s.done, func(m measured) bool { return m.Step == step && !m.Killed })
 }

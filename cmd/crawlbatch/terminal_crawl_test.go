@@ -98,7 +98,7 @@ func TestRunOnATerminalIsInterruptedResumedAndResized(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			s.interrupt()
-			s.ends(exitInterrupted)
+			s.waitForEnd(exitInterrupted)
 			if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), "go on with `crawlbatch run --month 2026-11 --rounds 1") {
 				t.Errorf("it does not say how to go on:\n%s", s.text())
 			}
@@ -111,7 +111,7 @@ func TestRunOnATerminalIsInterruptedResumedAndResized(t *testing.T) {
 				s.resize(to)
 				time.Sleep(100 * time.Millisecond)
 			}
-			s.ends(exitDone)
+			s.waitForEnd(exitDone)
 			for _, want := range []string{"fetch@2026-11.0: 36 URLs done in", "publish@2026-11.0: 1 task done", "round 0 of 2026-11: 36 URLs", "frontier: "} {
 				if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), want) {
 					t.Errorf("no %q in\n%s", want, s.text())
@@ -147,11 +147,11 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 			s.waitFor("failures: robots_unreachable")
 		}
 		s.interrupt()
-		s.ends(exitInterrupted)
+		s.waitForEnd(exitInterrupted)
 
 		// The command `status` shows the wait for the host from the checkpoint.
 		s = onTerminal(t, w.dir, width, nil, w.args("status")...)
-		s.ends(exitDone)
+		s.waitForEnd(exitDone)
 		if shown := strings.Join(strings.Fields(s.text()), " "); !strings.Contains(shown, "waits for h0.test: robots.txt answered 503, asked again at ") || !strings.Contains(shown, "as of ") {
 			t.Errorf("status does not mention the wait:\n%s", s.text())
 		}
@@ -169,16 +169,16 @@ func TestAWaitOnATerminalSaysWhyAndHowToEndIt(t *testing.T) {
 		}
 		s.waitFor("politeness was read again")
 		s.waitFor("stopped 3")
-		s.ends(exitDone)
+		s.waitForEnd(exitDone)
 	}
 	// A user can also end the wait by giving up the partition. After giving up, the round
 	// continues.
 	s := onTerminal(t, w.dir, 80, nil, w.args("retry", "--give-up", "--partition", "0")...)
 	s.waitFor("1 task given up")
-	s.ends(exitDone)
+	s.waitForEnd(exitDone)
 	s = onTerminal(t, w.dir, 80, nil, w.args("run", "--rounds", "1")...)
 	s.waitFor("deferred 3")
-	s.ends(exitDone)
+	s.waitForEnd(exitDone)
 }
 
 func TestOtherLongCommandsOnATerminal(t *testing.T) {
@@ -200,7 +200,7 @@ func TestOtherLongCommandsOnATerminal(t *testing.T) {
 		} {
 			s := onTerminal(t, w.dir, width, nil, c.args...)
 			s.waitFor(c.want)
-			s.ends(exitDone)
+			s.waitForEnd(exitDone)
 		}
 		// The command `status --watch` runs until the user interrupts it, and follows the
 		// terminal's width.
@@ -211,7 +211,7 @@ func TestOtherLongCommandsOnATerminal(t *testing.T) {
 		s.resize(width)
 		time.Sleep(300 * time.Millisecond)
 		s.interrupt()
-		s.ends(exitDone)
+		s.waitForEnd(exitDone)
 		if n := strings.Count(s.text(), "round 0: sealed"); n != 1 {
 			t.Errorf("the status is on the screen %d times:\n%s", n, s.text())
 		}
@@ -228,11 +228,11 @@ func TestDemoOnATerminalIsInterruptedAndResumed(t *testing.T) {
 	// 1,018 URLs, and its fetch takes seconds.
 	s.waitForMatch(regexp.MustCompile(`[1-9][0-9]* of 1,018 URLs`))
 	s.interrupt()
-	s.ends(exitInterrupted)
+	s.waitForEnd(exitInterrupted)
 	if !strings.Contains(strings.Join(strings.Fields(s.text()), " "), "go on with `crawlbatch demo`") {
 		t.Errorf("it does not say how to go on:\n%s", s.text())
 	}
 	s = onTerminal(t, dir, 40, nil, "demo")
 	s.waitFor("of them done")
-	s.ends(exitDone)
+	s.waitForEnd(exitDone)
 }

@@ -103,8 +103,8 @@ func (s *session) waitForMatch(wanted *regexp.Regexp) {
 	s.t.Fatalf("it does not show %q:\n%s", wanted, s.text())
 }
 
-// types presses keys.
-func (s *session) types(keys string) {
+// press sends keys to the program, as a user types them.
+func (s *session) press(keys string) {
 	s.t.Helper()
 	if _, err := s.tty.WriteString(keys); err != nil {
 		s.t.Fatal(err)
@@ -112,7 +112,7 @@ func (s *session) types(keys string) {
 }
 
 // interrupt presses Ctrl-C.
-func (s *session) interrupt() { s.t.Helper(); s.types("\x03") }
+func (s *session) interrupt() { s.t.Helper(); s.press("\x03") }
 
 // resize changes the width of the terminal.
 func (s *session) resize(columns int) {
@@ -125,8 +125,8 @@ func (s *session) resize(columns int) {
 	}
 }
 
-// ends waits for the end of the program and checks its exit code and its screen.
-func (s *session) ends(code int) {
+// waitForEnd waits until the program has ended, and checks its exit code and its screen.
+func (s *session) waitForEnd(code int) {
 	s.t.Helper()
 	select {
 	case <-s.gone:

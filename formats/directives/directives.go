@@ -97,8 +97,8 @@ func hasValue(name string) bool {
 	return name == "unavailable_after" || strings.HasPrefix(name, "max-")
 }
 
-// isFor reports whether the directives for the robot called name also apply to the robot called
-// agent.
+// isFor reports whether directives for a robot apply to the robot with the given agent. The
+// argument name is the robot that the directives name.
 func isFor(name, agent string) bool {
 	name = fold(name)
 	return name == "*" || name == "robots" || agent != "" && name == fold(agent)

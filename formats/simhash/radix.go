@@ -17,7 +17,8 @@ const (
 	fewItems = 64
 )
 
-// radixSort sorts a by the bits of mask. The sort is stable. The buffer spare must be as long as a.
+// radixSort sorts the items a by the bits of the argument mask. The sort is stable. The buffer
+// spare must be as long as a.
 func radixSort(a, spare []item, mask uint64) {
 	if len(a) <= cachedItems || bits.OnesCount64(mask) <= digitBits {
 		sortCached(a, spare, mask)
@@ -55,8 +56,9 @@ func sortCached(a, spare []item, mask uint64) {
 	}
 }
 
-// scatter copies items between the slices from and to, sorted by the digit that the bits of mask
-// form. It returns, for each value of the digit, the end of the items with this value.
+// scatter copies the items of the first slice to the second slice. There they are sorted by the
+// digit that the bits of the mask form. It returns, for each value of the digit, the end of the
+// items with this value.
 func scatter(from, to []item, mask uint64) *[1 << digitBits]uint32 {
 	d := digitOf(mask)
 	var ends [1 << digitBits]uint32
@@ -107,7 +109,7 @@ func (d *digit) valueIn(x uint64) uint64 {
 	return v & (1<<digitBits - 1)
 }
 
-// digitOf returns the digit that the bits of mask form. The mask has at most digitBits bits.
+// digitOf returns the digit that the bits of the mask form. The mask has at most digitBits bits.
 func digitOf(mask uint64) *digit {
 	d := &digit{}
 	taken := 0

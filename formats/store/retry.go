@@ -85,8 +85,9 @@ type retrying struct {
 
 func (b *retrying) Unwrap() Bucket { return b.Bucket }
 
-// called adds the fraction Share of a retry to the budget, for one call.
-func (b *retrying) called() {
+// addShare adds the fraction Share of a retry to the budget. It is called once for each call of the
+// store.
+func (b *retrying) addShare() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tokens = min(b.tokens+b.retry.Share, float64(b.retry.Burst))
@@ -128,7 +129,7 @@ func (b *retrying) wait(ctx context.Context, try int, failed error) error {
 }
 
 func (b *retrying) do(ctx context.Context, op func() error) error {
-	b.called()
+	b.addShare()
 	for try := 0; ; try++ {
 		err := op()
 		if err == nil {
@@ -174,7 +175,7 @@ func (b *retrying) Open(ctx context.Context, key string) (Object, error) {
 
 func (b *retrying) List(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
-		b.called()
+		b.addShare()
 		last, try := "", 0 // the empty text sorts before all keys, because no key is empty
 		for {
 			var failed error

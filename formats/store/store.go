@@ -82,22 +82,24 @@ func (o *readObject) ReadAt(p []byte, off int64) (int, error) { return o.readAt(
 // processes may call all methods at the same time. Keys obey CheckKey. No key names both an object
 // and a folder.
 type Bucket interface {
-	// Create stores size bytes of body under key if key has no object. If key has an object with
-	// the same bytes, Create succeeds, so repeating a Create is harmless. If the object has other
-	// bytes, Create returns ErrExists. The object is durable when Create returns.
+	// Create stores an object with the first size bytes of the argument body, if the key has no
+	// object. If the key has an object with the same bytes, Create succeeds, so repeating a Create
+	// is harmless. If the object has other bytes, Create returns ErrExists. The object is durable
+	// when Create returns.
 	Create(ctx context.Context, key string, body io.ReaderAt, size int64) (Version, error)
 
-	// Swap replaces the object of version old by body and returns the new version. If old is the
-	// zero Version, Swap requires that no object exists. Swap returns ErrConflict if the object has
-	// another version. If the object already has the bytes of body, Swap succeeds: bodies are
-	// unique, so an earlier call of this caller must have swapped the body. After a lost response
-	// Swap reads back the object until the outcome is known. ErrConflict then means that the object
-	// has other bytes. Either the swap had no effect, or another writer has replaced body since. To
-	// distinguish the two cases, a caller puts a mark into body, and other writers keep the mark.
-	// If ctx ends before the outcome is known, Swap returns ErrUnavailable with ctx's error.
+	// Swap replaces an object whose version is the argument old. The new content is the argument
+	// body. Swap returns the new version. If old is the zero Version, Swap requires that no object
+	// exists. Swap returns ErrConflict if the object has another version. If the object already has
+	// the new content, Swap succeeds: contents are unique, so an earlier call of this caller must
+	// have written this content. After a lost response Swap reads back the object until the outcome
+	// is known. ErrConflict then means that the object has other bytes. Either the swap had no
+	// effect, or another writer has replaced the new content since. To distinguish the two cases, a
+	// caller puts a mark into the new content, and other writers keep the mark. If ctx ends before
+	// the outcome is known, Swap returns ErrUnavailable with ctx's error.
 	Swap(ctx context.Context, key string, body []byte, old Version) (Version, error)
 
-	// Get reads all of a small object. If the object has more than limit bytes, Get returns
+	// Get reads all of a small object. If the object is larger than the limit in bytes, Get returns
 	// ErrTooLarge.
 	Get(ctx context.Context, key string, limit int64) ([]byte, Version, error)
 
@@ -105,8 +107,8 @@ type Bucket interface {
 	// must not end before Close.
 	Open(ctx context.Context, key string) (Object, error)
 
-	// List yields the objects whose key starts with prefix, in byte order of keys. It never holds
-	// all objects in memory. The prefix need not end in a slash. An error ends the sequence.
+	// List yields the objects whose key starts with the prefix, in byte order of keys. It never
+	// holds all objects in memory. The prefix need not end in a slash. An error ends the sequence.
 	List(ctx context.Context, prefix string) iter.Seq2[Info, error]
 
 	// Delete removes an object. If the object is missing, Delete succeeds.

@@ -40,8 +40,8 @@ func (c *Codec[T]) Append(buf []byte, row *T) []byte {
 	return c.layout.encode(buf, unsafe.Pointer(row))
 }
 
-// Decode decodes data into row. The strings of row share the memory of data. Decode returns
-// ErrScratch if data is not the encoding of a row.
+// Decode decodes a row. The row's strings share the memory of the argument data. Decode returns
+// ErrScratch if the data are not the encoding of a row.
 func (c *Codec[T]) Decode(data string, row *T) error {
 	var zero T
 	*row = zero
@@ -170,7 +170,8 @@ func elements(p unsafe.Pointer) (first unsafe.Pointer, length int) {
 	return unsafe.Pointer(unsafe.SliceData(l)), len(l)
 }
 
-// elementAt returns a pointer to element i of the list that begins at first.
+// elementAt returns a pointer to element i of a list. The pointer first is the address of element
+// 0.
 func (f *rowField) elementAt(first unsafe.Pointer, i int) unsafe.Pointer {
 	return unsafe.Add(first, uintptr(i)*f.size)
 }
@@ -219,7 +220,7 @@ func (f *rowField) encode(buf []byte, p unsafe.Pointer) []byte {
 	return append(buf, *(*byte)(p)) // Go stores a bool as the byte 0 or 1
 }
 
-// decode reads an encoded row from data into row, which must be zero.
+// decode decodes a row. The row must be zero before the call.
 func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	d := decoder{data: data}
 	for i := range l.fields {
@@ -244,7 +245,8 @@ func (l *rowLayout) decode(data string, row unsafe.Pointer) error {
 	return nil
 }
 
-// decoder reads values from the front of data. After bad data, a decoder returns zero values.
+// decoder reads values from the front of the field data. After a malformed value, the field bad is
+// true, and a decoder returns zero values.
 type decoder struct {
 	data string
 	bad  bool

@@ -19,7 +19,7 @@ type RowWriter[T any] struct {
 	buf   []byte
 }
 
-// Writer returns a RowWriter that writes to out, with one call of out.Write for each row.
+// Writer returns a RowWriter that calls the method Write of the argument out once for each row.
 func (c *Codec[T]) Writer(out io.Writer) *RowWriter[T] {
 	return &RowWriter[T]{codec: c, out: out, buf: make([]byte, binary.MaxVarintLen64, 256)}
 }

@@ -33,8 +33,8 @@ type window struct {
 	err    error  // first error of the store, which does not mean that the file is damaged
 }
 
-// span is the byte range [start, end) of the object. buf holds the bytes [at, at+len(buf)) of the
-// object.
+// span is a byte range of the object, from the offset start to the offset end (exclusive). The
+// field buf holds bytes of the object from the offset at onwards.
 type span struct {
 	start, end int64
 	at         int64

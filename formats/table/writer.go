@@ -101,7 +101,7 @@ type Writer[T any] struct {
 	buf    *bufio.Writer
 	file   *os.File // file to write, nil for NewWriterTo
 	layout *rowLayout
-	stored *storedObject[T] // set if the writer compares (NewComparer) and has neither pq, out nor buf
+	stored *storedObject[T] // set if the writer compares (NewComparer); the fields pq, out and buf are then unset
 
 	nullable nullable // fields whose nulls require that the rows are written in parts; nil if zeros may replace nulls
 	zeroless zeroless // fields that the format stores without null; nil in the newest format
@@ -138,7 +138,7 @@ func NewWriterTo[T any](dst io.Writer, opts ...WriterOption) (*Writer[T], error)
 	return newWriter[T](out, bufio.NewWriterSize(out, writeBuffer), layout, optionsOf(opts)), nil
 }
 
-// newWriter returns a Writer that writes to out through the buffer buf.
+// newWriter returns a Writer that writes to the file out through the buffer buf.
 func newWriter[T any](out *summingWriter, buf *bufio.Writer, layout *rowLayout, o writerOptions) *Writer[T] {
 	pqOptions := []parquet.WriterOption{
 		// CreatedBy is the same for every build, so that the same rows give the same bytes.

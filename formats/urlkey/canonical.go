@@ -33,10 +33,10 @@ func New(stripParams []string) (*Canonicalizer, error) {
 	return &Canonicalizer{strip: strip}, nil
 }
 
-// Canonical resolves raw against base ("" if there is none). It returns the canonical form, which
-// the package comment defines, and its keys. A malformed base is an error only if raw is relative.
-// Errors wrap ErrNotURL, ErrScheme, ErrHost, ErrTooLong or, with rules, ErrRewrite. The strings of the Key may share memory
-// with raw.
+// Canonical resolves the reference raw against the URL base ("" if there is none). It returns the
+// canonical form, which the package comment defines, and its keys. A malformed base is an error
+// only if the reference is relative. Errors wrap ErrNotURL, ErrScheme, ErrHost, ErrTooLong or, with
+// rules, ErrRewrite. The strings of the Key may share memory with the argument raw.
 func (c *Canonicalizer) Canonical(raw, base string) (Key, error) {
 	l, err := c.result(raw, base)
 	if err != nil {

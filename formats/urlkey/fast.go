@@ -99,7 +99,7 @@ func scanPort(s string, i int) (end int, ok bool) {
 }
 
 // scanPart reads octets of one class and canonical percent escapes. It ends at "#" or at the octet
-// that equals stop.
+// in the argument stop.
 func scanPart(s string, i int, kind uint8, stop byte) (end int, ok bool) {
 	for ; i < len(s); i++ {
 		c := s[i]

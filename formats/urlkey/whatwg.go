@@ -18,9 +18,10 @@ var standard = url.NewParser(
 	url.WithPostParseHostFunc(func(_ *url.Url, host string) string { return showACE(host) }),
 )
 
-// WHATWG parses raw, relative to base unless base is "", and returns the href of the URL Standard.
-// The href includes fragment and credentials. WHATWG accepts any scheme. Errors wrap ErrNotURL, or
-// ErrTooLong if the input has more than 64 KiB.
+// WHATWG parses the reference raw, and returns its href by the URL Standard. A relative reference
+// is resolved against the URL base, unless base is "". The href includes fragment and credentials.
+// WHATWG accepts any scheme. Errors wrap ErrNotURL, or ErrTooLong if the input has more than 64
+// KiB.
 func WHATWG(raw, base string) (string, error) {
 	u, err := parse(raw, base)
 	if err != nil {
@@ -32,7 +33,7 @@ func WHATWG(raw, base string) (string, error) {
 	return u.Href(false), nil
 }
 
-// parse parses raw with the complete parser of the URL Standard.
+// parse parses the reference raw with the complete parser of the URL Standard.
 func parse(raw, base string) (*url.Url, error) {
 	if len(raw) > maxRaw || len(base) > maxRaw {
 		return nil, fmt.Errorf("parse %s: %w", quoted(raw), ErrTooLong)
@@ -116,8 +117,8 @@ func domainToASCII(name string) (string, bool) {
 	return name, err == nil && name != ""
 }
 
-// mapLabels replaces the prefix of each label of a host that begins with old. The new prefix is the
-// argument new.
+// mapLabels replaces a prefix of the labels of a host. The argument old is the prefix to replace,
+// and the argument new is the new prefix. Labels without the old prefix do not change.
 func mapLabels(host, old, new string) string {
 	if !strings.Contains(host, old) {
 		return host

@@ -9,7 +9,7 @@ import (
 )
 
 // round returns a sealed round. In each bucket, its part of the dataset urls has the given number
-// of rows. The buckets in based have a base of 1,000 rows.
+// of rows. The buckets in the map based have a base of 1,000 rows.
 func round(number, buckets int, rows int64, based ...int) *manifest.Sealed {
 	s := &manifest.Sealed{Round: number, Buckets: buckets}
 	for n := range buckets {

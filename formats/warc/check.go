@@ -209,7 +209,7 @@ const (
 	chunkStop
 )
 
-// decode writes the chunk data in p to out. The bytes p are the next part of the body.
+// decode writes the chunk data in p to the writer out. The bytes p are the next part of the body.
 func (d *dechunker) decode(out hash.Hash, p []byte) {
 	for len(p) > 0 && d.state != chunkStop {
 		if d.state == chunkData {

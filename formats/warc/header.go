@@ -104,8 +104,8 @@ func readHeader(br *bufio.Reader, limit int) (version string, h Header, err erro
 	}
 }
 
-// readLine reads a line, without its line end, and subtracts its size from *left. The
-// line is valid until the next read.
+// readLine reads a line and returns it without its line end. It subtracts the line's size from the
+// number to which the argument left points. The line is valid until the next read.
 func readLine(br *bufio.Reader, left *int) ([]byte, error) {
 	var long []byte
 	for {

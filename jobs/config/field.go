@@ -193,7 +193,7 @@ func (c *Config) SetPoliteness(p Politeness, from string) {
 	}
 }
 
-// minMax makes a rule that allows the values from least to most.
+// minMax makes a rule that allows the values between the two arguments, inclusive.
 func minMax[T int | Duration | Bytes](least, most T) *rule[T] {
 	allowed := fmt.Sprintf("%v to %v", least, most)
 	return &rule[T]{allowed, func(v T, report report) {

@@ -56,8 +56,9 @@ func (c *Config) RequireContact() error {
 }
 
 // Reparsed returns the config of a reparse of a crawl with the config c. The sections parse, dedup
-// and frontier come from later, all others from c. If other frozen keys differ, Reparsed returns an
-// error, because the fetched URLs depend on them.
+// and frontier come from the config later. All other sections come from c. If the two configs
+// differ in a frozen key of those other sections, Reparsed returns an error, because the fetched
+// URLs depend on these keys.
 func (c *Config) Reparsed(later *Config) (*Config, error) {
 	r := c.Clone()
 	secrets, err := c.LiteralSecrets()

@@ -12,9 +12,9 @@ import (
 // MaxInput is the largest inspected file or line of JSON, in bytes.
 const MaxInput = 64 << 20
 
-// Lines reads one JSON question from each line of in, and writes one JSON answer per line to out,
-// in the same order. If a line is not a JSON object of type Q, the answer is
-// {"ok":false,"error":…}, and Lines continues.
+// Lines reads one JSON question from each line of the input. For each question, it writes one line
+// with a JSON answer to the output, in the same order. If a line is not a JSON object of type Q,
+// the answer is {"ok":false,"error":…}, and Lines continues.
 func Lines[Q any](in io.Reader, out io.Writer, answer func(q Q) (any, error)) error {
 	r := bufio.NewReaderSize(in, 1<<20)
 	w := bufio.NewWriterSize(out, 1<<20)

@@ -110,8 +110,8 @@ func (w Writer) adoptCrawl(ctx context.Context, b store.Bucket, crawl string) er
 	return nil
 }
 
-// write makes a ledger from the documents in the store, and replaces the version old of the crawl's
-// ledger.
+// write makes a ledger from the documents in the store. It replaces the crawl's ledger if this
+// still has the version in the argument old.
 func (w Writer) write(ctx context.Context, b store.Bucket, crawl string, old store.Version) error {
 	entries, err := existingEntries(ctx, b, crawl)
 	if err != nil {

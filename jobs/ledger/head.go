@@ -51,8 +51,8 @@ func CheckActive(ctx context.Context, b store.Bucket, head *manifest.Crawls, cra
 	return err
 }
 
-// DamagedActive returns a Lost error for active.json. If damage is nil, active.json is gone.
-// Otherwise, damage says why active.json cannot be trusted.
+// DamagedActive returns a Lost error for active.json. The argument damage says why active.json
+// cannot be trusted. It is nil if active.json is gone.
 func DamagedActive(crawl string, damage error) error {
 	return &Lost{Object: layout.Active(), Damage: damage, Was: "the round that may be fetched", Remedy: remake(crawl)}
 }

@@ -88,7 +88,7 @@ func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	key := layout.Ledger(crawl)
 	version, _, err := manifest.Load(ctx, b, key, &l.doc)
 	if errors.Is(err, store.ErrNotFound) {
-		return absent(ctx, b, crawl)
+		return loadAbsent(ctx, b, crawl)
 	}
 	was := "the ledger of crawl " + crawl
 	if err == nil && l.doc.Crawl != crawl {
@@ -107,9 +107,9 @@ func Load(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	return indexed(l), nil
 }
 
-// absent finds out why a crawl has no ledger.json. There are four reasons: the crawl does not
+// loadAbsent finds out why a crawl has no ledger.json. There are four reasons: the crawl does not
 // exist, it has an older format, its creation or adoption was interrupted, or the ledger is lost.
-func absent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
+func loadAbsent(ctx context.Context, b store.Bucket, crawl string) (*Ledger, error) {
 	m, _, err := LoadCrawl(ctx, b, crawl)
 	if err != nil {
 		return nil, err

@@ -82,7 +82,7 @@ type command struct {
 type adoptionState struct {
 	active         active
 	crawlNew       bool // crawl.json has the new format
-	start, fetched bool // start: the round has start.json; fetched: the round has objects of its fetch stage
+	start, fetched bool // "start": the round has start.json; "fetched": the round has objects of its fetch stage
 	ledger         bool
 	knowsStart     bool // the ledger has an entry for the start
 	appended       bool // another entry was appended to the ledger

@@ -258,7 +258,7 @@ func (m partition) conflict(n *partitionState, i int) {
 func (m partition) holdActions(s *partitionState, i int, do doer) {
 	a := &s.att[i]
 	for u := 0; u < m.urls; u++ {
-		if m.asks(s, i, u) {
+		if m.mayAsk(s, i, u) {
 			do("request URL", u, func(n *partitionState, _ *attempt) { m.write(n, i, u) })
 		}
 	}

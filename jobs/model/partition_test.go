@@ -364,7 +364,7 @@ func (m partition) disturb(s *partitionState, i int, emit func(label, *partition
 		n.att[i].paused = true
 		emit(label{"pause", i, -1}, &n)
 		for u := 0; u < m.urls; u++ {
-			if m.asks(s, i, u) {
+			if m.mayAsk(s, i, u) {
 				frozen := n
 				frozen.att[i].armed = uint8(u + 1)
 				emit(label{"pause between check and write of URL", i, u}, &frozen)
@@ -393,8 +393,8 @@ func (m partition) resume(s *partitionState, i int, emit func(label, *partitionS
 	emit(label{name, i, arg}, &n)
 }
 
-// asks reports whether an attempt may request a URL.
-func (m partition) asks(s *partitionState, i, u int) bool {
+// mayAsk reports whether an attempt may request a URL.
+func (m partition) mayAsk(s *partitionState, i, u int) bool {
 	a := &s.att[i]
 	if a.phase != fetching || a.flight > 0 || !m.mayWrite(a) && m.mutation != uncheckedRequests {
 		return false

@@ -97,10 +97,10 @@ func digest(o store.Object) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// Hold claims active.json for a round of a crawl, so that no fetch stage begins until the caller
-// calls release. The error is ErrBusy if a fetch stage already runs, even a stage of this crawl.
-// The function release ends the claim, and may be called once. If the process dies before it calls
-// release, the next `run` of the crawl takes active.json over.
+// Hold claims active.json for a round of a crawl. No fetch stage begins until the caller calls the
+// returned function release, which ends the claim and may be called once. The error is ErrBusy if a
+// fetch stage already runs, even a stage of this crawl. If the process dies before it ends the
+// claim, the next `run` of the crawl takes active.json over.
 func Hold(ctx context.Context, b store.Bucket, crawl string, round int, version string, now time.Time) (release func(context.Context) error, err error) {
 	var a manifest.Active
 	v, _, err := manifest.Load(ctx, b, layout.Active(), &a)

@@ -19,7 +19,7 @@ import (
 // withoutLocks wraps a store and hides the locks of the store.
 type withoutLocks struct{ store.Bucket }
 
-// quick is a clock whose sleeps take no time. quick counts the sleeps.
+// quick is a clock whose sleeps take no time. It counts the sleeps.
 type quick struct {
 	stages.SystemClock
 	slept time.Duration

@@ -27,9 +27,9 @@ type Selection struct {
 	Bucket, Buckets int
 }
 
-// overlaps reports whether the selection includes files in the buckets first to last. The parameter
-// of is the number of buckets in the round of these files. Whatever their number, buckets are equal
-// ranges of the same hashes.
+// overlaps reports whether the selection includes files in a range of buckets. The range has the
+// bounds first and last, inclusive. The parameter of is the number of buckets in the round of these
+// files. Whatever their number, buckets are equal ranges of the same hashes.
 func (s *Selection) overlaps(first, last, of int) bool {
 	if s.Buckets == 0 || first == manifest.NoBucket {
 		return true

@@ -184,8 +184,9 @@ func Continued(ctx context.Context, b store.Bucket, m *manifest.Crawl) ([]*manif
 	return chain, nil
 }
 
-// Continuing lists the crawls that a new crawl continues if it continues the crawl before, oldest
-// first, with the number of their rounds that are sealed now. The name before may be "".
+// Continuing lists the crawls that a new crawl continues, oldest first, with the number of their
+// rounds that are sealed now. The argument before is the newest of these crawls, or "" if the new
+// crawl continues none.
 func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]manifest.ContinuedCrawl, error) {
 	crawls, err := following(ctx, b, crawl, before)
 	if err != nil {
@@ -201,8 +202,8 @@ func Continuing(ctx context.Context, b store.Bucket, crawl, before string) ([]ma
 	return slices.DeleteFunc(crawls, func(c manifest.ContinuedCrawl) bool { return c.Rounds == 0 }), nil
 }
 
-// following lists the crawl before a crawl and the crawls that it continues, oldest first, with all
-// their rounds.
+// following lists the crawl in the argument before and the crawls that this crawl continues, oldest
+// first, with all their rounds.
 func following(ctx context.Context, b store.Bucket, crawl, before string) (crawls []manifest.ContinuedCrawl, err error) {
 	seen := map[string]bool{crawl: true}
 	for before != "" && !seen[before] {

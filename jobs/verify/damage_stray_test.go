@@ -15,8 +15,8 @@ import (
 
 const strayCheck = "nothing stray is read"
 
-// createObject creates an object with the bytes of the object like. If like is empty, the new
-// object has a few bytes of its own.
+// createObject creates an object. The parameter like is the key of an object with the same bytes.
+// If like is empty, the new object has a few bytes that no other object has.
 func (d *damagedCrawl) createObject(key, like string) {
 	d.t.Helper()
 	body := []byte("stray")

@@ -102,7 +102,7 @@ func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) 
 	}
 	missing, err := r.lostFiles(ctx, t, again)
 	if err == nil && want == "" {
-		err = r.absent(ctx, missing)
+		err = r.requireAbsent(ctx, missing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rebuild %s: %w", t, err)
@@ -124,9 +124,9 @@ func (r Runner) rebuildResult(ctx context.Context, t stages.Task, damaged bool) 
 	return append(rebuilt, key), nil
 }
 
-// absent returns an error if one of the files exists. If a file exists, nobody can tell whether the
-// existing file or the recreated file is right.
-func (r Runner) absent(ctx context.Context, files []manifest.File) error {
+// requireAbsent returns an error if any of the files exists. If a file exists, nobody can tell
+// whether the existing file or the recreated file is right.
+func (r Runner) requireAbsent(ctx context.Context, files []manifest.File) error {
 	for _, f := range files {
 		o, err := r.Bucket.Open(ctx, f.Key)
 		if errors.Is(err, store.ErrNotFound) {

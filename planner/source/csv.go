@@ -37,8 +37,8 @@ func (c *csvReader) field(i int) []byte {
 	return b
 }
 
-// scan finds the next record that is not blank. The result why says why the record is malformed, or
-// is "". At the end of the stream, scan returns io.EOF.
+// scan finds the next record that is not blank. The result why is the reason why the record is
+// malformed, or "". At the end of the stream, scan returns io.EOF.
 func (c *csvReader) scan() (why string, err error) {
 	for {
 		c.fields = c.fields[:0]
@@ -66,8 +66,9 @@ func (c *csvReader) scan() (why string, err error) {
 	return "", nil
 }
 
-// at returns a byte of the rest, or -1 after the end of the stream or maxRecord bytes.
-func (c *csvReader) at(i int) int {
+// byteAt returns byte i of the unread bytes. It returns -1 after the end of the stream, and after
+// maxRecord bytes.
+func (c *csvReader) byteAt(i int) int {
 	if i >= maxRecord {
 		return -1
 	}
@@ -83,24 +84,24 @@ func (c *csvReader) at(i int) int {
 func (c *csvReader) scanRecord() (why string) {
 	for i := 0; ; i++ {
 		f := csvField{from: i}
-		if c.at(i) == '"' {
+		if c.byteAt(i) == '"' {
 			f = csvField{from: i + 1, quoted: true}
 			if f.to = c.closingQuote(i + 1); f.to < 0 {
 				return c.endless("a quoted field does not end")
 			}
-			if i = f.to + 1; c.at(i) == '\r' && c.at(i+1) == '\n' {
+			if i = f.to + 1; c.byteAt(i) == '\r' && c.byteAt(i+1) == '\n' {
 				i++
 			}
 		} else {
 			i = c.fieldEnd(i)
-			if f.to = i; c.at(i) != int(c.sep) && i > f.from && c.at(i-1) == '\r' {
+			if f.to = i; c.byteAt(i) != int(c.sep) && i > f.from && c.byteAt(i-1) == '\r' {
 				f.to--
 			}
 		}
 		if c.fields = append(c.fields, f); len(c.fields) > maxFields {
 			return fmt.Sprintf("the record has more than %d fields", maxFields)
 		}
-		switch c.at(i) {
+		switch c.byteAt(i) {
 		case int(c.sep):
 		case '\n':
 			c.size = i + 1
@@ -126,11 +127,11 @@ func (c *csvReader) endless(why string) string {
 // closingQuote returns the place of the quote that closes a field, or -1.
 func (c *csvReader) closingQuote(i int) int {
 	for ; ; i++ {
-		switch c.at(i) {
+		switch c.byteAt(i) {
 		case -1:
 			return -1
 		case '"':
-			if c.at(i+1) != '"' {
+			if c.byteAt(i+1) != '"' {
 				return i
 			}
 			i++
@@ -140,7 +141,7 @@ func (c *csvReader) closingQuote(i int) int {
 
 // fieldEnd returns the place of the separator, line end or stream's end after an unquoted field.
 func (c *csvReader) fieldEnd(i int) int {
-	for c.at(i) >= 0 {
+	for c.byteAt(i) >= 0 {
 		rest := c.rest()[:min(len(c.rest()), maxRecord)]
 		for ; i < len(rest); i++ {
 			if rest[i] == c.sep || rest[i] == '\n' {

@@ -91,7 +91,8 @@ const DefaultPriority = 500
 type Known interface {
 	Source
 	// Tell makes Entries also yield what earlier rounds know about listed URLs that are not due.
-	// These entries have the mark History, and some of them may be about URLs that no source lists.
+	// These entries have the mark History. Some of these entries may belong to URLs that no source
+	// lists.
 	Tell(about *Listed)
 }
 

@@ -114,7 +114,8 @@ func meets(op string, order int) bool {
 	return order == 0
 }
 
-// mayHold reports whether a value from least to most may meet the condition.
+// mayHold reports whether a value in a range may meet the condition. The range has the bounds least
+// and most, inclusive.
 func (c *condition) mayHold(least, most value) bool {
 	if c.op == "LIKE" {
 		prefix := c.values[0].text

@@ -19,15 +19,16 @@ const (
 	ListedBytes = 64 << 20 // size of the filter of more URLs: 1 % of the answers for 50 million URLs are wrong
 )
 
-// Listed is a set of URLs that sources of the user list. Of few URLs it keeps the texts, of more only
-// a Bloom filter. It then answers "perhaps" for some URLs that no source lists, which costs time.
-// Add may be called by several goroutines. The other methods may be called once all URLs are added.
+// Listed is a set of URLs that sources of the user list. A small set holds the texts of its URLs
+// (see FewListed). A larger set holds only a Bloom filter. The filter answers "perhaps" for some
+// URLs that no source lists, which costs time. Add may be called by several goroutines. The other
+// methods may be called once all URLs are added.
 type Listed struct {
 	few int
 
 	mu     sync.Mutex
-	urls   map[string]listedURL // by URL; nil if there are more than few
-	blocks []block              // the filter; nil if there are few
+	urls   map[string]listedURL // by URL; nil if there are more URLs than the field few says
+	blocks []block              // the filter; nil as long as the map urls is in use
 	bytes  int64
 
 	sorting sync.Once

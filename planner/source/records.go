@@ -24,7 +24,7 @@ const (
 	maxShown = 200
 )
 
-// lacks returns the error about a column that a file does not have.
+// lacks returns the error for a column that a file does not have.
 func lacks(column string, have []string) error {
 	more := ""
 	if len(have) > 30 {

@@ -14,8 +14,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// told returns "line priority url", or "line ! reason", for each entry.
-func told(entries []Entry) []string {
+// entryTexts returns "line priority url", or "line ! reason", for each entry.
+func entryTexts(entries []Entry) []string {
 	var out []string
 	for _, e := range entries {
 		switch {
@@ -66,7 +66,7 @@ func TestCSVIsReadAsItComes(t *testing.T) {
 				if name != "u.csv" {
 					want = strings.Split(tabbed(strings.Join(want, "\n")), "\n")
 				}
-				if d := cmp.Diff(want, told(got)); d != "" || err != nil {
+				if d := cmp.Diff(want, entryTexts(got)); d != "" || err != nil {
 					t.Errorf("%s: %v\n%s", name, err, d)
 				}
 			}
@@ -94,7 +94,7 @@ func TestJSONLinesAreReadAsTheyCome(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := collect(t.Context(), open(t, write(t, "u.jsonl", []byte(tc.text))+tc.options))
-			if d := cmp.Diff(tc.want, told(got)); d != "" || err != nil {
+			if d := cmp.Diff(tc.want, entryTexts(got)); d != "" || err != nil {
 				t.Errorf("%v\n%s", err, d)
 			}
 		})

@@ -14,8 +14,8 @@ import (
 // same columns.
 type row = schema.Representative
 
-// source is a file of pages. Pages with text have the numbers from first to end-1, in the order of
-// the file.
+// source is a file of pages. Pages with text are numbered in the order of the file. The fields
+// first and end hold the first number, and the number after the last one.
 type source struct {
 	key    string
 	sealed bool

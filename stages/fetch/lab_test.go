@@ -46,7 +46,7 @@ type lab struct {
 	runs    int
 	planID  string
 	watcher stages.Watcher
-	hooks   hooks // hooks of the task; if tune is nil, connections go to web
+	hooks   hooks // hooks of the task; if the field tune is nil, connections go to the field web
 }
 
 // bubble runs f in a synctest bubble. Pooled compressors hold channels of the bubble in which they
@@ -241,7 +241,7 @@ type web struct {
 	down   map[string]error // error of looking up or connecting to a host that is down
 	names  map[netip.Addr]string
 	addrs  map[string]netip.Addr // addresses of hosts with an address of their own
-	shares map[string]string     // maps a host to another whose address it shares
+	shares map[string]string     // maps a host to another host that has the same address
 }
 
 type hit struct {

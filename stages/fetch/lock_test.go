@@ -47,7 +47,7 @@ func (a *askedServer) note(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// turns counts how often the sender of the requests changes.
+// turns returns how often the sender of the requests changes.
 func (a *askedServer) turns() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -100,8 +100,8 @@ func (l *lab) refused(bucket store.Bucket, want ...string) {
 	}
 }
 
-// halfway makes an attempt, and after a while kills it or tells it to stop. It returns all states
-// of the checkpoint.
+// halfway starts an attempt. After the given time, it kills the attempt or tells the attempt to
+// stop. It returns all states of the checkpoint.
 func (l *lab) halfway(after time.Duration, killed bool) [][]byte {
 	l.t.Helper()
 	h := &history{Bucket: l.bucket}
@@ -222,8 +222,8 @@ func TestNoCrashIsTakenForALoss(t *testing.T) {
 	}
 }
 
-// survives kills an attempt at the given write. It returns true if the attempt ends before it makes
-// that many writes.
+// survives makes an attempt and kills it at the given write. It returns true if the attempt ends
+// before this write.
 func survives(t *testing.T, at int, takes bool) bool {
 	l := newLab(t, noRobots(page), urls("a.com", 8)...)
 	l.cfg.Checkpoint.Every = 9 * time.Second

@@ -101,7 +101,7 @@ func (f *fetcher) tellRetry(class response.RetryClass, n int, host string, it *p
 	f.onRetry(stages.Wait{Host: host, Why: status.Why(polite.Wait{Item: *it}), Until: f.clock.Now().Add(pause)})
 }
 
-// waits reports waits to a person. Each message is reported only once.
+// waits is a reporter that tells a person about waits. Each message is reported only once.
 type waits struct {
 	tell func(stages.Wait)
 

@@ -232,8 +232,9 @@ func (d *delayed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(d.ResponseWriter).Hijack()
 }
 
-// check compares the gaps in the server's log with the settings, which changed at the time given by
-// reloaded. It returns, for each rule, the number of gaps for which this rule was decisive.
+// check compares the gaps in the server's log with the settings. The settings changed at the time
+// in the parameter reloaded. It returns, for each rule, the number of gaps for which this rule was
+// decisive.
 func (m *mixture) check(t *testing.T, entries []simweb.Entry, reloaded time.Time) map[string]int {
 	t.Helper()
 	floor := func(host string) time.Duration {

@@ -247,7 +247,7 @@ func (f *fetcher) captureInSlot(u *urlTask, s *request.Sent, subset string) {
 	}
 }
 
-// point makes the row of the URL task point to the capture of its last response.
+// point writes the place of the last response's capture into the row of the URL task.
 func (u *urlTask) point(cp segments.Capture) {
 	u.fetch.WARCFilename, u.fetch.WARCRecordOff, u.fetch.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
 	u.fetch.ContentDigest, u.fetch.Revisit = cp.ContentDigest, cp.Revisit

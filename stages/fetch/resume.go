@@ -90,7 +90,7 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 }
 
 // takeState restores the state of hosts, robots.txt files and retries from the previous round or
-// from earlier attempts. It does not retry the rows in ended.
+// from earlier attempts. It does not retry rows that have already ended (the parameter ended).
 func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, before lease.Predecessor, ended *roaring.Bitmap) error {
 	f := a.fetcher
 	// If no earlier attempt of this round fetched, the hosts' state at the end of the previous

@@ -25,7 +25,7 @@ type robotsTask struct {
 	id      int64 // ID of the task's items; negative
 	entry   *robotscache.Entry
 	next    string // URL to request next: the origin's robots.txt or a redirect's target
-	nextAt  string // host of next
+	nextAt  string // host of the URL in the field next
 	hops    int
 	tries   int32
 	retries manifest.RetryCounts

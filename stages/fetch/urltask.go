@@ -150,8 +150,8 @@ func (u *urlTask) evidence(onRecorded func()) *segments.Record {
 	return b
 }
 
-// finish ends a URL task with an outcome and records it. Before that, the functions in more may
-// change the record.
+// finish ends a URL task with an outcome and records it. Before that, the functions of the
+// parameter more may change the record.
 func (f *fetcher) finish(u *urlTask, outcome schema.Outcome, why response.Failure, more ...func(*segments.Record)) {
 	u.fetch.Outcome = outcome
 	u.fetch.Error, u.fetch.ErrorDetail = response.Bounded(why.Phrase), response.Bounded(why.Detail)

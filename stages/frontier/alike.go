@@ -78,7 +78,7 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 			}
 			s = &sample{}
 			patterns[p] = s
-		} else if row.like(&s.last) {
+		} else if row.resembles(&s.last) {
 			s.same++
 		}
 		s.pages++
@@ -88,8 +88,8 @@ func (i *inputs) learn(ctx context.Context) (alike, error) {
 	return found, nil
 }
 
-// like reports whether two pages have the same or nearly the same text.
-func (a *sampled) like(b *sampled) bool {
+// resembles reports whether two pages have the same or nearly the same text.
+func (a *sampled) resembles(b *sampled) bool {
 	switch {
 	case a.WordCount < fewWords || b.WordCount < fewWords:
 		return false

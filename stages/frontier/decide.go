@@ -121,7 +121,7 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 	if !other {
 		r.LastPlanned = d.round
 	}
-	r = d.cfg.after(r, &prior, o, !other && moved(o))
+	r = d.cfg.recordAfter(r, &prior, o, !other && moved(o))
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}

@@ -62,7 +62,7 @@ func TestIntervalsStayInBounds(t *testing.T) {
 	fetchAgain := func(digest string) time.Duration {
 		prior := r
 		o := outcome{Outcome: schema.OK, FetchedAt: at, ContentDigest: digest}
-		r = cfg.after(r, &prior, &o, false)
+		r = cfg.recordAfter(r, &prior, &o, false)
 		return time.Duration(r.NextDue-at) * time.Millisecond
 	}
 	if d := fetchAgain("0"); d != cfg.Interval {
@@ -82,7 +82,7 @@ func TestIntervalsStayInBounds(t *testing.T) {
 	}
 	for range 100 {
 		prior := r
-		r = cfg.after(r, &prior, &outcome{Outcome: schema.Timeout, FetchedAt: at}, false)
+		r = cfg.recordAfter(r, &prior, &outcome{Outcome: schema.Timeout, FetchedAt: at}, false)
 	}
 	if d := time.Duration(r.NextDue-at) * time.Millisecond; d != cfg.MaxInterval || r.Failures != 100 {
 		t.Errorf("of a URL that fails %v, %+v", d, r)
@@ -131,7 +131,7 @@ func TestContentIsRememberedWhereItLies(t *testing.T) {
 		"a failure": {answer(func(o *outcome) { o.Outcome, o.ContentDigest = schema.HTTP5xx, "X" }), kept},
 	} {
 		cfg := Default()
-		r := cfg.after(known, &known, &tc.o, false)
+		r := cfg.recordAfter(known, &known, &tc.o, false)
 		got := content{r.ContentDigest, r.ETag, r.LastModified, r.WARCFilename, r.ContentAt, r.WARCRecordOff, r.WARCRecordLen}
 		if got != tc.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)

@@ -294,7 +294,7 @@ func newOrigins(ctx context.Context, m *merger) *origins {
 	open := func(key string) *table.Cursor[deep] {
 		return table.Pull(table.Concat[deep](ctx, m.env.Bucket, []string{key}))
 	}
-	return &origins{m: m, pages: open(m.working(stages.FilePages)), plans: open(m.published(stages.FileFetches))}
+	return &origins{m: m, pages: open(m.workingKey(stages.FilePages)), plans: open(m.publishedKey(stages.FileFetches))}
 }
 
 func (o *origins) stop() {
@@ -349,7 +349,7 @@ func (m *merger) chainDepths(ctx context.Context) (map[string]int32, error) {
 		chains[strings.Clone(q.URL)] = strings.Clone(q.Planned)
 		starts[chains[q.URL]] = -1
 	}
-	for f, err := range table.Concat[deep](ctx, m.env.Bucket, []string{m.published(stages.FileFetches)}) {
+	for f, err := range table.Concat[deep](ctx, m.env.Bucket, []string{m.publishedKey(stages.FileFetches)}) {
 		if err != nil {
 			return nil, err
 		}

@@ -123,7 +123,7 @@ type merger struct {
 	fetched  *manifest.Result
 	followed map[schema.LinkKind]bool
 	takes    bool               // pages that answered 304 have the links that earlier rounds found
-	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if takes
+	earlier  []*manifest.Sealed // earlier rounds with their parts of links, if the field takes is true
 
 	mu     sync.Mutex // guards files and counts
 	files  []manifest.File
@@ -143,24 +143,24 @@ func (m *merger) keys(dataset, subset string) []string {
 }
 
 // published returns the key of the partition's part of a dataset.
-func (m *merger) published(dataset string) string {
+func (m *merger) publishedKey(dataset string) string {
 	return layout.Table(dataset, m.task.Crawl, m.task.Round, m.task.Partition)
 }
 
-// working returns the key of the partition's working file of a dataset.
-func (m *merger) working(dataset string) string {
+// workingKey returns the key of the partition's working file of a dataset.
+func (m *merger) workingKey(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
 // publish writes the partition's part of a dataset. fill appends the rows.
 func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
-	f, err := stages.Write(ctx, m.env, dataset, m.published(dataset), sortedBy, fill)
+	f, err := stages.Write(ctx, m.env, dataset, m.publishedKey(dataset), sortedBy, fill)
 	return m.note(f, err)
 }
 
 // keep writes the partition's working file of a dataset. fill appends the rows.
 func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
-	f, err := stages.Write(ctx, m.env, dataset, m.working(dataset), sortedBy, fill, table.Fast())
+	f, err := stages.Write(ctx, m.env, dataset, m.workingKey(dataset), sortedBy, fill, table.Fast())
 	return m.note(f, err)
 }
 

@@ -98,7 +98,7 @@ func sumOf(t *testing.T, links []schema.Link, memory int64) ([]schema.TargetLink
 		t.Fatal(err)
 	}
 	run := m.files[slices.IndexFunc(m.files, func(f manifest.File) bool { return f.Dataset == stages.FileTargets })]
-	return tabletest.ReadRun[schema.TargetLinks](t, bucket, run), tabletest.Read[schema.HostEdge](t, bucket, m.working(stages.FileHostEdges))
+	return tabletest.ReadRun[schema.TargetLinks](t, bucket, run), tabletest.Read[schema.HostEdge](t, bucket, m.workingKey(stages.FileHostEdges))
 }
 
 func originOfTest(source string) origin { return origin{depth: int32(len(source) % 4)} }

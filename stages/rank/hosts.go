@@ -243,7 +243,8 @@ func harmonicOf(bucket int32, domains *table.Cursor[domainRank]) (map[string]flo
 	}
 }
 
-// writeBucket writes the hosts of a bucket. Every host of rows is also in ranks.
+// writeBucket writes the hosts of a bucket. Every host of the cursor rows is also a host of the
+// cursor ranks.
 func writeBucket(w *table.Writer[schema.Host], bucket int32, ranks *table.Cursor[hostRank], rows *table.Cursor[hostRow], harmonic map[string]float64) error {
 	for {
 		rank, err := ranks.Peek()

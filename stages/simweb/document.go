@@ -37,10 +37,10 @@ type Link struct {
 	Position string
 }
 
-// place is a URL. If host is -1, the URL is outside the web.
+// place is a URL. If the field host is -1, the URL is outside the web.
 type place struct {
 	host int
-	path string // the whole URL if host is -1
+	path string // the whole URL if the field host is -1
 }
 
 func (w *Web) urlOf(p place) string {
@@ -266,7 +266,7 @@ func (a *author) footer() {
 		a.text("\n")
 	}
 	if k.at(1).below(5) == 0 {
-		a.plainAnchor(w.outside(k.at(2)), "Elsewhere")
+		a.plainAnchor(w.unknownHome(k.at(2)), "Elsewhere")
 		a.text("\n")
 	}
 	if k.at(3).below(8) == 0 {
@@ -279,7 +279,7 @@ func (a *author) footer() {
 	}
 }
 
-// outside returns the home page of a host that does not exist in the web.
-func (w *Web) outside(k key) place {
+// unknownHome returns the home page of a host that does not exist in the web.
+func (w *Web) unknownHome(k key) place {
 	return place{-1, "http://" + number("s", k.below(1000)) + ".elsewhere.example/"}
 }

@@ -12,8 +12,8 @@ func (w *Web) FaultURL(host int, name string, num int) string {
 	return w.urlAt(host, faultPath(name, num))
 }
 
-// faultResponse returns the response of a fault at path, which is number hop in the fault's chain
-// of redirects.
+// faultResponse returns the response of a fault at a path. The argument hop is the path's number in
+// the fault's chain of redirects.
 func (w *Web) faultResponse(f *faults.Fault, host, num, hop int, path string) Response {
 	r := Response{Status: 200}
 	switch {
@@ -63,9 +63,9 @@ func (w *Web) redirectTo(f *faults.Fault, host, num, hop int) (location, target 
 	case r.To == faults.Denied:
 		to.path = "/private" + to.path
 	case r.To == faults.Outside:
-		to = w.outside(w.pageKey(host, num).named("outside"))
+		to = w.unknownHome(w.pageKey(host, num).named("outside"))
 	case r.To == faults.Away:
-		to = w.away(host, num)
+		to = w.otherDomain(host, num)
 	}
 	location = to.path
 	if r.Full {
@@ -74,12 +74,13 @@ func (w *Web) redirectTo(f *faults.Fault, host, num, hop int) (location, target 
 	return r.Prefix + location + cmp.Or(r.Written, r.Query) + r.Suffix, w.urlOf(to) + r.Query
 }
 
-// away returns a page of another domain, or a page outside the web if there is no other domain.
-func (w *Web) away(host, num int) place {
+// otherDomain returns a page of another domain, or a page outside the web if there is no other
+// domain.
+func (w *Web) otherDomain(host, num int) place {
 	k := w.pageKey(host, num).named("away")
 	h, ok := w.stranger(k, host)
 	if !ok {
-		return w.outside(k)
+		return w.unknownHome(k)
 	}
 	if p := k.at(1).below(w.Pages(h)); w.role(h, p) != roleFault {
 		return place{h, w.path(h, p)}

@@ -27,7 +27,8 @@ type Server struct {
 	asked map[string]bool // requested URLs of faults that affect only the first request
 }
 
-// NewServer returns a server of web. It records each request in log unless log is nil.
+// NewServer returns a server of the given web. It records each request in the log, unless the log
+// is nil.
 func NewServer(web *Web, log *Log) *Server {
 	return &Server{web: web, log: log, asked: make(map[string]bool)}
 }

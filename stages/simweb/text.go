@@ -150,7 +150,7 @@ func (a *author) randomAnchor(k, to key, host int) string {
 		h := to.at(1).below(w.cfg.Hosts)
 		return a.pageAnchor(k, h, 0)
 	case u < 92:
-		p := w.outside(to.at(1))
+		p := w.unknownHome(to.at(1))
 		a.writeAnchor(k, p, "Elsewhere", "")
 		return "Elsewhere"
 	}

@@ -112,8 +112,8 @@ func (s *Store) syncFolder(folder string) (there bool, err error) {
 	return true, s.fsync(f)
 }
 
-// syncFolders makes the entries of folder durable. The parents of folder are also synced, once per
-// process, because another process may have created them and not synced them yet.
+// syncFolders makes the entries of a folder durable. It also syncs the folder's parents, once per
+// process, because another process may have created the parents and not synced them yet.
 func (s *Store) syncFolders(folder string) error {
 	_, epoch := s.isKnown(folder)
 	there, err := s.syncFolder(folder)
@@ -139,7 +139,8 @@ func (s *Store) isKnown(folder string) (ok bool, epoch int) {
 }
 
 // markDurable records that the folder's entry in its parent is durable. If folders were removed
-// since epoch, markDurable records nothing, because the entry may belong to a new folder.
+// since the given epoch began, markDurable records nothing, because the entry may belong to a new
+// folder.
 func (s *Store) markDurable(folder string, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

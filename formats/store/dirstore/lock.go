@@ -31,7 +31,7 @@ func (s *Store) lockKey(ctx context.Context, key string) (*os.File, error) {
 	for try := 0; ; try++ {
 		ok, err := tryLock(f)
 		switch {
-		case ok && !stands(f):
+		case ok && !stillNamed(f):
 			err = s.emptied(fs.ErrNotExist)
 		case ok:
 			return f, nil
@@ -121,7 +121,7 @@ func (s *Store) tryLock(name string) (*fileLock, error) {
 			return nil, err
 		}
 		ok, err := tryLock(f)
-		if ok && stands(f) {
+		if ok && stillNamed(f) {
 			l := &fileLock{file: f, found: found}
 			if err := syscall.Fstat(int(f.Fd()), &l.is); err != nil {
 				_ = f.Close()
@@ -152,8 +152,8 @@ func tryLock(f *os.File) (bool, error) {
 	}
 }
 
-// stands reports whether the name of f still refers to the open file f.
-func stands(f *os.File) bool {
+// stillNamed reports whether the name of f still refers to the open file f.
+func stillNamed(f *os.File) bool {
 	open, err := f.Stat()
 	if err != nil {
 		return false

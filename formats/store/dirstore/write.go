@@ -148,7 +148,7 @@ func (s *Store) swap(ctx context.Context, path, key string, body []byte, v, old 
 		}
 		// If another process empties .tmp after the check, the staged file is gone and the rename
 		// fails.
-		if !stands(lock) {
+		if !stillNamed(lock) {
 			return s.emptied(fs.ErrNotExist)
 		}
 		if old != "" {
@@ -289,7 +289,7 @@ func (s *Store) temporary() (*os.File, error) {
 		}
 		// Another process that sweeps may take the flock first and remove the file.
 		ok, err := tryLock(f)
-		if ok && stands(f) {
+		if ok && stillNamed(f) {
 			return f, nil
 		}
 		_ = f.Close()

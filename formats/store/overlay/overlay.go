@@ -53,7 +53,8 @@ type written struct {
 
 var _ store.Bucket = (*Bucket)(nil)
 
-// New returns a bucket that stores its layer in the empty directory dir, over base.
+// New returns a bucket over the bucket base. It stores its layer in the directory dir, which must
+// be empty.
 func New(base store.Bucket, dir string) *Bucket {
 	return &Bucket{base: base, dir: dir, written: map[string]written{}}
 }
@@ -253,11 +254,11 @@ func (b *Bucket) save(body io.ReaderAt, size int64) (_ written, err error) {
 	name := filepath.Join(b.dir, strconv.FormatInt(b.files.Add(1), 10))
 	f, err := os.Create(name)
 	if err != nil {
-		return written{}, full(err)
+		return written{}, markFull(err)
 	}
 	defer func() {
 		if err != nil {
-			err = full(errors.Join(err, os.Remove(name)))
+			err = markFull(errors.Join(err, os.Remove(name)))
 		}
 	}()
 	h := sha256.New()
@@ -271,8 +272,8 @@ func (b *Bucket) save(body io.ReaderAt, size int64) (_ written, err error) {
 	return written{file: name, size: size, version: localfile.Version(h)}, nil
 }
 
-// full adds store.ErrFull to an error that comes from a full disk.
-func full(err error) error {
+// markFull adds store.ErrFull to an error that comes from a full disk.
+func markFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	}

@@ -122,7 +122,8 @@ func originOf(url string) string {
 	return scheme + "://" + authority
 }
 
-// requests judges all requests except requests for robots.txt, which are always allowed.
+// requests judges all requests of a partition except those for robots.txt, which are always
+// allowed.
 func (j *judge) requests(ctx context.Context, rows iter.Seq2[requestRow, error]) error {
 	var looked, delays int64
 	for q, err := range rows {

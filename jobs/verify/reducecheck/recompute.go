@@ -38,7 +38,7 @@ func SameInputsGiveSameBytes(ctx context.Context, a *audit.Audit, r *audit.Round
 	var tasks []stages.Task
 	for _, stage := range stages.Order {
 		for n := range r.Tasks(stage) {
-			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.of(t) {
+			if t := (stages.Task{Stage: stage, Crawl: r.Crawl, Round: r.Number, Partition: n}); computable(a, stage) && r.Has(stage, n) && !unreadable.mayBeReadBy(t) {
 				tasks = append(tasks, t)
 			}
 		}
@@ -71,8 +71,9 @@ type unreadableFiles struct {
 	foreign []bool // by fetch task: the unreadable file belongs to the crawl that fetched
 }
 
-// of reports whether a task may read an unreadable file. Recomputing such a task proves nothing.
-func (u *unreadableFiles) of(t stages.Task) bool {
+// mayBeReadBy reports whether a task may read an unreadable file. Recomputing such a task proves
+// nothing.
+func (u *unreadableFiles) mayBeReadBy(t stages.Task) bool {
 	if u.all || t.Stage == stages.Fetch && u.foreign != nil && u.foreign[t.Partition] {
 		return true
 	}

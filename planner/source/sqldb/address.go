@@ -23,7 +23,7 @@ type Address struct {
 	// Sleep waits between two tries. Nil means store.Sleep.
 	Sleep func(context.Context, time.Duration) error
 
-	name           string // text of the address without user information
+	name           string // text of the address, without user name and password
 	dialect        dialect
 	host, port     string
 	user, password string

@@ -83,7 +83,7 @@ func TestKeysAreComparedColumnByColumn(t *testing.T) {
 		{postgreSQL{}, "a >= $1 AND (a > $2 OR (a = $3 AND b > $4))"},
 	} {
 		s := &statement{dialect: c.dialect}
-		if got := s.beyond([]string{"a", "b"}, ">", []any{1, 2}); got != c.want || fmt.Sprint(s.args) != "[1 1 1 2]" {
+		if got := s.keyCondition([]string{"a", "b"}, ">", []any{1, 2}); got != c.want || fmt.Sprint(s.args) != "[1 1 1 2]" {
 			t.Errorf("%s with %v, want %s", got, s.args, c.want)
 		}
 	}

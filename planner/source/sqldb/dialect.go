@@ -86,15 +86,16 @@ func (s *statement) bind(v any) string {
 	return s.dialect.bind(len(s.args))
 }
 
-// beyond returns the condition that a key is larger (> or >=) or smaller (< or <=) than the values,
-// column by column. A comparison of rows would be shorter, but MySQL does not use an index for it.
-func (s *statement) beyond(columns []string, operator string, values []any) string {
+// keyCondition returns the condition that a key is larger (> or >=) or smaller (< or <=) than the
+// values, column by column. A comparison of rows would be shorter, but MySQL does not use an index
+// for it.
+func (s *statement) keyCondition(columns []string, operator string, values []any) string {
 	if len(columns) == 1 {
 		return columns[0] + " " + operator + " " + s.bind(values[0])
 	}
 	strict := operator[:1]
 	return fmt.Sprintf("%s %s= %s AND (%[1]s %[2]s %[4]s OR (%[1]s = %[5]s AND %[6]s))", columns[0], strict,
-		s.bind(values[0]), s.bind(values[0]), s.bind(values[0]), s.beyond(columns[1:], operator, values[1:]))
+		s.bind(values[0]), s.bind(values[0]), s.bind(values[0]), s.keyCondition(columns[1:], operator, values[1:]))
 }
 
 // advise adds advice to an error of the first connection, and marks the error.

@@ -62,16 +62,16 @@ func (r *reader) run(ctx context.Context) error {
 		if r.n > before {
 			try = 0
 		}
-		if err := r.again(ctx, err, try, fmt.Sprintf("after row %d%s", r.n, r.place())); err != nil {
+		if err := r.pauseBeforeRetry(ctx, err, try, fmt.Sprintf("after row %d%s", r.n, r.place())); err != nil {
 			return err
 		}
 		try++
 	}
 }
 
-// again waits before a failed operation is repeated, or returns the final error. The argument where
-// says where the operation stopped.
-func (t *Table) again(ctx context.Context, failed error, try int, where string) error {
+// pauseBeforeRetry waits before a failed operation is repeated. If the operation must not be
+// repeated, it returns the final error. The argument where says where the operation stopped.
+func (t *Table) pauseBeforeRetry(ctx context.Context, failed error, try int, where string) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -140,7 +140,7 @@ func (r *reader) statement() *statement {
 	fmt.Fprintf(s, " FROM %s", r.quoted)
 	and := " WHERE "
 	if r.last != nil {
-		fmt.Fprintf(s, "%s(%s)", and, s.beyond(keys, ">", r.keyArgs(r.last)))
+		fmt.Fprintf(s, "%s(%s)", and, s.keyCondition(keys, ">", r.keyArgs(r.last)))
 		and = " AND "
 	}
 	if where := r.address.options["where"]; where != "" {

@@ -178,7 +178,7 @@ func (r *Results) Apply(ctx context.Context, crawl string, round int, results []
 		if err == nil {
 			return stored, updated, nil
 		}
-		if err = r.table.again(ctx, err, try, fmt.Sprintf("results of round %s.%d up to the key %.100q", crawl, round, results[0].Key)); err != nil {
+		if err = r.table.pauseBeforeRetry(ctx, err, try, fmt.Sprintf("results of round %s.%d up to the key %.100q", crawl, round, results[0].Key)); err != nil {
 			return 0, 0, err
 		}
 	}
@@ -201,7 +201,7 @@ func (r *Results) applyOnce(ctx context.Context, crawl string, round int, result
 	}
 	join := r.newStatement()
 	// The range of the table's own key keeps a server without statistics from scanning the table.
-	where := r.inRange(join, crawl, round, missing) + " AND " + r.between(join, r.table.keyNames("q."), missing)
+	where := r.inRange(join, crawl, round, missing) + " AND " + r.betweenKeys(join, r.table.keyNames("q."), missing)
 	newer := make([]string, len(r.table.key))
 	for i := range newer {
 		name := r.table.dialect.quote(keyColumn(i))
@@ -258,16 +258,18 @@ func (r *Results) inRange(s *statement, crawl string, round int, results []Resul
 	for i := range r.table.key {
 		keys = append(keys, "r."+r.table.dialect.quote(keyColumn(i)))
 	}
-	return fmt.Sprintf("%s AND r.crawl = %s AND r.round = %s", r.between(s, keys, results), s.bind(crawl), s.bind(int64(round)))
+	return fmt.Sprintf("%s AND r.crawl = %s AND r.round = %s", r.betweenKeys(s, keys, results), s.bind(crawl), s.bind(int64(round)))
 }
 
-// between returns the condition that a key lies between the keys of the first and the last result.
-func (r *Results) between(s *statement, columns []string, results []Result) string {
+// betweenKeys returns the condition that a key lies between the keys of the first and the last
+// result.
+func (r *Results) betweenKeys(s *statement, columns []string, results []Result) string {
 	first, last := r.table.keyArgs(results[0].Key), r.table.keyArgs(results[len(results)-1].Key)
-	return fmt.Sprintf("(%s) AND (%s)", s.beyond(columns, ">=", first), s.beyond(columns, "<=", last))
+	return fmt.Sprintf("(%s) AND (%s)", s.keyCondition(columns, ">=", first), s.keyCondition(columns, "<=", last))
 }
 
-// insert returns the statement that stores results and leaves stored ones as they are.
+// insert returns the statement that stores results. It does not change results that are already
+// stored.
 func (r *Results) insert(crawl string, round int, results []Result) *statement {
 	s := r.newStatement()
 	fmt.Fprintf(s, "INSERT INTO %s (%s) VALUES ", r.quoted, strings.Join(r.columns(), ", "))

@@ -123,7 +123,7 @@ func (l *Lease) send(ctx context.Context) error {
 		var found manifest.Checkpoint
 		v, _, lerr := manifest.Load(ctx, l.bucket, l.key, &found)
 		if lerr == nil {
-			lerr = l.mine(&found, next)
+			lerr = l.checkFound(&found, next)
 		}
 		switch {
 		case errors.Is(lerr, store.ErrNotFound), errors.Is(lerr, manifest.ErrCorrupt):
@@ -147,11 +147,12 @@ func (l *Lease) send(ctx context.Context) error {
 	return nil
 }
 
-// mine compares the checkpoint found in the store with the one that this attempt sent, and returns
-// nil if they are equal. If the store has an older checkpoint than the last one that this attempt
-// knows, somebody put an old checkpoint back. If the store has a newer one with a lower epoch than
-// the one sent, the previous holder renewed its lease during the take.
-func (l *Lease) mine(found, sent *manifest.Checkpoint) error {
+// checkFound compares the checkpoint that was found in the store with the checkpoint that this
+// attempt sent. It returns nil if the two are equal. If the store has an older checkpoint than the
+// last one that this attempt knows, somebody put an old checkpoint back. If the store has a newer
+// checkpoint, whose epoch is lower than that of the sent one, the previous holder renewed its lease
+// during the take.
+func (l *Lease) checkFound(found, sent *manifest.Checkpoint) error {
 	if found.Holder == sent.Holder && found.Position() == sent.Position() {
 		return nil
 	}
@@ -180,7 +181,7 @@ const maxDisagreement = 5 * time.Second
 func (l *Lease) MayWrite(now time.Time) bool { return l.remaining(now) >= l.Request }
 
 // MayBegin is MayWrite without the check of the store's lock.
-func (l *Lease) MayBegin(now time.Time) bool { return l.right(now) >= l.Request }
+func (l *Lease) MayBegin(now time.Time) bool { return l.remainingByClocks(now) >= l.Request }
 
 // remaining returns how much time the lease has left; zero or less means that it has ended. The
 // lease also ends if somebody removed the store's lock, because another process may then hold it.
@@ -193,12 +194,12 @@ func (l *Lease) remaining(now time.Time) time.Duration {
 		}
 		return 0
 	}
-	return l.right(now)
+	return l.remainingByClocks(now)
 }
 
-// right returns how much time the lease has left by the clocks. If the two clocks disagree, it
-// returns zero until the next swap is acknowledged.
-func (l *Lease) right(now time.Time) time.Duration {
+// remainingByClocks returns the remaining time of the lease by the clocks. If the two clocks
+// disagree, it returns zero until the next swap is acknowledged.
+func (l *Lease) remainingByClocks(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost || disagreement(l.sent, now) > maxDisagreement {

@@ -72,7 +72,7 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 		}
 		w := h.waiting()
 		wait := max(w.Until.Sub(now), 0)
-		w.Rest = wait + h.rest()
+		w.Rest = wait + h.restTime()
 		if w.Rest > out.Slowest.Rest {
 			out.Slowest = w
 		}
@@ -100,9 +100,9 @@ func (s *Scheduler) Stand(n int, brief time.Duration) Standing {
 	return out
 }
 
-// rest predicts the time from the host's next request to its last one. It assumes that a delay
-// raised by 429 and 503 falls again (speedUp).
-func (h *host) rest() time.Duration {
+// restTime predicts the time from the host's next request to its last request. It assumes that a
+// delay raised by 429 and 503 falls again (speedUp).
+func (h *host) restTime() time.Duration {
 	n, raised, asked := h.remaining()-1, h.raised, max(h.asked(), h.slowed)
 	var sum time.Duration
 	for ; n > calmAfter && raised > asked; raised /= 2 {

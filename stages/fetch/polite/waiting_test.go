@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/manifest"
 )
 
-// ends takes the next grant and ends it with the given result. Only one host is due.
-func ends(t *testing.T, s *Scheduler, clock *testClock, r Result) {
+// endNext takes the next grant and ends it with the given result. Only one host is due.
+func endNext(t *testing.T, s *Scheduler, clock *testClock, r Result) {
 	t.Helper()
 	grant := next(t, s, clock)
 	if _, err := grant.Written(clock.now, netip.Addr{}); err != nil {
@@ -26,21 +26,21 @@ func TestStandTellsWhyAHostWaitsAndUntilWhen(t *testing.T) {
 		within [2]time.Duration // earliest and latest end of the wait, from now
 	}{
 		{"429", func(t *testing.T, s *Scheduler, clock *testClock) {
-			ends(t, s, clock, Result{Class: RateLimited})
+			endNext(t, s, clock, Result{Class: RateLimited})
 		}, ByLimit, [2]time.Duration{30 * time.Second, 38 * time.Second}},
 		{"Retry-After", func(t *testing.T, s *Scheduler, clock *testClock) {
-			ends(t, s, clock, Result{Class: RateLimited, RetryAfter: time.Hour})
+			endNext(t, s, clock, Result{Class: RateLimited, RetryAfter: time.Hour})
 		}, ByRetryAfter, [2]time.Duration{time.Hour, 75 * time.Minute}},
 		{"a name that cannot be looked up", func(t *testing.T, s *Scheduler, clock *testClock) {
-			ends(t, s, clock, Result{Class: Unanswered, Hold: time.Minute})
+			endNext(t, s, clock, Result{Class: Unanswered, Hold: time.Minute})
 		}, ByHold, [2]time.Duration{time.Minute, time.Minute}},
 		{"Crawl-delay", func(t *testing.T, s *Scheduler, clock *testClock) {
 			s.SetCrawlDelay("h", time.Hour)
-			ends(t, s, clock, Result{Class: Success})
+			endNext(t, s, clock, Result{Class: Success})
 		}, ByCrawlDelay, [2]time.Duration{time.Hour, time.Hour}},
 		{"a breaker", func(t *testing.T, s *Scheduler, clock *testClock) {
 			for range DefaultBreaker().Silent {
-				ends(t, s, clock, Result{Class: Unanswered})
+				endNext(t, s, clock, Result{Class: Unanswered})
 			}
 		}, ByBreaker, [2]time.Duration{2 * time.Minute, 2 * time.Minute}},
 		{"a retry", func(_ *testing.T, s *Scheduler, clock *testClock) {
@@ -99,7 +99,7 @@ func TestStandCountsHostsAndListsThoseThatTakeLongest(t *testing.T) {
 	}
 	first.Done(Result{Class: Success})
 	for range 4 {
-		ends(t, s, clock, Result{Class: RateLimited})
+		endNext(t, s, clock, Result{Class: RateLimited})
 	}
 	st := s.Stand(3, 30*time.Second)
 	if st.Delayed != 1 || len(st.Waits) != 3 || st.More != 1 || st.Waits[0].Rest < st.Waits[2].Rest {

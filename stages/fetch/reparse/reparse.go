@@ -47,10 +47,10 @@ const (
 	CountDamaged  = "reparse.damaged"  // number of documents that keep their rows because they cannot be read or parsed again
 )
 
-// Run reads the stored responses, parses them and returns the result, which depends only on in,
-// limits, stripParams and parser. The limits are those of the crawl that fetched the responses. The
-// query parameters in stripParams are removed from canonical URLs. The error may wrap
-// stages.ErrPermanent or stages.ErrInterrupted.
+// Run reads the stored responses, parses them and returns the result. The result depends only on
+// the last four arguments. The limits are those of the crawl that fetched the responses. The query
+// parameters in stripParams are removed from canonical URLs. The error may wrap stages.ErrPermanent
+// or stages.ErrInterrupted.
 func Run(ctx context.Context, env *stages.Env, in *Input, limits response.Limits, stripParams []string, parser document.Parser) (*manifest.Result, error) {
 	canon, err := urlkey.New(stripParams)
 	if err != nil {

@@ -201,16 +201,16 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 		row.Address = x.Addr.String()
 	}
 	row.Status = int16(x.Status)
-	row.DNSMS, row.DNSUS = took(looked + x.Timing.DNS)
-	row.ConnectMS, row.ConnectUS = took(x.Timing.Connect)
-	row.TLSMS, row.TLSUS = took(x.Timing.TLS)
-	row.FirstByteMS, row.FirstByteUS = took(x.Timing.FirstByte)
+	row.DNSMS, row.DNSUS = phaseTimes(looked + x.Timing.DNS)
+	row.ConnectMS, row.ConnectUS = phaseTimes(x.Timing.Connect)
+	row.TLSMS, row.TLSUS = phaseTimes(x.Timing.TLS)
+	row.FirstByteMS, row.FirstByteUS = phaseTimes(x.Timing.FirstByte)
 	if !s.At.IsZero() {
 		begun = s.At
 	}
 	total := r.Clock.Now().Sub(begun)
 	row.TotalMS = total.Milliseconds()
-	_, row.TotalUS = took(max(total, 1))
+	_, row.TotalUS = phaseTimes(max(total, 1))
 	row.BytesSent, row.BytesReceived = x.BytesOut, x.BytesIn
 	row.Warnings = response.Bounded(strings.Join(x.Warnings, "; "))
 	if s.Err != nil {
@@ -243,9 +243,9 @@ func (r *Sender) describe(s *Sent, begun time.Time, looked time.Duration) {
 	}
 }
 
-// took returns the duration of a phase in milliseconds and in microseconds, or nil if there was no
-// such phase.
-func took(d time.Duration) (ms, us *int64) {
+// phaseTimes returns the duration of a phase in milliseconds and in microseconds, or nil if there
+// was no such phase.
+func phaseTimes(d time.Duration) (ms, us *int64) {
 	if d <= 0 {
 		return nil, nil
 	}

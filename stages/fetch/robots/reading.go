@@ -44,7 +44,7 @@ func rfcForm(s string, rule bool) string {
 		if escaped {
 			i += 2
 		}
-		if stands[c] && !escaped || escaped && decoded(c) || c == '*' && rule && !escaped {
+		if unescapedOctets[c] && !escaped || escaped && decoded(c) || c == '*' && rule && !escaped {
 			out = append(out, c)
 		} else {
 			out = appendEscape(out, c)
@@ -59,7 +59,7 @@ func firstChange(s string, rule bool) int {
 	for i := 0; i < len(s); i++ {
 		c, escaped := octet(s, i)
 		switch {
-		case !escaped && (stands[c] || c == '*' && rule):
+		case !escaped && (unescapedOctets[c] || c == '*' && rule):
 		case escaped && !decoded(c) && s[i+1:i+3] == strings.ToUpper(s[i+1:i+3]):
 			i += 2
 		default:
@@ -69,9 +69,9 @@ func firstChange(s string, rule bool) int {
 	return len(s)
 }
 
-// stands contains true for each octet that a URI may contain unescaped (RFC 3986, section 2),
-// except the star.
-var stands = func() (t [256]bool) {
+// unescapedOctets contains true for each octet that a URI may contain unescaped (RFC 3986, section
+// 2), except the star.
+var unescapedOctets = func() (t [256]bool) {
 	for c := '!'; c <= '~'; c++ {
 		t[c] = !strings.ContainsRune("\"%*<>\\^`{|}", c)
 	}

@@ -11,17 +11,17 @@ import (
 // it could not record. Disk is safe for concurrent use.
 type Disk struct {
 	free    func() (int64, error) // returns the free space, in bytes
-	reserve int64                 // free space below which the directory is short, in bytes
+	reserve int64                 // free space below which the directory is short of space, in bytes
 
 	mu      sync.Mutex
 	looked  time.Time
 	short   bool
-	since   time.Time // when short last changed
+	since   time.Time // when the field short last changed
 	unknown bool      // whether the file system does not report free space; then only a failed write shows a full disk
 }
 
-// NewDisk watches a directory. The directory is short of space if fewer than reserve bytes are
-// free. The function free, if not nil, replaces the query of the file system.
+// NewDisk watches a directory. The directory is short of space if its free bytes are fewer than the
+// reserve. The function free, if not nil, replaces the query of the file system.
 func NewDisk(dir string, reserve int64, free func(dir string) (int64, error)) *Disk {
 	if free == nil {
 		free = freeSpace

@@ -35,7 +35,7 @@ func (c *Client) do(ctx context.Context, req *Request, x *Exchange) error {
 	if err := req.validate(); err != nil {
 		return &Error{Kind: ErrInvalid, Phase: PhaseRequest, Host: t.Origin(), Err: err}
 	}
-	timeout, maxBody := req.within(&c.cfg)
+	timeout, maxBody := req.appliedLimits(&c.cfg)
 	e := &exchanger{client: c, req: req, target: t, x: x, deadline: time.Now().Add(timeout), maxBody: maxBody}
 	if k := c.idle.Take(t.Origin()); k != nil {
 		err = e.run(ctx, k)
@@ -69,7 +69,7 @@ type exchanger struct {
 
 // connect makes a new connection within the remaining time.
 func (e *exchanger) connect(ctx context.Context) (*dial.Conn, error) {
-	ctx, cancel := context.WithDeadlineCause(ctx, e.within(e.client.cfg.Timeouts.Connect), errTimedOut)
+	ctx, cancel := context.WithDeadlineCause(ctx, e.deadlineIn(e.client.cfg.Timeouts.Connect), errTimedOut)
 	defer cancel()
 	k, a, err := e.client.dialer.Connect(ctx, e.target)
 	x := e.x
@@ -147,7 +147,7 @@ func (e *exchanger) send(ctx context.Context, k *dial.Conn) (failed, err error) 
 			return nil, e.fail(ErrAborted, PhaseWrite, err)
 		}
 	}
-	k.Limit(e.within(c.cfg.Timeouts.FirstByte))
+	k.Limit(e.deadlineIn(c.cfg.Timeouts.FirstByte))
 	n, failed := k.WriteRequest(x.RawRequest)
 	x.BytesOut += int64(n)
 	if e.req.OnWritten != nil && failed == nil {
@@ -172,7 +172,7 @@ func (e *exchanger) receive(ctx context.Context, k *dial.Conn, r *http1.Reader) 
 		case d == 0:
 			k.Limit(e.deadline)
 		default:
-			k.Limit(e.within(d))
+			k.Limit(e.deadlineIn(d))
 		}
 	}
 	if e.req.OnPrefix != nil {
@@ -273,8 +273,9 @@ func (e *exchanger) grow(ctx context.Context, bytes int64) error {
 	return e.client.memory.grow(ctx, e.x.share, bytes, e.deadline)
 }
 
-// within returns the time d from now, or the exchange's deadline if that is sooner.
-func (e *exchanger) within(d time.Duration) time.Time {
+// deadlineIn returns the time after the duration d from now, or the exchange's deadline if that is
+// sooner.
+func (e *exchanger) deadlineIn(d time.Duration) time.Time {
 	if t := time.Now().Add(d); t.Before(e.deadline) {
 		return t
 	}

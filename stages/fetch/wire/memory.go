@@ -172,7 +172,8 @@ func (s *share) endWait() {
 	s.waiting = time.Time{}
 }
 
-// state reports whether cutSlow stopped the body of s, and how long s waited in the queue.
+// state reports whether cutSlow stopped the body of the share s, and how long the share waited in
+// the queue.
 func (s *share) state() (wasCut bool, waited time.Duration) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()

@@ -69,8 +69,9 @@ func (r *Request) method() string {
 	return r.Method
 }
 
-// within returns the limits that apply: the lower of the request's and the client's.
-func (r *Request) within(c *Config) (timeout time.Duration, maxBody int64) {
+// appliedLimits returns the limits that apply to the request. Each is the lower of the request's
+// limit and the client's limit.
+func (r *Request) appliedLimits(c *Config) (timeout time.Duration, maxBody int64) {
 	timeout, maxBody = c.Timeouts.Total, c.MaxBody
 	if r.Timeout > 0 {
 		timeout = min(timeout, r.Timeout)

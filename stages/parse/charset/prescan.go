@@ -105,7 +105,8 @@ func xmlEncoding(head []byte) string {
 	return string(label)
 }
 
-// indexFold returns the index of key in p, ignoring case, or -1 if p does not contain key.
+// indexFold returns the index at which p contains the key, ignoring case, or -1 if p does not
+// contain it.
 func indexFold(p, key []byte) int {
 	for i := 0; i+len(key) <= len(p); i++ {
 		if p[i]|0x20 == key[0]|0x20 && bytes.EqualFold(p[i:i+len(key)], key) {

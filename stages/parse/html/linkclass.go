@@ -44,9 +44,9 @@ func (c linkClass) maxCollected(max int) int {
 	return max
 }
 
-// linksPerClass returns the number of links of each class that the reader keeps. If there are at
-// most max links, all links are kept. Otherwise, linksPerClass fills the max places in this order:
-// canonical and refresh links, declared links up to a tenth of max, hyperlinks, the other declared
+// linksPerClass returns the number of links of each class that the reader keeps. The argument max
+// is the largest number of links of all classes. The reader keeps links in this order: canonical
+// and refresh links, declared links up to a tenth of the maximum, hyperlinks, the other declared
 // links, embedded links.
 func linksPerClass(met [classes]int, max int) (n [classes]int) {
 	give := func(c linkClass, most int) {

@@ -17,7 +17,7 @@ type meta struct {
 
 	title, description, keywords, newsKeywords, generator string
 	author                                                string // names in the meta elements called author, separated by nameBreak
-	otherAuthor, otherAuthorBy                            string // authors from meta elements that are not called author, and the name of these meta elements
+	otherAuthor, otherAuthorBy                            string // authors from meta elements with a name other than "author", and this name
 	itempropAuthor                                        string // content of the first meta element with itemprop=author
 	og                                                    card   // card of Open Graph
 	twitter                                               card   // card of Twitter

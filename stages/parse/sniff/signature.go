@@ -10,7 +10,7 @@ import (
 // signature tells how documents of a media type begin.
 type signature struct {
 	begins    string
-	at        int    // offset of the second part (then)
+	at        int    // offset of the second part, which is the field then
 	then      string // second part; "" if there is none
 	mediaType string
 }

@@ -52,8 +52,8 @@ func (o *Outline) Main() string {
 	})
 }
 
-// join returns the text of the blocks within root for which the function keep returns true. The
-// method drops headings at the end.
+// join returns the text of those blocks within the element root for which the function keep returns
+// true. The method drops headings at the end.
 func (o *Outline) join(root int32, keep func(*Block) bool) string {
 	out := o.scratch[:0]
 	body := 0     // length of out after the last block that is not a heading
@@ -159,7 +159,7 @@ func (o *Outline) measureElements() {
 	}
 }
 
-// isWithin reports whether e is root or a descendant of root.
+// isWithin reports whether the element e is the element root or one of its descendants.
 func (o *Outline) isWithin(e, root int32) bool { return e >= root && e <= o.elems[root].last }
 
 // declaredMain returns the element that step 1 of Main finds, or -1.
@@ -238,8 +238,8 @@ func (o *Outline) mainRoot() int32 {
 	return top
 }
 
-// bestElement returns the element with the greatest value within root. If several elements have
-// the greatest value, the method returns the last of these elements.
+// bestElement returns the element with the greatest value within the element root. If several
+// elements have the greatest value, the method returns the last of these elements.
 func (o *Outline) bestElement(root int32) int32 {
 	best := root
 	for i := root; i <= o.elems[root].last; i++ {
@@ -251,7 +251,7 @@ func (o *Outline) bestElement(root int32) int32 {
 }
 
 // Of the outermost elements with the hint, hintedRegion returns the one with the greatest value. If
-// that element's value is less than least, hintedRegion returns -1.
+// that element's value is below the argument least, hintedRegion returns -1.
 func (o *Outline) hintedRegion(h Hint, least int32) int32 {
 	best := int32(-1)
 	for i := 1; i < len(o.elems); i++ {

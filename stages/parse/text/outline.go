@@ -280,8 +280,9 @@ func (o *Outline) Cut() bool { return o.cut }
 // that All returns.
 func (o *Outline) All() string { return string(o.buf) }
 
-// prepareJoin prepares out for the text of b. The argument out is empty or ends in a line feed. If
-// b continues the last line, prepareJoin removes the line feed or replaces it by a space.
+// prepareJoin prepares the buffer out for the text of the block b. The argument out is empty or
+// ends in a line feed. If b continues the last line, prepareJoin removes the line feed or replaces
+// it by a space.
 func (b *Block) prepareJoin(out []byte) []byte {
 	if n := len(out); n > 0 && b.Join != Joinless {
 		if b.Join == JoinSpace {

@@ -247,7 +247,7 @@ func (c *crawl) setOutcome(f *Fetch, p Planned, url string, host int, a simweb.R
 	return page, c.read(page, a.Document, part, a.XRobots)
 }
 
-// read fills page from a document and returns the document's links.
+// read fills the page from a document, and returns the document's links.
 func (c *crawl) read(page *Page, doc *simweb.Document, part faults.Part, xRobots string) []Link {
 	page.Title, page.Description, page.Keywords, page.Author = doc.Title, doc.Description, doc.Keywords, doc.Author
 	page.Language = doc.Language

@@ -270,8 +270,8 @@ func (o *output) readFrom(r io.Reader) error {
 }
 
 // verdict classifies the error that ended a layer. An input that looks like text was never encoded.
-// If marked is true, a magic number has identified the coding, so verdict does not look at the
-// text.
+// The argument marked is true if a magic number has identified the coding. Then verdict does not
+// look at the text.
 func (o *output) verdict(err error, in []byte, marked bool) layerVerdict {
 	switch {
 	case err == nil:

@@ -62,7 +62,7 @@ func (o *output) decodeGzip(in []byte) layerVerdict {
 	}
 }
 
-// deflate decodes the three formats that servers call deflate: RFC 1950, as the standard demands;
+// deflate decodes the three formats that servers call "deflate": RFC 1950, as the standard demands;
 // bare RFC 1951, as many servers send; and gzip. It does not verify checksums.
 func (o *output) deflate(in []byte) layerVerdict {
 	if bytes.HasPrefix(in, gzipMagic) && len(in) > 2 && in[2] == 8 {

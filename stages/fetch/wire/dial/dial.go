@@ -180,7 +180,7 @@ func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uin
 	}
 	begin := d.Now()
 	addrs, err := d.Names.Lookup(ctx, host)
-	l.DNS += d.since(begin)
+	l.DNS += d.elapsedSince(begin)
 	if err != nil {
 		return nil, &Error{Step: StepDNS, Err: err}
 	}
@@ -204,8 +204,9 @@ func (d *Dialer) resolve(ctx context.Context, l *Location, host string, port uin
 	return out, nil
 }
 
-// since returns the duration of a step, at least 1, because 0 means that there was no such step.
-func (d *Dialer) since(begin time.Time) time.Duration { return max(d.Now().Sub(begin), 1) }
+// elapsedSince returns the duration of a step, at least 1 ns, because 0 means that there was no
+// such step.
+func (d *Dialer) elapsedSince(begin time.Time) time.Duration { return max(d.Now().Sub(begin), 1) }
 
 // Attempt describes a call of Connect, successful or not.
 type Attempt struct {
@@ -223,7 +224,7 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 	}
 	begin := d.Now()
 	nc, addr, err := d.reach(ctx, l)
-	a.Connect, a.Addr = d.since(begin), addr
+	a.Connect, a.Addr = d.elapsedSince(begin), addr
 	if err != nil {
 		if at, ok := errors.AsType[*Error](err); ok && at.Step == StepProxy && !t.HTTPS {
 			at.Err = needsTunnel(at.Err)
@@ -237,7 +238,7 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 	if t.HTTPS {
 		begin = d.Now()
 		err = c.handshake(ctx, d.tls, t.Host)
-		a.TLS = d.since(begin)
+		a.TLS = d.elapsedSince(begin)
 		if err != nil {
 			nc.Close()
 			return nil, a, &Error{StepTLS, addr, err}
@@ -246,8 +247,8 @@ func (d *Dialer) Connect(ctx context.Context, t http1.Target) (*Conn, Attempt, e
 	return c, a, nil
 }
 
-// reach connects to the target, directly or through the proxy. If the proxy cannot reach one
-// address, reach asks it for the next. The error is an *Error.
+// reach connects to the target, directly or through the proxy. If the proxy cannot connect to one
+// address of the target, reach asks the proxy for the next address. The error is an *Error.
 func (d *Dialer) reach(ctx context.Context, l Location) (nc net.Conn, addr netip.AddrPort, err error) {
 	var first error
 	for i := 0; ; i++ {

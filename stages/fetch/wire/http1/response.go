@@ -54,8 +54,8 @@ type framing struct {
 	spans []span
 }
 
-// span holds where a piece of framing ends, and where the chunk data after it ends. 32 bits are
-// enough for both.
+// span holds two offsets: the end of a piece of framing, and the end of the chunk data that follow
+// this piece. 32 bits are enough for both.
 type span struct{ framing, payload uint32 }
 
 // maxFraming limits the chunk-size lines, extensions and trailers of a body, in bytes. One byte of
