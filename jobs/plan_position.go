@@ -64,8 +64,8 @@ func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *mani
 }
 
 // keepsContinued reports whether a crawl that is planned and has not begun keeps the rounds that it
-// continues. It does if the request repeats the plan: rounds of earlier months that were sealed
-// since then would make it another plan.
+// continues. It keeps these rounds if the request repeats the plan. With the rounds that earlier
+// months have sealed since then, the repeated plan would be a different plan.
 func (r PlanRequest) keepsContinued(l *ledger.Ledger, old *manifest.Crawl) bool {
 	choice, _ := l.Plan(0)
 	return choice != nil && !r.Replace && len(old.Continued) > 0 && old.Listed == !r.Frontier

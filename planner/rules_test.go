@@ -60,8 +60,9 @@ func TestSourcesPassTheRules(t *testing.T) {
 	}
 }
 
-// A crawl whose rules are new knows URLs in forms that it no longer plans: those of an earlier crawl,
-// and targets of redirects. The URL is planned once for them, with nothing that is known of them.
+// After its rules have changed, a crawl knows URLs in forms that are no longer canonical. These
+// forms come from an earlier crawl or from redirects. The crawl plans the canonical URL once. It
+// takes nothing over from the other forms.
 func TestKnownURLInAFormThatIsNoLongerCanonical(t *testing.T) {
 	www := source.Entry{URL: "http://www.a.example/x", File: source.FrontierName, Due: true, Depth: 2, Priority: 700, ETag: `"www"`, ContentDigest: "W", Fetches: 3, FetchedAt: 5}
 	own := source.Entry{URL: "http://a.example/x", File: source.FrontierName, Depth: 3, Priority: 400, ETag: `"own"`, ContentDigest: "O", Fetches: 1, FetchedAt: 4}

@@ -351,8 +351,8 @@ func robotsFaults() []hostileFault {
 	}
 	const deny = "User-agent: *\nDisallow: /\n"
 	// respelled returns two faults. In both faults, robots.txt denies a path, and the crawl finds
-	// this path in another spelling. In one fault the path belongs to a planned URL, in the other
-	// to the target of a redirect.
+	// this path in another spelling. In the first fault, the path belongs to a planned URL. In the
+	// second fault, it belongs to the target of a redirect.
 	respelled := func(name, rule, given, canonical string) []hostileFault {
 		host := "http://" + name
 		robots := func(x exchange) { x.answer("User-agent: *\nDisallow: "+rule+"\n", "Content-Type: text/plain") }

@@ -34,8 +34,8 @@ const rowsPerHost = 500
 // segmentRows is the number of URLs in a generated segment.
 const segmentRows = 50_000
 
-// linksPerPage is the number of links of a generated page: one to a popular host, one to the home
-// page of a random host, the others within the host.
+// linksPerPage is the number of links of a generated page. The first link leads to a popular host,
+// the second link to the home page of a random host. All other links stay within the host.
 const linksPerPage = 10
 
 func rowsHost(n int) string { return fmt.Sprintf("h%07d.d%07d.test", n, n/2) }

@@ -31,8 +31,8 @@ const (
 	scaleRows   = "CRAWLBATCH_SCALE_ROWS"  // sizes of the plans whose pages are generated, in URLs
 )
 
-// pagesPerPartition is the number of URLs in a partition of a crawl. It is the same at all sizes, so that
-// larger crawls have more tasks, not larger ones.
+// pagesPerPartition is the number of URLs in a partition of a crawl. It does not depend on the size
+// of the crawl. A larger crawl therefore has more tasks, not larger tasks.
 const pagesPerPartition = 10_000
 
 // scaleKills is the number of kills of a crawl.

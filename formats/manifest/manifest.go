@@ -143,11 +143,13 @@ type Crawl struct {
 	Config    string `json:"config"`              // config as YAML, as the first plan resolved it, with ${VAR} unexpanded
 	Continues string `json:"continues,omitempty"` // the crawl before, whose states of URLs and representatives this crawl reads
 	// Continued lists the crawls that this crawl continues, oldest first, with the number of their
-	// rounds that it reads. A crawl without plan.history has no list. It reads all rounds of Continues
-	// and of the crawls that this one continues in turn, also rounds that are sealed later.
+	// rounds that it reads. A crawl without plan.history has no list. Such a crawl reads all rounds
+	// of the crawl Continues, and of the crawls that the crawl Continues itself continues. It also
+	// reads rounds that these crawls seal later.
 	Continued []ContinuedCrawl `json:"continued,omitempty"`
-	// Listed means that the crawl was planned without the frontier of these crawls. The URLs that they
-	// know are planned only if a source names them or a round of this crawl finds them.
+	// Listed means that the crawl was planned without the frontier of these crawls. A URL that only
+	// these crawls know is planned only if a source names the URL or a round of this crawl finds
+	// it.
 	Listed bool `json:"listed,omitempty"`
 	// Reparse names the responses that the crawl parses again. Reparse is nil if the crawl fetches.
 	Reparse *Reparse `json:"reparse,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFiles reads sitemaps and feeds that resemble real ones, valid and malformed.
+// TestFiles reads valid and malformed sitemaps and feeds. They resemble files of real sites.
 func TestFiles(t *testing.T) {
 	readFiles(t, filepath.Join("testdata", "files"), map[string]string{
 		"atom.xml":            "feed 2 dated 2 titled 2 summaries 2 /notes/7",

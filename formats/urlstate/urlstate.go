@@ -227,7 +227,7 @@ func (h History) Buckets() int {
 }
 
 // Known returns a number of URLs that are certainly known. After a round with bases, this is the
-// number of all known URLs. It does not grow with the new URLs of later rounds until one of them
+// number of all known URLs. It does not grow with the new URLs of later rounds until a later round
 // writes bases.
 func (h History) Known() (n int64) {
 	for bucket := range h.Buckets() {

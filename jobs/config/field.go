@@ -26,9 +26,9 @@ type field struct {
 	instead func(name, text string) string
 }
 
-// mutability says whether --config may change a key of a crawl that is already planned. A key is
-// live, so it may change, if it affects neither which URLs are crawled nor how results are made.
-// All other keys are frozen.
+// mutability says whether --config may change a key of a crawl that is already planned. A live key
+// may change. Live keys affect neither which URLs are crawled nor how results are made. All other
+// keys are frozen.
 type mutability bool
 
 const (

@@ -165,8 +165,8 @@ var tolerationsRule = &rule[[]Toleration]{"", func(tolerations []Toleration, rep
 	}
 }}
 
-// webIdentityRule refuses a role beside credentials_secret, because pods would use only one of
-// them.
+// webIdentityRule refuses a role together with credentials_secret, because pods would use only one
+// of the two.
 func (c *Config) webIdentityRule() *rule[string] {
 	return &rule[string]{"an ARN, or empty", func(role string, report report) {
 		switch {

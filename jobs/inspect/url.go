@@ -29,8 +29,8 @@ type URLAnswer struct {
 	Domain    string `json:"domain"`
 	Host      string `json:"host"`
 	Skip      string `json:"skip"` // why the URL would not be planned
-	// Spelling is the given spelling, if it is not canonical. robots.txt must allow both it and the
-	// canonical URL.
+	// Spelling is the given spelling, if it is not canonical. robots.txt must allow both the given
+	// spelling and the canonical URL.
 	Spelling string `json:"spelling,omitempty"`
 	// Steps are the changes from the given URL to the canonical one, if rules of the config made any.
 	Steps []urlkey.Step `json:"steps,omitempty"`

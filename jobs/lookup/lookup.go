@@ -135,8 +135,8 @@ func (c *Crawl) Find(ctx context.Context, k urlkey.Key) (Found, error) {
 	return found, nil
 }
 
-// cachedBuckets is the largest number of entries in Crawl.files. An entry has the files of one
-// bucket in one round.
+// cachedBuckets is the largest number of entries in Crawl.files. An entry holds the files of a
+// round in one bucket.
 const cachedBuckets = 4096
 
 // withFiles returns a sealed round with the files of a bucket.

@@ -59,7 +59,7 @@ const (
 
 var promises = []string{oneFetches, withRight, flightsEnd, nothingListed, nothingTwice, neverRecurs, sumsAgree, oneResult, refusedForLoss, traceRefuses}
 
-// These are the acts of an outsider. An outsider may do only one of them, and only once.
+// These are the acts of an outsider. An outsider may commit only one act, and only once.
 const (
 	nobody = iota
 	putsBack

@@ -20,7 +20,8 @@ var ErrWhere = errors.New("a condition is comparisons COLUMN = VALUE joined by A
 // filter is the option where: the AND of its conditions.
 type filter []condition
 
-// condition compares a column with literals. IN has one or more literals, every other operator one.
+// condition compares a column with literals. IN has one or more literals. Every other operator has
+// one literal.
 type condition struct {
 	column string
 	op     string // "=", "!=", "<", "<=", ">", ">=", "IN" or "LIKE"

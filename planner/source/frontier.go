@@ -20,10 +20,11 @@ const FrontierName = "frontier"
 
 // Frontier returns the source of the URLs that sealed rounds know, with their newest states. The
 // argument rounds must be sorted, oldest first. Frontier yields the URLs that are due at the time
-// now. Frontier also yields URLs that the crawl planned in earlier rounds, because they count in
-// the budgets, and URLs with spellings, because lists may name them and redirects may lead to them.
-// The URLs come bucket by bucket and, within a bucket, in order of SURT and URL. A frontier without
-// URLs is not an error. The files of many rounds are merged in the directory scratch.
+// now. Frontier also yields URLs that the crawl planned in earlier rounds, because these URLs count
+// in the budgets. It also yields URLs with spellings, because lists may name such URLs and
+// redirects may lead to them. The URLs come bucket by bucket and, within a bucket, in order of SURT
+// and URL. A frontier without URLs is not an error. The files of many rounds are merged in the
+// directory scratch.
 func Frontier(b store.Bucket, crawl string, rounds []*manifest.Sealed, now time.Time, scratch string) Known {
 	return &frontier{bucket: b, crawl: crawl, rounds: rounds, now: now.UnixMilli(), scratch: scratch}
 }

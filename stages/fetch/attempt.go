@@ -185,8 +185,8 @@ func (a *attempt) complete(d *manifest.Checkpoint) error {
 	}
 	d.Complete, d.Released, d.CompletedAt = true, true, a.env.Clock.Now().UnixMilli()
 	d.Retries, d.Robots = nil, nil
-	// The next round gets only delays that a Crawl-delay or the host's responses have raised above
-	// the configured ones.
+	// The next round gets a delay only if a Crawl-delay or the host's responses have raised it
+	// above the configured delay.
 	d.Hosts = slices.DeleteFunc(slices.Clone(d.Hosts), func(h manifest.HostClock) bool {
 		return h.RaisedMS == 0 && h.Limited == 0 && h.WaitMS <= polite.Millis(a.fetcher.sched.Configured(h.Host))
 	})
@@ -209,7 +209,7 @@ func (a *attempt) end(ctx context.Context, set func(*manifest.Checkpoint) error)
 	return err
 }
 
-// checkpoint uploads the records since the last checkpoint and lists them in a new one.
+// checkpoint uploads the records since the last checkpoint, and lists them in a new checkpoint.
 func (a *attempt) checkpoint(ctx context.Context, set func(*manifest.Checkpoint) error) error {
 	a.cutting.Lock()
 	defer a.cutting.Unlock()

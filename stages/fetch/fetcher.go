@@ -300,8 +300,8 @@ func (f *fetcher) judge(u *urlTask, rules *robotscache.Rules) (verdict robots.Ve
 	} else {
 		why = response.Failed("redirect to a URL that robots.txt denies", "%s: %s", cmp.Or(verdict.Spelling, u.key.URL), verdict.Rule)
 	}
-	// A URL may have more spellings than are stored. The unknown ones might be denied, so the URL
-	// is denied. The planner does the same.
+	// A URL may have more spellings than are stored. A rule might deny a spelling that is not
+	// stored, so the URL is denied. The planner does the same.
 	if verdict.Allowed && u.known.Overflow() && f.reading == robots.Every {
 		verdict.Allowed = false
 		why = response.Failed("redirect to a URL with too many spellings", "%s: %s", u.key.URL, u.known.TooMany())

@@ -173,8 +173,8 @@ func TestAnOlderCheckpointIsRefused(t *testing.T) {
 	}
 }
 
-// mute is a bucket on which the n-th write and all later ones fail. If the field takes is true, the
-// n-th write returns an error but takes effect.
+// mute is a bucket on which the n-th write and all later writes fail. If the field takes is true,
+// the n-th write returns an error but takes effect.
 type mute struct {
 	store.Bucket
 	mu    *sync.Mutex

@@ -164,8 +164,8 @@ func (f *fetcher) robotsLearned(rt *robotsTask, rules *robotscache.Rules, text [
 	f.recordRobots(rt, row)
 }
 
-// robotsUnreachable handles a robots.txt that could not be fetched. It schedules another request
-// for it, or ends the origin's URLs.
+// robotsUnreachable handles a robots.txt that could not be fetched. It schedules a new request for
+// the robots.txt, or ends the origin's URLs.
 func (f *fetcher) robotsUnreachable(g *polite.Grant, rt *robotsTask, s *request.Sent, v response.Verdict, why response.Failure, item *polite.Item) {
 	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
 	own := g.Host == rt.entry.Host
@@ -201,8 +201,8 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 	f.record(&b)
 }
 
-// finishFailed ends the URLs of a host whose robots.txt could not be fetched. They need no request,
-// so one grant is enough for all of them.
+// finishFailed ends the URLs of a host whose robots.txt could not be fetched. One grant is enough
+// for all these URLs, because they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
 		if it.ID < 0 {

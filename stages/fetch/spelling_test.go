@@ -159,7 +159,8 @@ func TestAChainKeepsItsSpelling(t *testing.T) {
 	})
 }
 
-// knownRows returns rows of known URLs. One URL has five spellings; every other URL has one.
+// knownRows returns rows of known URLs. One URL has five spellings. Every other URL has one
+// spelling.
 func knownRows(t *testing.T, count int) []schema.PlannedURL {
 	t.Helper()
 	urls := []string{"http://a.com/five", "http://www.a.com/q?z=1&a=2"}

@@ -56,8 +56,8 @@ func (f *fetcher) waiting() (out []manifest.URLRetry, origins []manifest.OriginR
 // byte of text.
 const maxChains = 4 << 20
 
-// forget keeps the first redirect chains, up to maxChains bytes in total, and drops all later ones.
-// The next attempt starts the dropped chains from their first URL.
+// forget keeps the first redirect chains, up to maxChains bytes in total. It drops all later
+// chains. The next attempt starts the dropped chains from their first URL.
 func forget(waiting []manifest.URLRetry) {
 	total := 0
 	for i := range waiting {

@@ -184,9 +184,9 @@ func (d *decider) reconsiderOverflow(g *group, k *urlkey.Key, grown bool) error 
 	return d.url(d.record(g, k, g.prior.Depth))
 }
 
-// foreign reports whether only earlier crawls know a URL, and this crawl plans such URLs only if a
-// source names them or a round of this crawl finds them. A round of this crawl may have fetched the
-// URL as the target of a redirect without a plan.
+// foreign reports whether only earlier crawls know a URL. It is false if this crawl plans such URLs
+// also from the frontier (stages.Input.Listed). A round of this crawl may have fetched the URL as
+// the target of a redirect without a plan.
 func (d *decider) foreign(r *schema.URLRecord) bool {
 	return d.crawl != "" && !strings.HasPrefix(r.FirstSeen, d.crawl) && !strings.HasPrefix(r.LastPlanned, d.crawl) && (r.LastFetched == 0 || r.LastFetched < d.created)
 }

@@ -15,13 +15,14 @@
 //	  ▲               │ next_due has come
 //	  └── deferred ◄──┘ planned, but the window closed first
 //
-// In a crawl that plans only what sources list and what it finds (stages.Input.Listed), a URL that
-// only earlier crawls know becomes found again, with all that is known about it, when a followed link
-// or a redirect leads to it or a budget refused it. The next plan takes from such a crawl's rows those
-// that are found, and those that the crawl has found first or planned. Rows of other known URLs never
-// have the state found. A URL that waits is written once, and again only if links change its depth,
-// priority or spellings. If the plan refuses it because it was fetched recently, it gets back the state
-// and the due time of its last fetch.
+// A crawl may plan only the URLs that sources list or that the crawl itself finds
+// (stages.Input.Listed). In such a crawl, a URL that only earlier crawls know returns to the state
+// found in two cases: a followed link or a redirect leads to the URL, or a budget refused it. The
+// URL keeps all that is known about it. The next plan takes the rows with the state found, and the
+// rows of URLs that the crawl itself first found or planned. Rows of other known URLs never have
+// the state found. A URL that waits is written once, and again only if links change its depth,
+// priority or spellings. If the plan refuses a URL because of a recent fetch, the URL gets back the
+// state and the due time of this fetch.
 //
 // A sitemap or feed of the URL's own host can announce that a fetched URL has changed. An announced
 // URL is due at the time of the announced change, but at least a minimum interval after its last

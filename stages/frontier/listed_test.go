@@ -51,8 +51,8 @@ func TestAListedCrawlFindsKnownURLsAgain(t *testing.T) {
 	}
 }
 
-// A URL that waits in the crawl's own tables is not written again in each round. If the plan refuses
-// it because it was fetched recently, it is due again when its last fetch said.
+// A URL that waits in the crawl's own tables is not written again in each round. If the plan
+// refuses the URL because of a recent fetch, the URL keeps the due time of its last fetch.
 func TestAListedCrawlWritesAWaitingURLOnce(t *testing.T) {
 	day := int64(86_400_000)
 	url := func(path string) string { return "http://a.example/" + path }

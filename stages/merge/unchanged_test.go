@@ -16,9 +16,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// unchangedWorld has five planned URLs that answered 304. One answered twice, to the second a redirect
-// led that brought a document, the content of the fourth is in an unknown round, and the fifth had no
-// links. Round 2026-10.3 has links of the others.
+// unchangedWorld has five planned URLs that answered 304. The first URL answered twice. A redirect
+// led to the second URL and brought a document. The content of the fourth URL is in an unknown
+// round. The fifth URL had no links. Round 2026-10.3 has the links of the other URLs.
 func unchangedWorld(t *testing.T, many int) *world {
 	const head = "https://a.example.org/head"
 	site := func(n int) string { return fmt.Sprint(a, n) }

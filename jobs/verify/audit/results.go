@@ -61,8 +61,8 @@ func (c *resultCache) result(ctx context.Context, t stages.Task, digest string) 
 	return r, nil
 }
 
-// loadResults reads the results of a stage's tasks, several at a time, and calls the function use
-// with each readable one, one at a time.
+// loadResults reads the results of a stage's tasks, several at the same time. It calls the function
+// use for each readable result; these calls do not run at the same time.
 func (a *Audit) loadResults(ctx context.Context, r *Round, stage stages.Stage, use func(n int, result *manifest.Result) error) error {
 	tasks := roundstate.Tasks(r.Plan, stage)
 	digests := make([]string, len(tasks))

@@ -97,8 +97,8 @@ func (l *likeness) addPair(a, b int64) error {
 
 // connect joins pages with equal digests, and long pages with equal fingerprints. connect also
 // joins two long pages whose fingerprints differ in at most k bits, but only if at least one of the
-// pages is of this round. connect may join two equal representatives of earlier rounds, because
-// this changes no cluster: a page that resembles one of them also resembles the other.
+// pages is of this round. connect may join two equal representatives of earlier rounds. This
+// changes no cluster, because a page resembles either both representatives or neither.
 func (l *likeness) connect(ctx context.Context, k int) (err error) {
 	l.similar = make([]uint64, (l.count+63)/64)
 	long, err := table.NewSorter(l.scratch, func(a, b *text) int { // pages of this round come before representatives of earlier rounds

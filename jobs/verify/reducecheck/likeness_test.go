@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPagesTakeLittleMemory checks what the check of clusters keeps of 200,000 pages. One in ten is a
-// copy of another.
+// TestPagesTakeLittleMemory checks what the check of clusters keeps of 200,000 pages. One page in
+// ten is a copy of a different page.
 func TestPagesTakeLittleMemory(t *testing.T) {
 	const pages, most = 200_000, 4 << 20
 	live := func() int64 {

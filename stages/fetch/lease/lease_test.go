@@ -13,9 +13,9 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved loses the store's answer to a renewal. The
-// renewal takes effect in one case and not in the other. Then the task makes its last swap. If the
-// store acknowledges this swap, it must have the new checkpoint.
+// TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved loses the store's answer to a renewal. In
+// the first case, the renewal has no effect; in the second case, it takes effect. Then the task
+// makes its last swap. If the store acknowledges this swap, it must have the new checkpoint.
 func TestASwapAfterOneOfUnknownOutcomeIsStoredOrNotBelieved(t *testing.T) {
 	for name, fault := range map[string]faultstore.Fault{"without effect": faultstore.Before, "with effect": faultstore.After} {
 		t.Run(name, func(t *testing.T) {

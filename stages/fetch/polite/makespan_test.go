@@ -45,8 +45,9 @@ type load struct {
 	dead func(host int) bool
 }
 
-// makespan considers the hosts that answer. The result took is the time until none of them has any
-// URLs left, and bound is the lower bound max(longest host, total work ÷ slots), both in seconds.
+// makespan considers the hosts that answer. Both results are in seconds. The result took is the
+// time until no such host has any URLs left. The result bound is the lower bound of this time:
+// max(longest host, total work ÷ slots).
 func makespan(tb testing.TB, l load) (took, bound float64) {
 	clock := newClock()
 	sizes, slots, delay, meanService := l.sizes, l.slots, l.delay, l.service
@@ -149,7 +150,7 @@ func TestMakespanIsNearItsLowerBound(t *testing.T) {
 	}
 }
 
-// Of 1,000 hosts, 100 never answer. The others must not take longer because of them.
+// Of 1,000 hosts, 100 never answer. The other hosts must not take longer because of these hosts.
 func TestDeadHostsCostTheOthersNothing(t *testing.T) {
 	with := zipfLoad(1000, 40_000, 40)
 	with.dead = func(host int) bool { return host%10 == 3 }

@@ -88,8 +88,8 @@ func skipMark(body []byte) []byte {
 	return body
 }
 
-// splitLine splits a line at the colon. If there is no colon, it splits a line of two words between
-// them.
+// splitLine splits a line at the colon. If a line without a colon consists of two words, splitLine
+// splits it between the two words.
 func splitLine(raw []byte) (line, bool) {
 	if len(raw) > maxLine {
 		raw = raw[:maxLine]

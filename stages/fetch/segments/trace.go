@@ -80,9 +80,9 @@ func archiveFollows(ctx context.Context, b store.Bucket, key string) (at manifes
 }
 
 // PutBack looks for objects that prove that c is an older checkpoint, which somebody put back after
-// it had been replaced. It returns the proof, or "" if there is none. Files of one segment that
-// follow c prove nothing: an attempt that died leaves at most one such segment. PutBack sends LISTs
-// to the store and reads unlisted files of the last epoch.
+// it had been replaced. It returns the proof, or "" if there is none. Files of a single segment
+// after c prove nothing, because an attempt that died leaves at most one segment that no checkpoint
+// lists. PutBack sends LISTs to the store and reads unlisted files of the last epoch.
 //
 // If an attempt swaps the checkpoint during PutBack, the caller must call PutBack again.
 func PutBack(ctx context.Context, b store.Bucket, t stages.Task, c *manifest.Checkpoint) (evidence string, err error) {

@@ -81,8 +81,8 @@ func TestBodiesShareABoundedMemory(t *testing.T) {
 	}
 }
 
-// Many bodies have begun and together need more memory than there is. They are completed one after
-// the other.
+// Many bodies have begun and together need more memory than there is. The client completes the
+// bodies one by one.
 func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,8 @@ func TestBodiesThatAllWantMoreDoNotLock(t *testing.T) {
 	})
 }
 
-// If slow bodies hold all the memory, the client stops reading them, so that others get some.
+// If slow bodies hold all the memory, the client stops reading these bodies, so that other bodies
+// get memory.
 func TestSlowBodiesMakeWay(t *testing.T) {
 	text := wiretest.Noise(3 << 20)
 	synctest.Test(t, func(t *testing.T) {

@@ -55,8 +55,8 @@ func TestDeclaredEncodings(t *testing.T) {
 
 // TestEncodingTestsOfHTML5Lib runs html5lib's encoding tests. Decode must pass every test that
 // x/net/html/charset passes. For an ASCII document without a declaration, the tests expect
-// windows-1252, but Decode returns UTF-8, which gives the same text. Two tests fail on purpose: in
-// one, a script writes the declaration; in the other, UTF-8 text declares EUC-JP.
+// windows-1252, but Decode returns UTF-8, which gives the same text. Two tests fail on purpose. In
+// the first test, a script writes the declaration. In the second test, UTF-8 text declares EUC-JP.
 func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	dir, ok := parsetest.Shared(t, "html5lib")
 	if !ok {

@@ -41,8 +41,8 @@ func Reverse(host string) string {
 // caller must close the Builder.
 type Builder struct {
 	// SourceCap is the largest number of vertices of one domain that count as sources of a vertex
-	// of another domain. If a domain has more vertices, those whose reversed names sort first
-	// count. Zero means no limit.
+	// of another domain. If a domain has more vertices, only the first SourceCap vertices count, in
+	// the order of reversed names. Zero means no limit.
 	SourceCap int
 	// DomainOf returns the domain of the vertex with the given name. The Builder calls DomainOf for
 	// vertices that are only targets.

@@ -7,8 +7,9 @@
 //
 //   - Builder takes vertices and edges. Graph is the finished graph. Domains folds a graph of hosts
 //     into the graph of their domains.
-//   - A Graph keeps its edges in two files of Arrow record batches, grouped by target. One file holds
-//     the targets that have outlinks, the other one the targets without outlinks (dangling).
+//   - A Graph keeps its edges in two files of Arrow record batches, grouped by target. The first
+//     file holds the targets that have outlinks. The second file holds the targets without outlinks
+//     (dangling).
 //   - PageRank reads the first file once an iteration. The rank of a dangling vertex has no influence
 //     on other ranks except through the sum of all ranks, so the second file is read once.
 //   - Harmonic reads both files once for each distance (HyperBall).

@@ -8,8 +8,8 @@ import (
 	"crawlbatch.io/crawlbatch/formats/simhash"
 )
 
-// pageInRound is a page and its round: either a representative of an earlier round or a page of
-// this one.
+// pageInRound is a page and its round. The page is a representative of an earlier round, or a page
+// of the current round.
 type pageInRound struct {
 	page  Page
 	round int

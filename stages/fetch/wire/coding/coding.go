@@ -110,8 +110,8 @@ func (d *Decoded) Decode(r *http1.Response, maxBody int64) (cut bool) {
 	for _, coding := range slices.Backward(codings) {
 		out, v := decodeLayer(coding, d.Body, limit)
 		if v.state == stateFalse {
-			// The server named a coding that it did not apply, or it named a coding twice but
-			// applied it once.
+			// The server named a coding that it did not apply, or named a coding twice that it
+			// applied once.
 			r.Warn(WarnFalse + ": " + coding)
 			continue
 		}

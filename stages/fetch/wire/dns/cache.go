@@ -1,9 +1,9 @@
 // Package dns looks up the addresses of hosts and caches the answers.
 //
-// A Resolver takes a fully qualified host name and returns an Answer or an error. It asks the
-// system's name servers or given ones. IsNotFound distinguishes a name that does not exist from a
-// failed look-up. The Cache keeps answers for their TTL, within limits. Concurrent callers with the
-// same name share one look-up.
+// A Resolver takes a fully qualified host name and returns an Answer or an error. It asks the name
+// servers of the system, or name servers that the caller gives. IsNotFound distinguishes a name
+// that does not exist from a failed look-up. The Cache keeps answers for their TTL, within limits.
+// Concurrent callers with the same name share one look-up.
 //
 // Package dns imports the standard library and golang.org/x/net/dns/dnsmessage.
 package dns
@@ -102,7 +102,8 @@ func (c *Cache) entry(ctx context.Context, host string) *entry {
 	}
 	e := &entry{done: make(chan struct{})}
 	c.entries[strings.Clone(host)] = e // a copy, because host shares memory with a row
-	// The look-up does not end with the caller that started it, because others may wait for it.
+	// The look-up does not end with the caller that started it, because other callers may wait for
+	// the look-up.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 	go func() {
 		defer cancel()

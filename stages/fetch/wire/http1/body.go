@@ -105,9 +105,9 @@ func (m *Reader) chunked() bool {
 	return chunked
 }
 
-// contentLength returns the largest and the smallest Content-Length, or -1 for both if there is
-// none. The result invalid tells whether invalid fields were ignored. A length below documentMark
-// is invalid too: a body of this length would look like an incomplete head.
+// contentLength returns the largest and the smallest Content-Length. Both are -1 if there is none.
+// The result invalid tells whether invalid fields were ignored. A length below documentMark is
+// invalid too: a body of this length would look like an incomplete head.
 func (m *Reader) contentLength() (most, least int64, invalid bool) {
 	most, least = -1, -1
 	for t := range m.r.Header.Tokens("Content-Length") {
