@@ -17,15 +17,18 @@
 //   - Codec, RowWriter and RowReader store rows in scratch files.
 //   - Scan decodes a whole file with a second library, to check it.
 //
-// Package table imports packages schema, store and manifest.
+// Package table imports packages schema, store, manifest and window.
 package table
 
-import "errors"
+import (
+	"errors"
+
+	"crawlbatch.io/crawlbatch/formats/table/window"
+)
 
 var (
 	// ErrCorrupt means that the object is not a Parquet file or is damaged.
-	ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged or was cut short; " +
-		"restore it, or, where a reduce task made it, run `crawlbatch retry --rebuild`")
+	ErrCorrupt = window.ErrCorrupt
 	// ErrDiffers means that the key already has an object with other bytes. Retrying cannot help,
 	// because the bytes of a part follow from committed inputs.
 	ErrDiffers = errors.New("an object with other content has this key already: " +

@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
 // readRows is the number of rows that iterators read at a time.
@@ -81,7 +82,7 @@ func rangeOption(column string, meets func(least, most parquet.Value) bool) Read
 type Reader[T any] struct {
 	key    string
 	obj    store.Object
-	win    *window
+	win    *window.Window
 	file   *parquet.File
 	wanted map[string]bool // top-level names of the columns of T
 	groups []int           // row groups to read
@@ -103,7 +104,7 @@ func Open[T any](ctx context.Context, b store.Bucket, key string, opts ...Reader
 	if err != nil {
 		return nil, err // the error already names the key
 	}
-	return readerOf[T](obj, key, wholeBytes, opts)
+	return readerOf[T](obj, key, window.WholeBytes, opts)
 }
 
 // readerOf returns a reader of an open object. If the object has at most as many bytes as the
@@ -121,13 +122,13 @@ func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOp
 		return nil, err
 	}
 	r = &Reader[T]{key: key, obj: obj}
-	if r.win, err = openWindow(obj, whole); err != nil {
+	if r.win, err = window.Open(obj, whole); err != nil {
 		return nil, err
 	}
-	defer r.win.damage(&err)
+	defer r.win.Damage(&err)
 	// The Reader skips the page index and the Bloom filters. Reading them would cost requests, and
 	// streaming does not need them.
-	r.file, err = parquet.OpenFile(r.win, r.win.size, parquet.SkipMagicBytes(true),
+	r.file, err = parquet.OpenFile(r.win, r.win.Size(), parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(16<<10))
 	if err != nil {
 		return nil, err
@@ -153,12 +154,12 @@ func newReader[T any](obj store.Object, key string, whole int64, opts []ReaderOp
 }
 
 // extents returns the extents of the wanted columns of a row group.
-func (r *Reader[T]) extents(group int) []extent {
-	var out []extent
+func (r *Reader[T]) extents(group int) []window.Extent {
+	var out []window.Extent
 	columns := r.file.Metadata().RowGroups[group].Columns
 	for i := range columns {
 		if m := &columns[i].MetaData; len(m.PathInSchema) > 0 && r.wanted[m.PathInSchema[0]] {
-			out = append(out, extentOf(m.DataPageOffset, m.DictionaryPageOffset, m.TotalCompressedSize))
+			out = append(out, window.ExtentOf(m.DataPageOffset, m.DictionaryPageOffset, m.TotalCompressedSize))
 		}
 	}
 	return out
@@ -191,14 +192,14 @@ func (r *Reader[T]) Read(batch []T) (int, error) {
 }
 
 func (r *Reader[T]) read(batch []T) (n int, err error) {
-	defer r.win.damage(&err)
+	defer r.win.Damage(&err)
 	for r.cur == nil && r.columns == nil {
 		if r.next == len(r.groups) {
 			return 0, io.EOF
 		}
 		i := r.groups[r.next]
 		r.next++
-		if err := r.win.enter(r.extents(i)); err != nil {
+		if err := r.win.Enter(r.extents(i)); err != nil {
 			return 0, err
 		}
 		if err := r.startGroup(r.file.RowGroups()[i]); err != nil {

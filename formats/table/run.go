@@ -12,11 +12,12 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
 // runGroupBytes bounds a row group of a run, in the writer's memory. A reader then reads the row
 // group with one request.
-const runGroupBytes = groupBytes * 3 / 4
+const runGroupBytes = window.GroupBytes * 3 / 4
 
 // WriteRun writes a run to the scratch file path. The rows come in the order of buckets. Each bucket
 // with rows gets a section of its own (see manifest.Section). A run without rows has an empty
@@ -115,7 +116,7 @@ func OpenSection[T any](ctx context.Context, b store.Bucket, s manifest.Section)
 	if err != nil {
 		return nil, err
 	}
-	return readerOf[T](obj, s.Key, groupBytes, nil)
+	return readerOf[T](obj, s.Key, window.GroupBytes, nil)
 }
 
 // MergeSections is like MergeFiles for sections of runs.

@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/file"
 
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table/window"
 )
 
 // scanLevels is the largest number of values, nulls and empty lists that Scan decodes at a time.
@@ -38,14 +39,14 @@ func Scan(ctx context.Context, b store.Bucket, key string) (rows int64, err erro
 }
 
 func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
-	win, err := openWindow(obj, wholeBytes)
+	win, err := window.Open(obj, window.WholeBytes)
 	if err != nil {
 		return 0, err
 	}
-	defer win.damage(&err)
+	defer win.Damage(&err)
 	props := parquet.NewReaderProperties(memory.DefaultAllocator)
 	props.BufferedStreamEnabled = true
-	pf, err := file.NewParquetReader(io.NewSectionReader(win, 0, win.size), file.WithReadProps(props))
+	pf, err := file.NewParquetReader(io.NewSectionReader(win, 0, win.Size()), file.WithReadProps(props))
 	if err != nil {
 		return 0, err
 	}
@@ -61,16 +62,16 @@ func scan(ctx context.Context, obj store.Object) (rows int64, err error) {
 }
 
 // scanGroup decodes one row group. All columns must have as many rows as the footer counts.
-func scanGroup(ctx context.Context, win *window, group *file.RowGroupReader) (rows int64, err error) {
-	var extents []extent
+func scanGroup(ctx context.Context, win *window.Window, group *file.RowGroupReader) (rows int64, err error) {
+	var extents []window.Extent
 	for i := range group.NumColumns() {
 		c, err := group.MetaData().ColumnChunk(i)
 		if err != nil {
 			return 0, err
 		}
-		extents = append(extents, extentOf(c.DataPageOffset(), c.DictionaryPageOffset(), c.TotalCompressedSize()))
+		extents = append(extents, window.ExtentOf(c.DataPageOffset(), c.DictionaryPageOffset(), c.TotalCompressedSize()))
 	}
-	if err := win.enter(extents); err != nil {
+	if err := win.Enter(extents); err != nil {
 		return 0, err
 	}
 	for i := range group.NumColumns() {

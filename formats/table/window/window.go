@@ -1,4 +1,8 @@
-package table
+// Package window turns the small reads of a Parquet library into few large reads of an object, and its
+// faults into errors.
+//
+// Package window imports formats/store and formats/manifest.
+package window
 
 import (
 	"cmp"
@@ -13,19 +17,23 @@ import (
 	"crawlbatch.io/crawlbatch/formats/store"
 )
 
-// These constants decide how many bytes a reader requests from the store at a time. Each request
+// ErrCorrupt means that the object is not a Parquet file or is damaged.
+var ErrCorrupt = errors.New("not a readable Parquet file: the object is damaged or was cut short; " +
+	"restore it, or, where a reduce task made it, run `crawlbatch retry --rebuild`")
+
+// These constants decide how many bytes a Window requests from the store at a time. Each request
 // costs a round trip, so one request reads a small object or row group.
 const (
-	wholeBytes  = 1 << 20   // size of the largest object that one request reads whole
+	WholeBytes  = 1 << 20   // size of the largest object that one request reads whole
 	tailBytes   = 128 << 10 // size of the first read of a larger object: its end, which usually holds the whole footer
-	groupBytes  = 4 << 20   // size of the largest row group that one request reads whole
+	GroupBytes  = 4 << 20   // size of the largest row group that one request reads whole
 	windowBytes = 1 << 20   // size of a read from a column chunk of a larger row group
 )
 
-// window is an io.ReaderAt over an object. It turns the small reads of a Parquet reader into few
+// Window is an io.ReaderAt over an object. It turns the small reads of a Parquet reader into few
 // large reads. It holds at most one row group, or windowBytes per column. Only one goroutine may
-// use a window.
-type window struct {
+// use a Window.
+type Window struct {
 	obj    store.Object
 	size   int64
 	tail   span   // end of the object
@@ -41,11 +49,11 @@ type span struct {
 	buf        []byte
 }
 
-// openWindow reads the end of an object, or all of an object that has at most as many bytes as the
+// Open reads the end of an object, or all of an object that has at most as many bytes as the
 // argument whole. It also checks the magic number and the footer's length, because parquet-go does
 // not check the length.
-func openWindow(obj store.Object, whole int64) (*window, error) {
-	w := &window{obj: obj, size: obj.Size()}
+func Open(obj store.Object, whole int64) (*Window, error) {
+	w := &Window{obj: obj, size: obj.Size()}
 	if w.size < 12 {
 		return nil, fmt.Errorf("%w (%d bytes)", ErrCorrupt, w.size)
 	}
@@ -70,13 +78,16 @@ func openWindow(obj store.Object, whole int64) (*window, error) {
 	return w, nil
 }
 
-func (w *window) readTail(n int64) error {
+// Size returns the size of the object in bytes.
+func (w *Window) Size() int64 { return w.size }
+
+func (w *Window) readTail(n int64) error {
 	w.tail = span{start: w.size - n, end: w.size, at: w.size - n, buf: make([]byte, n)}
 	return w.fetch(w.tail.buf, w.tail.at)
 }
 
 // fetch reads from the object in the store.
-func (w *window) fetch(p []byte, off int64) error {
+func (w *Window) fetch(p []byte, off int64) error {
 	n, err := w.obj.ReadAt(p, off)
 	if n == len(p) {
 		return nil
@@ -90,9 +101,9 @@ func (w *window) fetch(p []byte, off int64) error {
 	return err
 }
 
-// damage turns a panic or an error of a Parquet library into ErrCorrupt, unless the store failed.
+// Damage turns a panic or an error of a Parquet library into ErrCorrupt, unless the store failed.
 // The libraries may panic on damaged files, because they trust most of a file's content.
-func (w *window) damage(err *error) {
+func (w *Window) Damage(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%v", p)
 	}
@@ -105,19 +116,19 @@ func (w *window) damage(err *error) {
 	}
 }
 
-// extent is the place of a column chunk: its offset and length in bytes.
-type extent struct{ start, size int64 }
+// Extent is the place of a column chunk: its offset and length in bytes.
+type Extent struct{ start, size int64 }
 
-// extentOf returns the extent of a chunk from its offsets in the footer.
-func extentOf(data, dictionary, size int64) extent {
+// ExtentOf returns the extent of a chunk from its offsets in the footer.
+func ExtentOf(data, dictionary, size int64) Extent {
 	if dictionary > 0 {
 		data = min(data, dictionary)
 	}
-	return extent{data, size}
+	return Extent{data, size}
 }
 
-// enter prepares for the reads of the column chunks of one row group.
-func (w *window) enter(chunks []extent) error {
+// Enter prepares for the reads of the column chunks of one row group.
+func (w *Window) Enter(chunks []Extent) error {
 	w.chunks = w.chunks[:0]
 	if w.tail.start == 0 {
 		return nil // the whole object is in memory
@@ -130,7 +141,7 @@ func (w *window) enter(chunks []extent) error {
 		w.chunks = append(w.chunks, span{start: c.start, end: c.start + c.size})
 		lo, hi = min(lo, c.start), max(hi, c.start+c.size)
 	}
-	if len(w.chunks) > 0 && hi-lo <= groupBytes {
+	if len(w.chunks) > 0 && hi-lo <= GroupBytes {
 		all := span{start: lo, end: hi, at: lo, buf: make([]byte, hi-lo)}
 		w.chunks = append(w.chunks[:0], all)
 		return w.fetch(all.buf, lo)
@@ -140,7 +151,7 @@ func (w *window) enter(chunks []extent) error {
 }
 
 // ReadAt implements io.ReaderAt.
-func (w *window) ReadAt(p []byte, off int64) (int, error) {
+func (w *Window) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 || off >= w.size {
 		return 0, io.EOF
 	}
