@@ -103,10 +103,8 @@ func newColumnReader(layout *rowLayout, leaves []*parquet.Column, g parquet.RowG
 func (r *columnReader) read(first unsafe.Pointer, n int) (int, error) {
 	n = int(min(int64(n), r.rows))
 	for _, c := range r.columns {
-		for i := range n {
-			if err := c.readInto(unsafe.Add(first, uintptr(i)*r.size+c.field.offset)); err != nil {
-				return 0, err
-			}
+		if err := c.readRows(unsafe.Add(first, c.field.offset), n, r.size); err != nil {
+			return 0, err
 		}
 	}
 	if r.rows -= int64(n); r.rows > 0 {
@@ -240,28 +238,34 @@ func (c *columnCursor) end() error {
 	return err
 }
 
-// readInto reads the value or the list of the next row into the field at p.
-func (c *columnCursor) readInto(p unsafe.Pointer) error {
-	if c.field.shape == list {
-		return c.setList(p)
-	}
-	if c.pages == nil {
-		return nil
-	}
-	if c.page == nil || c.levels == c.count {
-		if err := c.nextPage(); err != nil {
-			return err
+// readRows reads the values or the lists of the next n rows. The argument p points to the field of
+// the first row, and the fields of two rows are step bytes apart.
+func (c *columnCursor) readRows(p unsafe.Pointer, n int, step uintptr) error {
+	for i, m := 0, 1; i < n && (c.pages != nil || c.field.shape == list); i += m {
+		to := unsafe.Add(p, uintptr(i)*step)
+		if c.field.shape == list {
+			if err := c.setList(to); err != nil {
+				return err
+			}
+			continue
 		}
+		if c.page == nil || c.levels == c.count {
+			if err := c.nextPage(); err != nil {
+				return err
+			}
+		}
+		if m = 1; c.most == 0 && c.field.shape != pointer {
+			m = min(n-i, c.count-c.levels)
+		}
+		if c.levels += m; c.most > 0 && c.definitions[c.levels-1] != c.most {
+			continue
+		}
+		if c.field.shape == pointer {
+			*(*unsafe.Pointer)(to) = reflect.New(c.field.elem).UnsafePointer()
+			to = *(*unsafe.Pointer)(to)
+		}
+		c.assign(to, m, step)
 	}
-	if !c.defined() {
-		return nil
-	}
-	if c.field.shape == pointer {
-		to := reflect.New(c.field.elem).UnsafePointer()
-		*(*unsafe.Pointer)(p) = to
-		p = to
-	}
-	c.assign(p)
 	return nil
 }
 
@@ -293,10 +297,10 @@ func (c *columnCursor) setList(p unsafe.Pointer) error {
 		}
 		if c.field.kind == reflect.String {
 			c.words = append(c.words, "")
-			c.assign(unsafe.Pointer(&c.words[len(c.words)-1]))
+			c.assign(unsafe.Pointer(&c.words[len(c.words)-1]), 1, 0)
 		} else {
 			c.numbers = append(c.numbers, 0)
-			c.assign(unsafe.Pointer(&c.numbers[len(c.numbers)-1]))
+			c.assign(unsafe.Pointer(&c.numbers[len(c.numbers)-1]), 1, 0)
 		}
 	}
 	if c.field.kind == reflect.String {
@@ -307,26 +311,32 @@ func (c *columnCursor) setList(p unsafe.Pointer) error {
 	return nil
 }
 
-// assign copies the next value to the field at p.
-func (c *columnCursor) assign(p unsafe.Pointer) {
-	values, i := &c.values, c.value
-	c.value++
+// assign copies the next n values to fields that are step bytes apart, from the field at p on.
+func (c *columnCursor) assign(p unsafe.Pointer, n int, step uintptr) {
+	values, first := &c.values, c.value
+	c.value += n
 	if c.indexes != nil {
-		values, i = &c.entries, int(c.indexes[i])
+		values = &c.entries
 	}
-	switch c.field.kind {
-	case reflect.String:
-		*(*string)(p) = c.text(values, i)
-	case reflect.Int16:
-		*(*int16)(p) = int16(values.int32s[i])
-	case reflect.Int32:
-		*(*int32)(p) = values.int32s[i]
-	case reflect.Int64, reflect.Int:
-		*(*int64)(p) = values.int64s[i]
-	case reflect.Float64:
-		*(*float64)(p) = values.doubles[i]
-	case reflect.Bool:
-		*(*bool)(p) = values.bits[i/8]>>(i%8)&1 == 1
+	for row := range n {
+		to, i := unsafe.Add(p, uintptr(row)*step), first+row
+		if c.indexes != nil {
+			i = int(c.indexes[i])
+		}
+		switch c.field.kind {
+		case reflect.String:
+			*(*string)(to) = c.text(values, i)
+		case reflect.Int16:
+			*(*int16)(to) = int16(values.int32s[i])
+		case reflect.Int32:
+			*(*int32)(to) = values.int32s[i]
+		case reflect.Int64, reflect.Int:
+			*(*int64)(to) = values.int64s[i]
+		case reflect.Float64:
+			*(*float64)(to) = values.doubles[i]
+		case reflect.Bool:
+			*(*bool)(to) = values.bits[i/8]>>(i%8)&1 == 1
+		}
 	}
 }
 

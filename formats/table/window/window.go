@@ -38,6 +38,7 @@ type Window struct {
 	size   int64
 	tail   span   // end of the object
 	chunks []span // column chunks of the current row group, sorted by start, with buffers that fill on demand
+	group  []byte // buffer for whole row groups
 	err    error  // first error of the store, which does not mean that the file is damaged
 }
 
@@ -142,9 +143,9 @@ func (w *Window) Enter(chunks []Extent) error {
 		lo, hi = min(lo, c.start), max(hi, c.start+c.size)
 	}
 	if len(w.chunks) > 0 && hi-lo <= GroupBytes {
-		all := span{start: lo, end: hi, at: lo, buf: make([]byte, hi-lo)}
-		w.chunks = append(w.chunks[:0], all)
-		return w.fetch(all.buf, lo)
+		w.group = slices.Grow(w.group[:0], int(hi-lo))[:hi-lo]
+		w.chunks = append(w.chunks[:0], span{start: lo, end: hi, at: lo, buf: w.group})
+		return w.fetch(w.group, lo)
 	}
 	slices.SortFunc(w.chunks, func(a, b span) int { return cmp.Compare(a.start, b.start) })
 	return nil
