@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"runtime"
 	"slices"
 	"strconv"
@@ -113,6 +114,7 @@ type Audit struct {
 	last      int               // number of the round after the crawl's last round
 	results   *resultCache
 	files     *table.Sorter[listedFile] // files that the documents of the audited rounds list
+	opened    []*os.File                // scratch files with checkpoints
 	lost      map[string]bool           // keys of objects that were reported as lost or changed; only Load uses the map
 
 	mu      sync.Mutex
@@ -120,7 +122,8 @@ type Audit struct {
 	checked map[string]*Checked
 	broken  map[uint64]struct{}              // hashes of the keys of unreadable objects that were reported; a lost store has millions
 	frozen  bool                             // true: broken no longer changes
-	places  map[checkPlace]Violation         // smallest violation of each place where several steps may find a violation
+	places  map[checkPlace]Violation         // smallest violation of each place where several steps may find a violation; at most maxPlaces
+	further map[uint64]struct{}              // hashes of further places, whose first violation was counted and listed
 	counted map[string]*manifest.CountedNote // by text
 	notes   []string
 }
@@ -140,7 +143,7 @@ func New(o Options) *Audit {
 	}
 	return &Audit{
 		Options: o, found: map[checkRound][]Violation{}, checked: map[string]*Checked{}, broken: map[uint64]struct{}{}, lost: map[string]bool{},
-		places: map[checkPlace]Violation{}, counted: map[string]*manifest.CountedNote{}, results: &resultCache{bucket: o.Bucket},
+		places: map[checkPlace]Violation{}, further: map[uint64]struct{}{}, counted: map[string]*manifest.CountedNote{}, results: &resultCache{bucket: o.Bucket},
 	}
 }
 
@@ -201,9 +204,23 @@ func violation(c Check, round int, at At, format string, args ...any) Violation 
 	return Violation{Invariant: c.Invariant, Check: c.Name, Round: round, Object: at.Object, Row: at.Row, Where: at.Where, Problem: fmt.Sprintf(format, args...)}
 }
 
+// maxPlaces is the number of places whose violations are kept until the report. A damaged store may
+// have millions.
+const maxPlaces = 10_000
+
 func (a *Audit) addPlace(place string, v Violation) {
 	p := checkPlace{v.Check, place}
-	if old, ok := a.places[p]; !ok || compareViolations(v, old) < 0 {
+	old, known := a.places[p]
+	if !known && len(a.places) >= maxPlaces {
+		hash := xxh3.HashString(p.check + "\x00" + place)
+		if _, known := a.further[hash]; !known {
+			a.further[hash] = struct{}{}
+			a.checked[v.Check].Found++
+			a.addViolation(v)
+		}
+		return
+	}
+	if !known || compareViolations(v, old) < 0 {
 		a.places[p] = v
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"slices"
 	"strings"
 
@@ -62,6 +63,11 @@ func (a *Audit) close() {
 		_ = a.files.Close() // the sorter holds only temporary data
 		a.files = nil
 	}
+	for _, f := range a.opened {
+		_ = f.Close()
+		_ = os.Remove(f.Name())
+	}
+	a.opened = nil
 }
 
 // list adds files that a document of a round lists, if the round is audited.

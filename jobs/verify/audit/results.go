@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/RoaringBitmap/roaring/v2"
 	"golang.org/x/sync/errgroup"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
@@ -110,6 +111,8 @@ type Partition struct {
 	// Fetched is the result of the fetch task. For a task without a result, Fetched has the files
 	// and counts of the checkpoint. Fetched is nil if the task has neither a result nor a checkpoint.
 	Fetched *manifest.Result
+	// Recorded holds the indexes of the planned rows that have an outcome, or is nil if all have one.
+	Recorded *roaring.Bitmap
 
 	merged, published *manifest.Result
 }
@@ -125,10 +128,12 @@ func (r *Round) Partition(ctx context.Context, n int) (p Partition, err error) {
 	if p.published, err = r.Result(ctx, stages.Publish, n); err != nil {
 		return p, err
 	}
-	if c := r.Unfinished[n]; c != nil {
-		p.Fetched = &c.Result
+	c, err := r.checkpoints.of(n)
+	if c != nil {
+		p.Fetched = &manifest.Result{Files: c.Files, Counts: c.Counts}
+		p.Recorded, err = c.RecordedRows()
 	}
-	return p, nil
+	return p, err
 }
 
 // Files lists the keys of the files that hold the partition's rows of a dataset. For captures, the

@@ -27,13 +27,11 @@ type Round struct {
 	Sealed  *manifest.Sealed   // with the files that later rounds read; nil if the round is not sealed
 	Earlier []*manifest.Sealed // sealed rounds before this round, oldest first, with the files that later rounds read
 	Before  *Round             // the previous round; nil if the previous round is missing or unreadable
-	// Unfinished holds the checkpoints of fetch tasks without a result, by partition. An entry is
-	// nil if the partition has no readable checkpoint.
-	Unfinished map[int]*Checkpoint
 
-	started bool // true: the round has started, so its plan does not change
-	results *resultCache
-	digests map[stages.Stage][]string // SHA-256 of each task's result, or "" if the task has no readable result
+	started     bool // true: the round has started, so its plan does not change
+	results     *resultCache
+	digests     map[stages.Stage][]string // SHA-256 of each task's result, or "" if the task has no readable result
+	checkpoints *checkpoints              // readable checkpoints of fetch tasks without a result
 }
 
 // documents is the check that reads a crawl's JSON documents.
@@ -285,7 +283,7 @@ func (a *Audit) loadRound(ctx context.Context, n int, earlier []*manifest.Sealed
 	if err := a.loadUnfinished(ctx, r); err != nil {
 		return nil, err
 	}
-	some = some || len(r.Unfinished) > 0
+	some = some || r.checkpoints.count() > 0
 	if !started && a.Ledger != nil {
 		if err := a.checkStarted(ctx, n, some); err != nil {
 			return nil, err

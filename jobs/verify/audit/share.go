@@ -38,7 +38,7 @@ func (a *Audit) ended(id string) bool {
 // forget removes all findings, but keeps the sets of lost and unreadable objects.
 func (a *Audit) forget() {
 	fresh := New(a.Options)
-	a.found, a.checked, a.places, a.counted, a.notes = fresh.found, fresh.checked, fresh.places, fresh.counted, nil
+	a.found, a.checked, a.places, a.further, a.counted, a.notes = fresh.found, fresh.checked, fresh.places, fresh.further, fresh.counted, nil
 }
 
 // The method findings returns what a task has found.

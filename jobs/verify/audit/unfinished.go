@@ -2,20 +2,70 @@ package audit
 
 import (
 	"context"
-
-	"github.com/RoaringBitmap/roaring/v2"
+	"encoding/json"
+	"fmt"
+	"os"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
-// Checkpoint is the committed state of a fetch task without a result. The files of a Checkpoint
-// hold the rows of the recorded URLs, and checks read these files like the files of a finished
-// task.
-type Checkpoint struct {
-	Result   manifest.Result // only the files and counts of the checkpoint
-	Recorded *roaring.Bitmap // indexes of planned rows that have an outcome
+// checkpoints holds the checkpoints of a round's fetch tasks that have no result. The checkpoints
+// are those that the audit read first, because all checks must see the same one. They are on local
+// disk, because a round may have thousands. A nil value holds no checkpoints.
+type checkpoints struct {
+	file *os.File
+	size int64
+	at   map[int]extent // by partition
+}
+
+// extent is the place of a checkpoint in the file.
+type extent struct{ offset, length int64 }
+
+// startCheckpoints makes an empty checkpoints. The caller closes its file.
+func startCheckpoints(scratch string) (*checkpoints, error) {
+	f, err := os.CreateTemp(scratch, "checkpoints-")
+	if err != nil {
+		return nil, fmt.Errorf("scratch file: %w", err)
+	}
+	return &checkpoints{file: f, at: map[int]extent{}}, nil
+}
+
+func (u *checkpoints) count() int {
+	if u == nil {
+		return 0
+	}
+	return len(u.at)
+}
+
+func (u *checkpoints) add(n int, c *manifest.Checkpoint) error {
+	body, err := json.Marshal(manifest.Checkpoint{Files: c.Files, Counts: c.Counts, Recorded: c.Recorded})
+	if err == nil {
+		_, err = u.file.WriteAt(body, u.size)
+	}
+	if err != nil {
+		return fmt.Errorf("scratch file: %w", err)
+	}
+	u.at[n] = extent{u.size, int64(len(body))}
+	u.size += int64(len(body))
+	return nil
+}
+
+// of returns the checkpoint of a partition, or nil if the partition has none.
+func (u *checkpoints) of(n int) (*manifest.Checkpoint, error) {
+	if u == nil || u.at[n].length == 0 {
+		return nil, nil
+	}
+	body := make([]byte, u.at[n].length)
+	if _, err := u.file.ReadAt(body, u.at[n].offset); err != nil {
+		return nil, fmt.Errorf("scratch file: %w", err)
+	}
+	var c manifest.Checkpoint
+	if err := json.Unmarshal(body, &c); err != nil {
+		return nil, fmt.Errorf("scratch file: %w", err)
+	}
+	return &c, nil
 }
 
 // loadUnfinished reads the checkpoints of fetch tasks that have no result. loadUnfinished leaves
@@ -25,7 +75,6 @@ func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 	if a.Reparse != nil {
 		return nil
 	}
-	r.Unfinished = map[int]*Checkpoint{}
 	for n := range r.Tasks(stages.Fetch) {
 		key := layout.Checkpoint(r.Crawl, r.Number, n)
 		if r.Has(stages.Fetch, n) || a.Broken(layout.Result(r.Crawl, r.Number, string(stages.Fetch), n)) {
@@ -38,11 +87,19 @@ func (a *Audit) loadUnfinished(ctx context.Context, r *Round) error {
 			}
 			continue
 		}
-		recorded, err := c.RecordedRows()
-		if err != nil || c.Plan != r.Plan.ID || c.Partition != n {
+		if _, err := c.RecordedRows(); err != nil || c.Plan != r.Plan.ID || c.Partition != n {
 			continue
 		}
-		r.Unfinished[n] = &Checkpoint{manifest.Result{Files: c.Files, Counts: c.Counts}, recorded}
+		if r.checkpoints == nil {
+			u, err := startCheckpoints(a.Scratch)
+			if err != nil {
+				return err
+			}
+			r.checkpoints, a.opened = u, append(a.opened, u.file)
+		}
+		if err := r.checkpoints.add(n, &c); err != nil {
+			return err
+		}
 		if err := a.list(r, fromCheckpoint, int32(n), "a checkpoint lists it, and fetched data cannot be recreated: restore it from a copy", c.Files...); err != nil {
 			return err
 		}

@@ -56,9 +56,7 @@ func everyPlannedURLHasOneOutcome(ctx context.Context, a *audit.Audit, r *audit.
 	if len(fetches) > 0 {
 		o.object = fetches[0]
 	}
-	if c := r.Unfinished[n]; c != nil {
-		o.recorded = c.Recorded
-	}
+	o.recorded = p.Recorded
 	if err := o.compare(audit.Concat[planned](ctx, a, []string{plan}), rows.Sorted(ctx)); err != nil {
 		return err
 	}
