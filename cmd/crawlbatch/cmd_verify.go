@@ -127,7 +127,7 @@ func runVerify(ctx context.Context, o verifyOptions) error {
 	if o.quarantine {
 		return o.runQuarantine(ctx, options)
 	}
-	boundMemory(verifyMemory(o.parallel))
+	boundAudit(o.parallel)
 	run := verify.Run
 	if o.tasks > 0 {
 		run = o.runInTasks
