@@ -144,6 +144,9 @@ type Env struct {
 	// writing parts. The task fails with table.ErrDiffers at the first difference. A run is encoded
 	// but not stored, so that its digest can be compared.
 	Compare bool
+	// Sound is the task's committed result, if the caller has just compared all files of the crawl with
+	// their digests. With Compare, the task then does not compute the digests of its parts again.
+	Sound *manifest.Result
 }
 
 // Has reports whether the task's format is the given version or newer.

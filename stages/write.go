@@ -21,7 +21,7 @@ var ByURL = []string{"url_surtkey", "url"}
 func NewWriter[T any](ctx context.Context, env *Env, dataset, key string, sortedBy []string, opts ...table.WriterOption) (*table.Writer[T], error) {
 	opts = append(opts, table.Format(env.Format), table.SortedBy(sortedBy...))
 	if env.Compare {
-		return table.NewComparer[T](ctx, env.Bucket, key, opts...)
+		return table.NewComparer[T](ctx, env.Bucket, key, env.Sound.FileOf(key), opts...)
 	}
 	return table.NewWriter[T](filepath.Join(env.Scratch, dataset+".parquet"), opts...)
 }

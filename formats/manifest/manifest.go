@@ -307,6 +307,19 @@ func (r *Result) Count(name string) int64 {
 // FilesOf returns the result's files of a dataset, in order.
 func (r *Result) FilesOf(dataset string) []File { return filesOf(r.Files, dataset) }
 
+// FileOf returns the result's file with the given key, or nil if the result is nil or has no such
+// file.
+func (r *Result) FileOf(key string) *File {
+	if r != nil {
+		for i := range r.Files {
+			if r.Files[i].Key == key {
+				return &r.Files[i]
+			}
+		}
+	}
+	return nil
+}
+
 func filesOf(files []File, dataset string) []File {
 	var out []File
 	for _, f := range files {

@@ -247,7 +247,7 @@ func TestAComparerFindsEveryDifference(t *testing.T) {
 }
 
 func compareAll(ctx context.Context, b store.Bucket, rows []wideRow, end int, opts []WriterOption) (f any, err error) {
-	w, err := NewComparer[wideRow](ctx, b, "key", opts...)
+	w, err := NewComparer[wideRow](ctx, b, "key", nil, opts...)
 	if err != nil {
 		return nil, err
 	}

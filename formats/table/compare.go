@@ -22,8 +22,9 @@ import (
 // the rows. Close returns the description of the stored object. The writer's methods return
 // ErrDiffers at the first difference in rows, schema, codec, sort order or row groups. The options
 // determine the expected codec, sort order and row groups. The encoding of pages, and their
-// boundaries, are not compared.
-func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ...WriterOption) (*Writer[T], error) {
+// boundaries, are not compared. If known is not nil, the caller knows that the object has this
+// description, so Close does not read the object again.
+func NewComparer[T any](ctx context.Context, b store.Bucket, key string, known *manifest.File, opts ...WriterOption) (*Writer[T], error) {
 	o := optionsOf(opts)
 	layout, err := columnsOf(reflect.TypeFor[T]())
 	if err != nil {
@@ -38,7 +39,7 @@ func NewComparer[T any](ctx context.Context, b store.Bucket, key string, opts ..
 		return nil, err
 	}
 	r.lends = true // the comparer keeps no rows
-	s := &storedObject[T]{Reader: r, batch: make([]T, writeRows), fields: layout.fieldsInFormat(reflect.TypeFor[T](), o.format), ends: map[int64]bool{}}
+	s := &storedObject[T]{Reader: r, known: known, batch: make([]T, writeRows), fields: layout.fieldsInFormat(reflect.TypeFor[T](), o.format), ends: map[int64]bool{}}
 	if err := s.framed(want); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -72,6 +73,7 @@ func specimen[T any](opts []WriterOption) (*format.FileMetaData, error) {
 // storedObject is the existing object that a comparer reads.
 type storedObject[T any] struct {
 	*Reader[T]
+	known  *manifest.File // the object's description, or nil
 	batch  []T
 	fields []rowField
 	ends   map[int64]bool // numbers of rows after which a row group ends
@@ -121,6 +123,9 @@ func (s *storedObject[T]) finish(rows int64) (l Local, err error) {
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if rows != s.Rows() {
 		return Local{}, fmt.Errorf("%q has %d rows, not %d: %w", s.key, s.Rows(), rows, ErrDiffers)
+	}
+	if f := s.known; f != nil {
+		return Local{"", rows, f.Bytes, f.SHA256, f.Blocks, f.SectionIndex}, nil
 	}
 	sum := manifest.NewSum()
 	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, io.NewSectionReader(s.obj, 0, s.obj.Size()), make([]byte, 256<<10)); err != nil {

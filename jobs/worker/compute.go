@@ -53,7 +53,7 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 		}
 	}()
 	env := &stages.Env{
-		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Version: r.Version, Compare: r.compare,
+		Bucket: r.Bucket, Scratch: scratch, Clock: r.Clock, Log: r.Log.With("task", t.String()), Progress: r.Progress, Watcher: r.Watcher, Version: r.Version, Compare: r.compare, Sound: r.sound,
 	}
 	result, err := r.stage(ctx, env, l, p, t)
 	if err != nil {
@@ -67,8 +67,12 @@ func (r Runner) compute(ctx context.Context, l *ledger.Ledger, t stages.Task) (_
 // Reproduce compares the rows of the task's tables with the stored parts, and fails if a part is
 // missing or has other rows. For runs, Reproduce compares no rows, but encodes the runs again. The
 // returned result describes the stored parts.
-func (r Runner) Reproduce(ctx context.Context, t stages.Task) (*manifest.Result, error) {
-	r.compare = true
+//
+// If sound is not nil, it is the task's committed result, and the caller has just compared all files
+// that the documents of the crawl list with their digests. Reproduce then does not compare these
+// digests again.
+func (r Runner) Reproduce(ctx context.Context, t stages.Task, sound *manifest.Result) (*manifest.Result, error) {
+	r.compare, r.sound = true, sound
 	result, _, release, err := r.Recompute(ctx, t)
 	if err != nil {
 		return nil, err

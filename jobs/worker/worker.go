@@ -42,7 +42,8 @@ type Runner struct {
 	// Archive is nil, tasks that parse external WARC files fail.
 	Archive func(ctx context.Context, address string) (store.Bucket, error)
 
-	compare bool // true: the task compares its rows with the stored parts (see Reproduce)
+	compare bool             // true: the task compares its rows with the stored parts (see Reproduce)
+	sound   *manifest.Result // see Reproduce
 }
 
 // Run makes one attempt at a task. Run returns nil if the task has a result, even from another
@@ -126,7 +127,16 @@ func (r Runner) stage(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	if err != nil {
 		return nil, err
 	}
-	env.Bucket, env.Format = stages.Checked(env.Bucket, in), frozen.Format
+	read := in
+	if r.sound != nil { // only files of other crawls are checked
+		read = &stages.Input{Task: t}
+		for _, s := range in.Earlier {
+			if s.Crawl != t.Crawl {
+				read.Earlier = append(read.Earlier, s)
+			}
+		}
+	}
+	env.Bucket, env.Format = stages.Checked(env.Bucket, read), frozen.Format
 	return r.runReduce(ctx, env, in)
 }
 

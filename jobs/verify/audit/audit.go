@@ -111,6 +111,7 @@ type Audit struct {
 	Reparse   *manifest.Reparse // the source that the crawl parses again; nil for a crawl that fetches
 	External  store.Bucket      // store of the external WARC files that the crawl parses; nil without external WARC files
 	Ledger    *ledger.Ledger    // ledger of the crawl; nil if the ledger is lost or damaged
+	Sound     bool              // true: this process has compared every file that the documents of the crawl list with its digest
 	last      int               // number of the round after the crawl's last round
 	results   *resultCache
 	files     *table.Sorter[listedFile] // files that the documents of the audited rounds list

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 
@@ -241,31 +242,43 @@ func (a *Audit) CheckPresent(ctx context.Context, r *Round, f manifest.File, adv
 	return obj.Close()
 }
 
-// digestBuffer is the number of bytes that the method Digest reads at a time.
-const digestBuffer = 4 << 20
+// digestBuffers holds buffers of the method Digest, which reads as many bytes at a time.
+var digestBuffers = sync.Pool{New: func() any { return new([4 << 20]byte) }}
 
-// Digest reads a whole object and returns its size and its hex SHA-256.
-func (a *Audit) Digest(ctx context.Context, key string) (size int64, digest string, err error) {
+// Digest reads a whole object and returns its size and its SHA-256. If the parameter blocks is true,
+// Digest also returns the digests of the blocks.
+func (a *Audit) Digest(ctx context.Context, key string, blocks bool) (manifest.File, error) {
 	o, err := a.Bucket.Open(ctx, key)
 	if err != nil {
-		return 0, "", err
+		return manifest.File{}, err
 	}
-	h := sha256.New()
-	_, err = io.CopyBuffer(struct{ io.Writer }{h}, io.NewSectionReader(o, 0, o.Size()), make([]byte, min(digestBuffer, o.Size()+1)))
+	whole, sum, buf := sha256.New(), manifest.NewSum(), digestBuffers.Get().(*[4 << 20]byte)
+	defer digestBuffers.Put(buf)
+	var to io.Writer = whole
+	if blocks {
+		to = sum
+	}
+	_, err = io.CopyBuffer(struct{ io.Writer }{to}, io.NewSectionReader(o, 0, o.Size()), buf[:])
 	if err = errors.Join(err, o.Close()); err != nil {
-		return 0, "", fmt.Errorf("read %q: %w", key, err)
+		return manifest.File{}, fmt.Errorf("read %q: %w", key, err)
 	}
-	return o.Size(), hex.EncodeToString(h.Sum(nil)), nil
+	if blocks {
+		return sum.File(), nil
+	}
+	return manifest.File{Bytes: o.Size(), SHA256: hex.EncodeToString(whole.Sum(nil))}, nil
 }
 
 func (a *Audit) compareDigest(ctx context.Context, r *Round, f *listedFile) error {
-	_, digest, err := a.Digest(ctx, f.Key)
+	got, err := a.Digest(ctx, f.Key, f.Blocks != "")
 	if err != nil {
 		return a.Fault(err, fileDigests, r.Number, f.Key)
 	}
 	a.Count(fileDigests, 1)
-	if digest != f.SHA256 {
-		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is %s, but %s was recorded; %s", digest, f.SHA256, f.Advice)
+	switch {
+	case got.SHA256 != f.SHA256:
+		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is %s, but %s was recorded; %s", got.SHA256, f.SHA256, f.Advice)
+	case got.Blocks != f.Blocks:
+		a.Wrong(fileDigests, r.Number, At{Object: f.Key}, "its SHA-256 is as recorded, but the recorded digests of its blocks are those of other bytes: the document that lists it is damaged")
 	}
 	return nil
 }

@@ -74,6 +74,7 @@ func Run(ctx context.Context, o Options, steps []Step, elsewhere Elsewhere) (*Re
 	if err := do(Files); err != nil {
 		return nil, err
 	}
+	a.Sound = elsewhere == nil && a.Sample >= 1 && a.Round < 0 && a.Reparse == nil && a.Report().Found() == 0
 	if damaged {
 		a.Note("strays were not searched for, because damaged documents do not show which objects belong to them; repair the documents first")
 	} else if err := a.checkStrays(ctx, rounds); err != nil {

@@ -80,16 +80,16 @@ func checkSealed(ctx context.Context, a *audit.Audit, r *audit.Round) error {
 	for _, s := range sealed {
 		for _, f := range s.FilesOf(stages.FileRepresentatives) {
 			a.Count(sealedUnchanged, 1)
-			size, digest, err := a.Digest(ctx, f.Key)
+			got, err := a.Digest(ctx, f.Key, false)
 			if err != nil {
 				if err := a.Fault(err, sealedUnchanged, r.Number, f.Key); err != nil {
 					return err
 				}
 				continue
 			}
-			if size != f.Bytes || digest != f.SHA256 {
+			if got.Bytes != f.Bytes || got.SHA256 != f.SHA256 {
 				a.Wrong(sealedUnchanged, r.Number, audit.At{Object: f.Key}, "representatives changed after round %s.%d was sealed: they have %d bytes with SHA-256 %s, the seal says %d with %s",
-					s.Crawl, s.Round, size, digest, f.Bytes, f.SHA256)
+					s.Crawl, s.Round, got.Bytes, got.SHA256, f.Bytes, f.SHA256)
 			}
 		}
 	}
