@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/jobs/verify/audit"
 	"crawlbatch.io/crawlbatch/jobs/verify/reducecheck"
 	"crawlbatch.io/crawlbatch/stages"
 )
@@ -73,29 +75,66 @@ func TestAResultThatItsInputsDoNotGiveIsFound(t *testing.T) {
 	}
 }
 
+// A forged result has the digest of the forged part, so the comparison of all files with their
+// digests finds nothing.
 func TestAForgedPartWithAForgedResultIsFound(t *testing.T) {
-	d := copyCrawl(t)
-	key := layout.Table(stages.FileSkips, testCrawl, 1, 0)
-	rewrite(d, key, func(rows []schema.Skip) []schema.Skip { return rows[:len(rows)-1] })
-	result := *d.result(1, stages.Frontier, 0)
-	result.Files = slices.Clone(result.Files)
-	for i := range result.Files {
-		if f := &result.Files[i]; f.Key == key {
-			got, err := d.a.Digest(t.Context(), key, false)
-			if err != nil {
-				t.Fatal(err)
+	for _, sound := range []bool{false, true} {
+		d := copyCrawl(t)
+		key := layout.Table(stages.FileSkips, testCrawl, 1, 0)
+		rewrite(d, key, func(rows []schema.Skip) []schema.Skip { return rows[:len(rows)-1] })
+		result := *d.result(1, stages.Frontier, 0)
+		result.Files = slices.Clone(result.Files)
+		for i := range result.Files {
+			if f := &result.Files[i]; f.Key == key {
+				got, err := d.a.Digest(t.Context(), key, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				f.Bytes, f.SHA256 = got.Bytes, got.SHA256
+				f.Rows--
 			}
-			f.Bytes, f.SHA256 = got.Bytes, got.SHA256
-			f.Rows--
+		}
+		d.replace(layout.Result(testCrawl, 1, "frontier", 0), encode(t, &result))
+		d.rounds, d.a.Sound = nil, sound
+		if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, d.load(1)); err != nil {
+			t.Fatal(err)
+		}
+		if v := d.a.Report().Violations; len(v) != 1 || v[0].Object != key || v[0].Row != "frontier@2026-11.1:0" {
+			t.Errorf("%+v", v)
 		}
 	}
-	d.replace(layout.Result(testCrawl, 1, "frontier", 0), encode(t, &result))
-	d.rounds = nil
-	if err := reducecheck.SameInputsGiveSameBytes(t.Context(), d.a, d.load(1)); err != nil {
-		t.Fatal(err)
-	}
-	if v := d.a.Report().Violations; len(v) != 1 || v[0].Object != key || v[0].Row != "frontier@2026-11.1:0" {
-		t.Errorf("%+v", v)
+}
+
+// Only an audit that has compared every file with its digest recomputes tasks without comparing
+// them again.
+func TestACrawlIsSoundAfterEveryFileWasCompared(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		damage func(*damagedCrawl, *audit.Options)
+		want   bool
+	}{
+		{"whole", func(*damagedCrawl, *audit.Options) {}, true},
+		{"a sample", func(_ *damagedCrawl, o *audit.Options) { o.Sample = 0.9 }, false},
+		{"one round", func(_ *damagedCrawl, o *audit.Options) { o.Round = 1 }, false},
+		{"a changed input", func(d *damagedCrawl, _ *audit.Options) {
+			key := d.result(0, stages.Fetch, 0).FilesOf(stages.FileFetches)[0].Key
+			rewrite(d, key, func(rows []schema.Fetch) []schema.Fetch { return rows })
+		}, false},
+	} {
+		d := copyCrawl(t)
+		o := d.a.Options
+		c.damage(d, &o)
+		rounds := 0
+		look := func(_ context.Context, a *audit.Audit, r *audit.Round) error {
+			rounds++
+			if a.Sound != c.want {
+				t.Errorf("%s: sound in round %d: %v", c.name, r.Number, a.Sound)
+			}
+			return nil
+		}
+		if _, err := audit.Run(t.Context(), o, []audit.Step{{Round: look, Checks: []audit.Check{{Name: "look"}}, Alone: true}}, nil); err != nil || rounds == 0 {
+			t.Errorf("%s: %d rounds: %v", c.name, rounds, err)
+		}
 	}
 }
 
