@@ -134,9 +134,9 @@ func (o *runOptions) publishConfig(ctx context.Context, b store.Bucket, cfg *con
 	return err
 }
 
-// makeDriver makes a driver that runs tasks in this process. If inCluster is true,
-// the driver obeys --executor and may run tasks in the cluster. finish ends the
-// progress display and removes the scratch directory. The caller may call finish twice.
+// makeDriver makes a driver that runs tasks in this process. If inCluster is true, the driver obeys
+// --executor and may run tasks in the cluster. The function finish ends the progress display and
+// removes the scratch directory. The caller may call it twice.
 func (o *runOptions) makeDriver(ctx context.Context, r *openedCrawl, inCluster bool) (d *jobs.Driver, finish func(), err error) {
 	var client k8s.Client
 	if inCluster && o.executor == executorKubernetes {

@@ -43,7 +43,7 @@ type Search struct {
 	buffer []item // shard in memory
 	spare  []item // buffer for sorting
 	trees  trees
-	every  bool // report all pairs, not a forest; only for tests
+	every  bool // true: the search reports all pairs, not a forest; only for tests
 	report func(a, b uint64) error
 }
 

@@ -32,7 +32,7 @@ type Listed struct {
 	bytes  int64
 
 	sorting sync.Once
-	sorted  []listedURL // few URLs by the hashes of their domains, once inBucket needs them
+	sorted  []listedURL // the URLs of a small set by the hashes of their domains, once inBucket needs them
 }
 
 // listedURL holds the keys of a listed URL.

@@ -122,7 +122,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 	}, nil
 }
 
-// newClient makes the HTTP client of a fetcher. tune may be nil.
+// newClient makes the HTTP client of a fetcher. The function tune may be nil.
 func newClient(env *stages.Env, cfg *Config, tune func(*wire.Config)) (*wire.Client, error) {
 	var rules []dial.ConnectTo
 	for _, s := range cfg.ConnectTo {

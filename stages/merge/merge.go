@@ -152,13 +152,13 @@ func (m *merger) workingKey(dataset string) string {
 	return layout.Working(m.task.Crawl, m.task.Round, string(stages.Merge), dataset, m.task.Partition)
 }
 
-// publish writes the partition's part of a dataset. fill appends the rows.
+// publish writes the partition's part of a dataset. The function fill appends the rows.
 func publish[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.publishedKey(dataset), sortedBy, fill)
 	return m.note(f, err)
 }
 
-// keep writes the partition's working file of a dataset. fill appends the rows.
+// keep writes the partition's working file of a dataset. The function fill appends the rows.
 func keep[T any](ctx context.Context, m *merger, dataset string, sortedBy []string, fill func(*table.Writer[T]) error) error {
 	f, err := stages.Write(ctx, m.env, dataset, m.workingKey(dataset), sortedBy, fill, table.Fast())
 	return m.note(f, err)

@@ -21,7 +21,7 @@ type Table struct {
 	quoted   string
 	columns  []column
 	key      []column
-	url      string  // quoted name
+	url      string  // name of the column of URLs, in quotes
 	priority *column // nil without one
 }
 

@@ -10,7 +10,7 @@ import (
 type address struct {
 	due    time.Time // when a host may next get a grant for the address; an estimate, because connecting takes time
 	next   time.Time // when the next request to the address may be written; exact
-	parked byWork    // due hosts that wait for the address
+	parked byWork    // hosts that are due and wait for the address
 	wait   waiter
 }
 

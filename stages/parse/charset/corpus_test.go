@@ -79,8 +79,8 @@ func TestEncodingTestsOfHTML5Lib(t *testing.T) {
 	}
 }
 
-// runEncodingTests runs files of tests. passed counts the tests that Decode passes, and theirs
-// counts the tests that x/net/html/charset passes.
+// runEncodingTests runs files of tests. The result passed is the number of tests that Decode
+// passes. The result theirs is the number of tests that x/net/html/charset passes.
 func runEncodingTests(t *testing.T, files []string) (passed, theirs, all int) {
 	t.Helper()
 	for _, f := range files {

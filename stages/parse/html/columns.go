@@ -40,7 +40,8 @@ func (h *Reader) Header(get func(name string) []string) {
 	}
 }
 
-// Feed records the statements of a feed about itself. updated is in milliseconds; 0 means unknown.
+// Feed records the statements of a feed about itself. The parameter updated is in milliseconds; 0
+// means unknown.
 func (h *Reader) Feed(title, description, author string, updated int64) {
 	m := &h.meta
 	m.title, m.description, m.author = fold.String(title, fold.MaxTitle), fold.String(description, fold.MaxDescription), fold.String(author, fold.MaxShort)

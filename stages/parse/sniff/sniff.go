@@ -316,8 +316,8 @@ func byRoot(tag []byte, xml bool) string {
 	return ""
 }
 
-// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. mediaType is
-// the type that Type returned for prefix.
+// IsSitemap reports whether a document is an uncompressed sitemap or sitemap index. The argument
+// mediaType is the type that the function Type returned for the prefix.
 func IsSitemap(mediaType string, prefix []byte) bool {
 	switch mediaType {
 	case "application/xml", "text/xml":
