@@ -223,10 +223,8 @@ func (r PlanRequest) makePlan(ctx context.Context, cfg *config.Config, crawl *ma
 	if r.Force {
 		paced.Plan.SkipWithin = 0
 	}
-	if crawl.Listed && paced.Frontier.Follow != "none" {
-		if request.HasLinks, err = r.storedLinks(ctx, crawl, paced, earlier); err != nil {
-			return nil, err
-		}
+	if request.HasLinks, err = r.hasLinks(ctx, crawl, paced, earlier); err != nil {
+		return nil, err
 	}
 	limits := worker.PlanConfig(paced)
 	if limits.OptOut, err = r.optOut(ctx, cfg, round); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
-	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/jobs/ledger"
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
@@ -41,7 +40,7 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 	body, err := manifest.EncodeAs(stored, stored.Format)
 	if first && (stored.Config != crawl.Config || stored.Continues != crawl.Continues || stored.Listed != crawl.Listed || !slices.Equal(stored.Continued, crawl.Continued)) {
 		crawl.AdoptedFrom = stored.AdoptedFrom
-		body, err = manifest.Encode(crawl)
+		body, err = manifest.EncodeAs(crawl, crawl.Format)
 		digest = manifest.ContentDigest(body)
 	}
 	if err != nil {
@@ -51,7 +50,7 @@ func (r PlanRequest) commit(ctx context.Context, crawl *manifest.Crawl, made *pl
 		_, err := r.compare(ctx, l, p)
 		first = p.Round == 0 && l.Started(0) == nil
 		if named := l.Of(manifest.EntryCrawl); err == nil && first && (named == nil || named.SHA256 != digest) {
-			return []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: schema.FormatVersion}}, nil
+			return []manifest.Entry{{What: manifest.EntryCrawl, Object: layout.CrawlManifest(r.Crawl), SHA256: digest, Format: crawl.Format}}, nil
 		}
 		return nil, err
 	})

@@ -12,7 +12,7 @@ import (
 )
 
 // A plan asks whether the links of a page are stored by the WARC file with the page's content. Crawls
-// that began in format 5 keep requesting pages without validators.
+// that began in format 5 keep requesting pages without validators, unless links lead no further.
 func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 	b, err := dirstore.Open(t.TempDir(), dirstore.Options{})
 	if err != nil {
@@ -31,7 +31,8 @@ func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 	}
 	for _, format := range []int{5, 6} {
 		crawl := &manifest.Crawl{Header: manifest.Header{Format: format}, Listed: true}
-		has, err := PlanRequest{Bucket: b, Crawl: "2026-10"}.storedLinks(t.Context(), crawl, config.Default(), []*manifest.Sealed{sealed})
+		cfg := config.Default()
+		has, err := PlanRequest{Bucket: b, Crawl: "2026-10"}.hasLinks(t.Context(), crawl, cfg, []*manifest.Sealed{sealed})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,8 +47,10 @@ func TestAPlanKnowsWhichLinksAreStored(t *testing.T) {
 			{"", false},
 		} {
 			for range 2 {
-				if got := has(tt.warc); got != tt.want {
-					t.Errorf("format %d: %q: %v", format, tt.warc, got)
+				for depth, want := range map[int]bool{0: tt.want, cfg.Plan.MaxDepth: tt.want || format == 5} {
+					if got := has(tt.warc, depth); got != want {
+						t.Errorf("format %d: %q at depth %d: %v", format, tt.warc, depth, got)
+					}
 				}
 			}
 		}

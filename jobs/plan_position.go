@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"crawlbatch.io/crawlbatch/jobs/roundstate"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 )
 
 // position returns the number of the round to plan, its crawl document, and the earlier sealed
@@ -54,9 +53,7 @@ func (r PlanRequest) position(ctx context.Context, cfg *config.Config, old *mani
 	if r.Continues != nil {
 		r.Continues.Crawls = crawl.Continued
 	}
-	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: func(d string) bool {
-		return plannedFrom(d) || d == stages.FileLinks && crawl.TakesLinks()
-	}})
+	earlier, err = roundstate.WithFiles(ctx, r.Bucket, append(continued, sealed...), roundstate.Selection{Dataset: plannedFrom})
 	if !begun {
 		err = r.adviseAlone(err)
 	}
@@ -117,33 +114,41 @@ func plannedFrom(dataset string) bool {
 	return dataset == stages.FileHosts || dataset == stages.FileURLFilter || roundstate.HasStates(dataset)
 }
 
+// hasLinks returns the function planner.Request.HasLinks. In a crawl that takes the links of unchanged
+// pages from earlier rounds, it reports whether the store has them. Listed crawls of formats before 6
+// do not take them, so only pages from which they follow no link do without.
+func (r PlanRequest) hasLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string, depth int) bool, error) {
+	switch {
+	case crawl.TakesLinks():
+		stored, err := r.storedLinks(ctx, cfg, earlier)
+		return func(warc string, _ int) bool { return stored(warc) }, err
+	case crawl.Listed && cfg.Frontier.Follow != "none":
+		return func(_ string, depth int) bool { return depth >= cfg.Plan.MaxDepth }, nil
+	}
+	return nil, nil
+}
+
 // storedLinks returns a function that reports whether the store has the links of a page, given the key
-// of the WARC file with the page's content. Merge takes the links of unchanged pages only in crawls
-// since format 6. Links of a crawl with other rules for canonical URLs do not count.
-func (r PlanRequest) storedLinks(ctx context.Context, crawl *manifest.Crawl, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string) bool, error) {
+// of the WARC file with the page's content. It lists the parts of sealed rounds, because somebody may
+// have deleted parts of earlier months. Links that a crawl with another config would have found do not
+// count.
+func (r PlanRequest) storedLinks(ctx context.Context, cfg *config.Config, earlier []*manifest.Sealed) (func(warc string) bool, error) {
 	stored, same := map[string]bool{}, map[string]bool{r.Crawl: true}
-	if crawl.TakesLinks() {
-		for _, s := range earlier {
-			files := s.FilesOf(stages.FileLinks)
-			if _, known := same[s.Crawl]; !known {
-				var err error
-				if same[s.Crawl], err = r.sameURLs(ctx, s.Crawl, cfg); err != nil {
-					return nil, err
-				}
+	for _, s := range earlier {
+		if _, known := same[s.Crawl]; !known {
+			var err error
+			if same[s.Crawl], err = r.sameLinks(ctx, s.Crawl, cfg); err != nil {
+				return nil, err
 			}
-			if len(files) == 0 || !same[s.Crawl] {
-				continue
+		}
+		if !same[s.Crawl] {
+			continue
+		}
+		for o, err := range r.Bucket.List(ctx, path.Dir(layout.Table(stages.FileLinks, s.Crawl, s.Round, 0))+"/") {
+			if err != nil {
+				return nil, err
 			}
-			there := map[string]bool{}
-			for o, err := range r.Bucket.List(ctx, path.Dir(files[0].Key)+"/") { // somebody may have deleted parts of earlier months
-				if err != nil {
-					return nil, err
-				}
-				there[o.Key] = true
-			}
-			for _, f := range files {
-				stored[f.Key] = there[f.Key]
-			}
+			stored[o.Key] = true
 		}
 	}
 	known := map[string]bool{} // by WARC file
@@ -158,17 +163,22 @@ func (r PlanRequest) storedLinks(ctx context.Context, crawl *manifest.Crawl, cfg
 	}, nil
 }
 
-// sameURLs reports whether an earlier crawl made the targets of its links canonical as the config
-// does. If the crawl's config is unreadable, the result is false.
-func (r PlanRequest) sameURLs(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
-	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, r.Lookup)
+// sameLinks reports whether an earlier crawl would find the links of a page as a crawl with the given
+// config does: it makes targets canonical, cuts documents and lists of links, and obeys directives for
+// the same user agent. If the crawl's config is unreadable, the result is false.
+func (r PlanRequest) sameLinks(ctx context.Context, crawl string, cfg *config.Config) (bool, error) {
+	unset := func(string) (string, bool) { return "", true } // secrets do not matter
+	_, before, err := roundstate.OpenCrawl(ctx, r.Bucket, crawl, unset)
 	if errors.Is(err, config.ErrInvalid) || errors.Is(err, ledger.ErrLost) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return slices.Equal(before.Plan.StripParams, cfg.Plan.StripParams) && reflect.DeepEqual(before.Plan.URLRules(), cfg.Plan.URLRules()), nil
+	of := func(c *config.Config) string {
+		return fmt.Sprintf("%q %+v %d %d %d %q", c.Plan.StripParams, c.Plan.URLRules(), c.Parse.MaxLinks, c.Fetch.MaxBody, c.Fetch.MaxSitemap, robots.ProductToken(c.UserAgent))
+	}
+	return of(before) == of(cfg), nil
 }
 
 // reach is the number of earlier months in which lastCrawl searches for a crawl.

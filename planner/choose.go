@@ -21,7 +21,7 @@ type chooser struct {
 	out     *chosenWriter
 	left    *chosenWriter // list of the URLs that have spellings and are not planned
 
-	hasLinks func(warc string) bool // as Request.HasLinks
+	hasLinks func(warc string, depth int) bool // as Request.HasLinks
 
 	since int64 // time in milliseconds UTC; URLs that were fetched at this time or later are refused; 0: no URL is refused for this reason
 
@@ -141,7 +141,7 @@ func (c *chooser) endURL() error {
 		at := time.UnixMilli(u.FetchedAt).UTC().Format(time.RFC3339)
 		return c.refuseRecord(c.left, u, schema.SkipRecent, fmt.Sprintf("fetched at %s, plan.skip_within is %v", at, c.SkipWithin))
 	}
-	if c.hasLinks != nil && int(u.Depth) < c.MaxDepth && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename) {
+	if c.hasLinks != nil && (u.ETag != "" || u.LastModified != "") && !c.hasLinks(u.WARCFilename, int(u.Depth)) {
 		u.ETag, u.LastModified = "", ""
 	}
 	switch {

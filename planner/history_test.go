@@ -245,7 +245,7 @@ func TestAPageIsRequestedConditionallyIfItsLinksAreKnown(t *testing.T) {
 		cfg.MaxDepth = 2
 		r := request(t, known(entry("deepest", "lost", 2), entry("known", "stored", 1), entry("lost", "lost", 1), entry("nowhere", "", 0)))
 		if needed {
-			r.HasLinks = func(warc string) bool { return warc == "stored" }
+			r.HasLinks = func(warc string, depth int) bool { return warc == "stored" || depth >= 2 }
 		}
 		p, err := Make(t.Context(), cfg, r)
 		if err != nil {

@@ -34,11 +34,10 @@ type Request struct {
 	Hosts   iter.Seq2[source.Host, error] // hosts of earlier rounds, oldest round first; nil if there are none
 	Known   int64                         // lower bound of the number of URLs that earlier rounds know
 	Buckets int                           // number of reduce buckets of the previous round, which is the least number for this round; 0 if there is no previous round
-	// HasLinks reports whether the merge stage can take the links of a page from an earlier round, given
-	// the key of the WARC file with the page's content. If not, a URL above Config.MaxDepth is planned
-	// without validators, because the answer 304 would not tell its links. HasLinks is nil if nobody needs
-	// the links of unchanged pages.
-	HasLinks func(warc string) bool
+	// HasLinks reports whether the answer 304 does without the links of a page, given the key of the WARC
+	// file with the page's content and the page's depth. If not, the page is planned without validators.
+	// HasLinks is nil if nobody needs the links of unchanged pages.
+	HasLinks func(warc string, depth int) bool
 	Now      time.Time // time of the plan, for Config.SkipWithin
 	Scratch  string    // empty local directory with room for twice the sources' size; the caller removes the directory
 	Version  string    // version of crawlbatch, for plan.json

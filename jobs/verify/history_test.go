@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -324,14 +325,7 @@ func TestAMonthWithoutTheLinksOfTheMonthBeforeDownloadsItsPages(t *testing.T) {
 	m := newMonthsLab(t, directory(t))
 	seeds := slices.Collect(m.web.Seeds())
 	m.crawl(firstMonth, stages.SystemClock{}, 2, seeds, nil)
-	for o, err := range m.b.List(t.Context(), "tables/"+stages.FileLinks+"/crawl="+firstMonth+"/round=0/") {
-		if err == nil {
-			err = m.b.Delete(t.Context(), o.Key)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.deleteLinks(firstMonth, 0)
 	m.crawl(secondMonth, monthAhead{}, 2, seeds, nil)
 	if d := cmp.Diff(m.fetched(firstMonth), m.fetched(secondMonth)); d != "" {
 		t.Errorf("the second month fetched other URLs (-want +got):\n%s", d)
@@ -346,6 +340,71 @@ func TestAMonthWithoutTheLinksOfTheMonthBeforeDownloadsItsPages(t *testing.T) {
 	}
 	if counts := m.summary(secondMonth); counts["ok identical_payload"] < len(seeds) || counts["not_modified not_modified"] == 0 || counts["ok"] > 0 {
 		t.Errorf("%v", counts)
+	}
+}
+
+// deleteLinks deletes the links of a round.
+func (m *monthsLab) deleteLinks(month string, round int) {
+	m.t.Helper()
+	for o, err := range m.b.List(m.t.Context(), path.Dir(layout.Table(stages.FileLinks, month, round, 0))+"/") {
+		if err == nil {
+			err = m.b.Delete(m.t.Context(), o.Key)
+		}
+		if err != nil {
+			m.t.Fatal(err)
+		}
+	}
+}
+
+// A month that follows no links succeeds too if links of the month before were deleted.
+func TestAMonthThatFollowsNoLinksGoesOnWithoutThem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	for name, change := range map[string]func(*config.Config){
+		"follow none": func(c *config.Config) { c.Frontier.Follow = "none" },
+		"max_depth 0": func(c *config.Config) { c.Plan.MaxDepth = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMonthsLab(t, directory(t))
+			change(m.cfg)
+			seeds := slices.Collect(m.web.Seeds())
+			m.crawl(firstMonth, stages.SystemClock{}, 1, seeds, nil)
+			m.deleteLinks(firstMonth, 0)
+			m.crawl(secondMonth, monthAhead{}, 1, seeds, nil)
+			if counts := m.summary(secondMonth); counts["ok identical_payload"] == 0 || counts["not_modified not_modified"] > 0 {
+				t.Errorf("%v", counts)
+			}
+		})
+	}
+}
+
+// A reparse gives pages that answered 304 the links that it found in their content itself.
+func TestAReparseHasTheLinksOfUnchangedPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long: make test-crawl")
+	}
+	m := newMonthsLab(t, directory(t))
+	m.cfg.Frontier.Follow = "any"
+	seeds := slices.Collect(m.web.Seeds())
+	m.crawl(firstMonth, stages.SystemClock{}, 1, seeds[:1], nil)
+	m.crawl(secondMonth, monthAhead{}, 3, seeds, nil)
+	_, cfg, err := roundstate.OpenCrawl(t.Context(), m.b, secondMonth, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const again = secondMonth + "r1"
+	if _, err := jobs.Reparse(t.Context(), jobs.ReparseRequest{
+		Bucket: m.b, As: again, Of: secondMonth, Config: cfg, Clock: monthAhead{}, Version: "test", Scratch: t.TempDir(), Lookup: os.LookupEnv,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	m.run(again, monthAhead{}, 3)
+	for round := range 3 {
+		want := m.links(secondMonth, round)
+		if d := cmp.Diff(want, m.links(again, round)); d != "" || len(want) == 0 {
+			t.Errorf("round %d of the reparse has other links (-want +got):\n%s", round, d)
+		}
 	}
 }
 

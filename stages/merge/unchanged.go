@@ -35,18 +35,21 @@ func (m *merger) takeLinks(ctx context.Context, s *table.Sorter[linkSet], first 
 	}
 	defer pages.Close()
 	t := taker{m: m, out: s, number: first}
+	var last unchanged
 	for p, err := range pages.Sorted(ctx) {
 		if err != nil {
 			return err
 		}
+		if p == last { // a request that was repeated has two captures
+			continue
+		}
+		last = p
 		if n := len(t.pages); n > 0 && (n == lookedUp || t.pages[0].File != p.File) {
 			if err := t.take(ctx); err != nil {
 				return err
 			}
 		}
-		if n := len(t.pages); n == 0 || t.pages[n-1] != p { // a request that was repeated has two captures
-			t.pages = append(t.pages, p)
-		}
+		t.pages = append(t.pages, p)
 	}
 	return t.take(ctx)
 }
@@ -71,8 +74,10 @@ func (m *merger) unchangedPages(ctx context.Context) (*table.Sorter[unchanged], 
 	}
 	for c, err := range table.Concat[capture](ctx, m.env.Bucket, m.keys(stages.FileCaptures, schema.SubsetDiagnostics)) {
 		if err == nil && c.Revisit == schema.RevisitNotModified {
-			if key, ok := layout.LinksOf(c.Payload); ok && has[key] {
+			if key, ok := m.linksOf(c.Payload); ok && has[key] {
 				err = s.Add(&unchanged{key, c.SURT, c.URL})
+			} else {
+				m.count("pages_unchanged_without_links", 1)
 			}
 		}
 		if err != nil {
@@ -81,6 +86,16 @@ func (m *merger) unchangedPages(ctx context.Context) (*table.Sorter[unchanged], 
 		}
 	}
 	return s, nil
+}
+
+// linksOf returns the key of the part of links that belongs to a WARC file. A reparse has links of its
+// own for the content that its crawl stored.
+func (m *merger) linksOf(warc string) (key string, ok bool) {
+	crawl, round, partition, ok := layout.ParseWARC(warc)
+	if month, of := layout.MonthOf(m.task.Crawl); of && crawl == month {
+		crawl = m.task.Crawl
+	}
+	return layout.Table(stages.FileLinks, crawl, round, partition), ok
 }
 
 // taker reads the links of unchanged pages from a part of links.
