@@ -274,7 +274,8 @@ func (r PlanRequest) frozenConfig(ctx context.Context) (*config.Config, *manifes
 		return nil, nil, err
 	}
 	kept := r.Config.Clone()
-	kept.Plan.History = c.Plan.History // an older crawl continues without it, and Adopt allows the default
+	// An older crawl continues without these keys, and Adopt allows their defaults.
+	kept.Plan.History, kept.Fetch.Sitemaps = c.Plan.History, c.Fetch.Sitemaps
 	return kept, m, nil
 }
 

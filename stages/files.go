@@ -8,11 +8,13 @@ import "crawlbatch.io/crawlbatch/formats/urlstate"
 //	fetch     fetches requests captures pages text links   segments (layout.Segment), several of each
 //	                                                       pages of segments are rows of schema.WorkingPage
 //	          robots                                       the same; working file, read by the task's next attempt
+//	          sitemaps                                     the same, since format 6
 //	          warc cdxj                                    layout.WARC, layout.CDXJ; none in a reparse of external WARC files
 //	          a reparse lists the files of the fetch task that it reads, except captures of subset
 //	          warc, pages, text and links, of which it writes one file each, as epoch 0
 //	merge     captures (one a subset) fetches requests text links   published (layout.Captures, layout.Table)
-//	          pages hostedges hosts                        working (layout.Working), inputs of the reduces
+//	          pages hostedges hosts sitemaps               working (layout.Working), inputs of the reduces;
+//	                                                       sitemaps since format 6
 //	          targets redirects                            runs (layout.Run) with a section for each bucket; rounds
 //	                                                       of format 3 and older have the working file edges in
 //	                                                       place of targets, and no redirects;
@@ -43,6 +45,7 @@ const (
 	FileText            = "text"
 	FileLinks           = "links"
 	FileRobots          = "robots"
+	FileSitemaps        = "sitemaps"
 	FileWARC            = "warc"
 	FileCDXJ            = "cdxj"
 	FileEdges           = "edges"

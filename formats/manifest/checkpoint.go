@@ -228,12 +228,16 @@ type OriginRetry struct {
 	Why    string `json:"why,omitempty"` // reason why the last try failed, for display only
 }
 
-// Trying names the item that an attempt in serial mode works on: a planned row, or the robots.txt
-// of an origin.
+// Trying names the item that an attempt in serial mode works on: a planned row, the robots.txt of an
+// origin, or a sitemap that robots.txt names.
 type Trying struct {
-	Row    int64  `json:"row"`
-	Origin string `json:"origin,omitempty"` // origin of the robots.txt, empty if the item is a row
+	Row     int64  `json:"row"`
+	Origin  string `json:"origin,omitempty"`  // origin of the robots.txt, empty if the item is a row or a sitemap
+	Sitemap string `json:"sitemap,omitempty"` // URL of the sitemap as it was named, empty if the item is a row or a robots.txt
 }
+
+// IsRow reports whether the item is a planned row.
+func (t Trying) IsRow() bool { return t.Origin == "" && t.Sitemap == "" }
 
 // Suspect is an item on which one or more attempts in serial mode have died.
 type Suspect struct {

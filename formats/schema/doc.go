@@ -38,6 +38,8 @@ import (
 //	6: In a crawl that is planned without the frontier of earlier crawls, a page that answers 304 has
 //	   the links of its content. Seals keep the digests of the blocks of links. Plans keep the
 //	   opt-out list.
+//	   Fetch tasks may fetch the sitemaps that robots.txt files name. Fetch and merge have the working
+//	   file sitemaps. Links have sources that are neither pages nor redirects.
 //
 // A round keeps the FormatVersion in which it began, which decides, for example, how robots.txt is
 // read. A stage keeps the FormatVersion in which its inputs were frozen, which decides, for

@@ -103,6 +103,36 @@ type RobotsFile struct {
 	WARCLength int32  `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
 }
 
+// Sitemap is a row of a fetch segment's working file sitemaps: the newest state of a sitemap that a
+// robots.txt or a sitemap index names. The task's next attempt and the crawl's next round start with
+// the newest row of each sitemap. The working file sitemaps of a merge task holds the documents that
+// the round fetched, sorted by SURT key, then URL.
+type Sitemap struct {
+	SURT      string  `parquet:"url_surtkey,delta" doc:"SURT key of url"`
+	URL       string  `parquet:"url,delta" doc:"canonical URL that was requested last, or is to be requested"`
+	Host      string  `parquet:"host,dict" doc:"host of url"`
+	Domain    string  `parquet:"domain,dict" doc:"registered domain of url"`
+	Named     string  `parquet:"named,optional" doc:"canonical URL that robots.txt or an index names, if it redirects to url; else null"`
+	Spelling  string  `parquet:"spelling,optional" doc:"url as robots.txt, an index or a redirect spells it; null if it is the same"`
+	Outcome   Outcome `parquet:"outcome,optional,dict" doc:"its outcome, as a planned URL would have it; null while it waits"`
+	Earlier   bool    `parquet:"earlier" doc:"whether an earlier round of the crawl gave it this outcome"`
+	Redirects int32   `parquet:"redirects" doc:"redirects that were followed"`
+	Tries     int32   `parquet:"tries" doc:"requests for url"`
+	Entries   int64   `parquet:"entries" doc:"entries that were taken from it"`
+	Bytes     int64   `parquet:"bytes" doc:"length of its decoded body, bytes"`
+
+	HTTPStatus    int16   `parquet:"http_status,optional" doc:"status of the last response"`
+	FetchedAt     int64   `parquet:"fetched_at,optional,timestamp(millisecond)" doc:"when the last request was sent"`
+	ContentDigest string  `parquet:"content_digest,optional" doc:"SHA-1 of the payload, base 32"`
+	ETag          string  `parquet:"etag,optional" doc:"ETag of the response"`
+	LastModified  string  `parquet:"last_modified,optional" doc:"Last-Modified of the response"`
+	Truncated     string  `parquet:"content_truncated,optional,dict" doc:"why the body is incomplete"`
+	Revisit       Revisit `parquet:"revisit,optional,dict" doc:"kind of revisit if the record has no payload of its own"`
+	WARCFilename  string  `parquet:"warc_filename,optional,dict" doc:"key of the WARC file with the response"`
+	WARCRecordOff int32   `parquet:"warc_record_offset,optional" doc:"offset of that record, bytes"`
+	WARCRecordLen int32   `parquet:"warc_record_length,optional" doc:"length of that record, bytes"`
+}
+
 // Edge is a row of a merge task's working file of edges, which is sorted by CompareEdges. An edge
 // is a link of a followed kind, or a link that is kept only for its spelling.
 type Edge struct {

@@ -29,6 +29,7 @@ var rowTypes = map[string]func(*testing.T){
 	"HostEdge": keepsEveryColumn[schema.HostEdge], "Inlink": keepsEveryColumn[schema.Inlink], "Representative": keepsEveryColumn[schema.Representative],
 	"Redirect":    keepsEveryColumn[schema.Redirect],
 	"OptOut":      keepsEveryColumn[schema.OptOut],
+	"Sitemap":     keepsEveryColumn[schema.Sitemap],
 	"TargetLinks": keepsEveryColumn[schema.TargetLinks],
 }
 

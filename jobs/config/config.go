@@ -51,22 +51,38 @@ type Domain struct {
 
 // Fetch holds the limits of a fetch task and of its requests.
 type Fetch struct {
-	Slots                int        `yaml:"slots"`
-	Timeout              Timeout    `yaml:"timeout"`
-	MaxBody              Bytes      `yaml:"max_body"`
-	MaxSitemap           Bytes      `yaml:"max_sitemap"`
-	MaxRedirects         int        `yaml:"max_redirects"`
-	Types                Types      `yaml:"types"`
-	Retries              Retries    `yaml:"retries"`
-	Pauses               Pauses     `yaml:"pauses"`
-	Window               Duration   `yaml:"window"`
-	CrawlWindow          Duration   `yaml:"crawl_window"`
-	Proxy                string     `yaml:"proxy"`
-	ProxyFilters         bool       `yaml:"proxy_filters"`
-	Resolvers            []string   `yaml:"resolvers,omitempty"`
-	Checkpoint           Checkpoint `yaml:"checkpoint"`
-	ConnectTo            []string   `yaml:"connect_to,omitempty"`
-	AllowPrivateNetworks bool       `yaml:"allow_private_networks"`
+	Slots                int           `yaml:"slots"`
+	Timeout              Timeout       `yaml:"timeout"`
+	MaxBody              Bytes         `yaml:"max_body"`
+	MaxSitemap           Bytes         `yaml:"max_sitemap"`
+	MaxRedirects         int           `yaml:"max_redirects"`
+	Sitemaps             string        `yaml:"sitemaps"`
+	SitemapLimits        SitemapLimits `yaml:"sitemap_limits"`
+	Types                Types         `yaml:"types"`
+	Retries              Retries       `yaml:"retries"`
+	Pauses               Pauses        `yaml:"pauses"`
+	Window               Duration      `yaml:"window"`
+	CrawlWindow          Duration      `yaml:"crawl_window"`
+	Proxy                string        `yaml:"proxy"`
+	ProxyFilters         bool          `yaml:"proxy_filters"`
+	Resolvers            []string      `yaml:"resolvers,omitempty"`
+	Checkpoint           Checkpoint    `yaml:"checkpoint"`
+	ConnectTo            []string      `yaml:"connect_to,omitempty"`
+	AllowPrivateNetworks bool          `yaml:"allow_private_networks"`
+}
+
+// The values of Fetch.Sitemaps.
+const (
+	SitemapsOfRobots  = "robots"  // the crawl fetches the sitemaps that robots.txt names
+	SitemapsIfPlanned = "planned" // it fetches only those that sources, links or index files name, as URLs
+	SitemapsIgnored   = "none"    // entries of sitemaps and feeds are not followed
+)
+
+// SitemapLimits bounds the sitemaps of a host that the crawl fetches because robots.txt names them.
+type SitemapLimits struct {
+	Files int   `yaml:"files"`
+	URLs  int   `yaml:"urls"`
+	Bytes Bytes `yaml:"bytes"`
 }
 
 // Types says which documents are stored, by detected media type.
@@ -217,9 +233,13 @@ func (c *Config) Public() bool {
 
 // FollowedKinds returns the kinds of links whose targets may be planned.
 func (c *Config) FollowedKinds() []schema.LinkKind {
-	kinds := make([]schema.LinkKind, len(c.Frontier.Kinds))
-	for i, name := range c.Frontier.Kinds {
-		kinds[i] = schema.LinkKind(name)
+	kinds := make([]schema.LinkKind, 0, len(c.Frontier.Kinds))
+	for _, name := range c.Frontier.Kinds {
+		kind := schema.LinkKind(name)
+		if c.Fetch.Sitemaps == SitemapsIgnored && (kind == schema.KindSitemap || kind == schema.KindSitemapIndex) {
+			continue
+		}
+		kinds = append(kinds, kind)
 	}
 	return kinds
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/document"
@@ -17,6 +18,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/frontier"
 	"crawlbatch.io/crawlbatch/stages/merge"
@@ -73,8 +75,8 @@ func (r Runner) fetch(ctx context.Context, env *stages.Env, l *ledger.Ledger, p 
 	return fetch.Run(ctx, env, in, cfg, parser)
 }
 
-// roundBefore returns results of the previous round's fetch tasks. The host states and robots files
-// in these results may cover hosts of the task's partition. If both rounds have the same number of
+// roundBefore returns results of the previous round's fetch tasks. The host states, robots files and
+// sitemaps in these results may cover hosts of the task's partition. If both rounds have the same number of
 // buckets, roundBefore returns only the results of the partition's bucket.
 func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.Plan, t stages.Task) ([]*manifest.Result, error) {
 	if t.Round == 0 {
@@ -95,7 +97,8 @@ func (r Runner) roundBefore(ctx context.Context, l *ledger.Ledger, p *manifest.P
 		}
 		if before != nil {
 			results = append(results, &manifest.Result{
-				Task: before.Task, Hosts: before.Hosts, CompletedAt: before.CompletedAt, Files: before.FilesOf(stages.FileRobots),
+				Task: before.Task, Hosts: before.Hosts, CompletedAt: before.CompletedAt,
+				Files: slices.Concat(before.FilesOf(stages.FileRobots), before.FilesOf(stages.FileSitemaps)),
 			})
 		}
 	}
@@ -142,6 +145,11 @@ func FetchConfig(c *config.Config, version string) fetch.Config {
 	f.MaxBody = int64(c.Fetch.MaxBody)
 	f.MaxSitemap = int64(c.Fetch.MaxSitemap)
 	f.MaxRedirects = c.Fetch.MaxRedirects
+	f.Sitemaps = sitemaps.Limits{}
+	if c.Fetch.Sitemaps == config.SitemapsOfRobots {
+		of := c.Fetch.SitemapLimits
+		f.Sitemaps = sitemaps.Limits{Files: of.Files, URLs: int64(of.URLs), Bytes: int64(of.Bytes)}
+	}
 	f.Retries.Timeout, f.Retries.ServerError, f.Retries.RateLimited = c.Fetch.Retries.Timeout, c.Fetch.Retries.ServerError, c.Fetch.Retries.RateLimited
 	f.Retries.Robots = c.Fetch.Retries.Robots
 	f.Pauses.RateLimited, f.Pauses.Timeout = c.Fetch.Pauses.RateLimited.Std(), c.Fetch.Pauses.Timeout.Std()

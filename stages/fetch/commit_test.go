@@ -170,7 +170,7 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long: make test-crawl")
 	}
-	for _, killer := range []string{"http://a.com/kill", "http://kill.com/robots.txt"} {
+	for _, killer := range []string{"http://a.com/kill", "http://kill.com/robots.txt", "http://a.com/kill.xml"} {
 		t.Run(killer, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				var mu sync.Mutex
@@ -180,6 +180,10 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 						mu.Lock()
 						close(died)
 						mu.Unlock()
+					}
+					if r.URL.Path == "/robots.txt" && strings.HasSuffix(killer, ".xml") {
+						_, _ = w.Write([]byte("Sitemap: " + killer + "\n"))
+						return
 					}
 					noRobots(page)(w, r)
 				}, append(urls("b.org", 20), "http://a.com/kill", "http://a.com/after", "http://kill.com/1", "http://kill.com/2")...)
@@ -209,7 +213,7 @@ func TestWhatKillsItsProcessEndsAsInternalError(t *testing.T) {
 				if attempts != 6 {
 					t.Errorf("%d attempts died, want 3 and three that went alone", attempts)
 				}
-				if n := l.web.count(killer[strings.LastIndexByte(killer, '/'):]); strings.HasSuffix(killer, "/kill") && n != 6 {
+				if n := l.web.count(killer[strings.LastIndexByte(killer, '/'):]); !strings.HasSuffix(killer, "/robots.txt") && n != 6 {
 					t.Errorf("the killer was asked %d times, want once by each attempt that died", n)
 				}
 				l.checkPace(r)

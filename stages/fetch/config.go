@@ -6,6 +6,7 @@ import (
 
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 )
 
@@ -21,7 +22,8 @@ type Config struct {
 	// Timeouts.Total, Timeouts.Total applies.
 	RobotsTimeout time.Duration
 	response.Limits
-	MaxRedirects int // largest number of redirects that are followed for a URL; default 5
+	Sitemaps     sitemaps.Limits // bounds of the sitemaps that robots.txt names; the zero value means that none is fetched
+	MaxRedirects int             // largest number of redirects that are followed for a URL; default 5
 	Retries      Retries
 	Pauses       Pauses
 	Window       time.Duration // how long the stage may send requests; 0 means no limit; default 20h
@@ -73,6 +75,7 @@ func Default() Config {
 		Timeouts:      wire.Timeouts{Connect: 10 * time.Second, FirstByte: 15 * time.Second, Total: 30 * time.Second},
 		RobotsTimeout: 15 * time.Second,
 		Limits:        response.Limits{MaxBody: 5 << 20, MaxSitemap: 50 << 20},
+		Sitemaps:      sitemaps.Default(),
 		MaxRedirects:  5,
 		Retries:       Retries{Timeout: 1, ServerError: 2, RateLimited: 3, DNS: 1, Robots: 2},
 		Pauses:        Pauses{RateLimited: 30 * time.Second, Timeout: 15 * time.Second, ServerError: 10 * time.Second, DNS: time.Minute, Breaker: 2 * time.Minute, Grace: 20 * time.Second},

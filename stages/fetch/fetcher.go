@@ -26,6 +26,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/dial"
@@ -44,6 +45,7 @@ type fetcher struct {
 	client   *wire.Client
 	requests request.Sender
 	robots   *robotscache.Cache
+	sitemaps *sitemaps.List
 	canon    *urlkey.Canonicalizer
 	token    string // product token of the user agent
 
@@ -116,6 +118,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		robots: robotscache.New(robotscache.Options{
 			Clock: env.Clock, Scheduler: sched, Canon: canon, Token: token, TTL: cfg.Politeness.RobotsTTL, Scratch: env.Scratch, Memory: cmp.Or(o.rules, maxRules),
 		}),
+		sitemaps: sitemaps.New(cfg.Sitemaps, canon, o.index.Has),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
 		ended: make(chan struct{}),
@@ -239,11 +242,14 @@ func (f *fetcher) serve(ctx, flight context.Context, g *polite.Grant) {
 	}
 }
 
-// step does the next step of the grant's item (a URL task or robots task). It returns false if the
-// item ended without a request, so that the grant can serve another item.
+// step does the next step of the grant's item (a URL task, a robots task or a sitemap). It returns
+// false if the item ended without a request, so that the grant can serve another item.
 func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
-	if g.Item.ID < 0 {
+	switch {
+	case g.Item.ID < 0:
 		return f.stepRobots(ctx, flight, g, f.robotsTaskOf(g.Item.ID))
+	case g.Item.ID >= sitemaps.FirstID:
+		return f.stepSitemap(ctx, flight, g, f.sitemaps.Task(g.Item.ID))
 	}
 	u, err := f.urlTask(g.Item.ID)
 	if err != nil {
@@ -251,20 +257,11 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 		g.Done(polite.Result{})
 		return true
 	}
-	entry := f.robots.Entry(u.key)
-	state, rules, failed, err := f.robots.Lookup(entry)
+	rules, failed, used := f.rulesFor(ctx, flight, g, u.key)
 	switch {
-	case err != nil:
-		f.fail(err)
-		fallthrough
-	case state == robotscache.Pending:
-		g.PutBack(g.Item)
-		g.Done(polite.Result{})
+	case used:
 		return true
-	case state == robotscache.Unknown:
-		g.PutBack(g.Item)
-		return f.stepRobots(ctx, flight, g, f.newRobotsTask(entry))
-	case state == robotscache.Failed:
+	case failed != nil:
 		f.finish(u, failed.Outcome, failed.Why)
 		return false
 	}
@@ -277,6 +274,29 @@ func (f *fetcher) step(ctx, flight context.Context, g *polite.Grant) bool {
 		f.get(flight, g, u, rules, verdict.Rule)
 	}
 	return true
+}
+
+// rulesFor returns the robots.txt rules in force for a URL, or why they could not be fetched. The
+// result used is true if the grant was used up, for example by the request for robots.txt; the
+// grant's item then waits.
+func (f *fetcher) rulesFor(ctx, flight context.Context, g *polite.Grant, key urlkey.Key) (rules *robotscache.Rules, failed *robotscache.Failure, used bool) {
+	entry := f.robots.Entry(key)
+	state, rules, failure, err := f.robots.Lookup(entry)
+	switch {
+	case err != nil:
+		f.fail(err)
+		fallthrough
+	case state == robotscache.Pending:
+		g.PutBack(g.Item)
+		g.Done(polite.Result{})
+		return nil, nil, true
+	case state == robotscache.Unknown:
+		g.PutBack(g.Item)
+		return nil, nil, f.stepRobots(ctx, flight, g, f.newRobotsTask(entry))
+	case state == robotscache.Failed:
+		return nil, &failure, false
+	}
+	return rules, nil, false
 }
 
 // stepRobots does the next step of a robots task. It always returns true, because every such step
@@ -337,6 +357,10 @@ func (f *fetcher) drain(g *polite.Grant) {
 			rt := f.robotsTaskOf(it.ID)
 			f.robots.Fail(rt.entry, robotscache.Failure{Outcome: schema.RobotsUnreachable, Why: response.Failure{Phrase: "its host is " + string(outcome)}})
 			f.recordRobots(rt, nil) // no row is recorded, so another attempt may request this robots.txt again
+			continue
+		}
+		if it.ID >= sitemaps.FirstID {
+			f.sitemaps.Drop(f.sitemaps.Task(it.ID)) // the next round may request it
 			continue
 		}
 		u, err := f.urlTask(it.ID)

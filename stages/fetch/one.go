@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
 	"crawlbatch.io/crawlbatch/stages/fetch/response"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/status"
 )
 
@@ -29,12 +30,13 @@ const (
 	oneSilent    = 4               // a request without a response is reported after this many ticks
 )
 
-// hasty shortens pauses and retries for a waiting person. It leaves delays between requests as they
-// are.
+// hasty shortens pauses and retries for a waiting person, and fetches no sitemaps. It leaves delays
+// between requests as they are.
 func hasty(cfg Config) Config {
 	r, p := &cfg.Retries, &cfg.Pauses
 	r.Timeout, r.ServerError, r.RateLimited, r.DNS = min(r.Timeout, oneRetries), min(r.ServerError, oneRetries), min(r.RateLimited, oneRetries), min(r.DNS, oneRetries)
 	r.Robots = 0
+	cfg.Sitemaps = sitemaps.Limits{}
 	p.Timeout, p.ServerError, p.DNS, p.RateLimited = min(p.Timeout, onePause), min(p.ServerError, onePause), min(p.DNS, onePause), min(p.RateLimited, oneLimited)
 	return cfg
 }

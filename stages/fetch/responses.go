@@ -24,18 +24,8 @@ import (
 // get uses the grant g to send the next request of a URL task.
 func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *robotscache.Rules, rule string) {
 	u.tries++
-	a := request.Ask{
-		Purpose: schema.ForPage, URL: u.key.URL, PlannedURL: u.planned.URL, Rule: rule, Robots: rules, Attempt: u.tries,
-		OnHead: func(x *wire.Exchange) bool { return !response.RefusedByName(f.parser, x) },
-		OnPrefix: func(x *wire.Exchange, prefix []byte) bool {
-			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
-				return true
-			}
-			u.detected = f.parser.Sniff(x.Header.Get("Content-Type"), prefix)
-			return f.parser.Wants(u.detected, prefix)
-		},
-		Allow: func(x *wire.Exchange, prefix []byte) int64 { return f.cfg.Allowance(f.parser, x, u.detected, prefix) },
-	}
+	a := f.ask(schema.ForPage, u.key.URL, u.tries, rules, rule, &u.detected)
+	a.PlannedURL = u.planned.URL
 	if len(u.met) > 0 {
 		a.Purpose = schema.ForRedirect
 		if field := u.cookies.Field(u.key.URL); field != "" {
@@ -44,7 +34,7 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 	} else if a.Known = segments.KnownPayload(&u.planned, f.clock.Now()); a.Known != nil {
 		a.Header = conditions(&u.planned)
 	}
-	u.rules, u.detected = rules.Group, ""
+	u.rules = rules.Group
 	if g.Kind == polite.Probe {
 		a.Purpose = schema.ForProbe
 	}
@@ -81,6 +71,24 @@ func (f *fetcher) get(ctx context.Context, g *polite.Grant, u *urlTask, rules *r
 		f.capture(u, s, schema.SubsetDiagnostics)
 		_, said := s.Exchange.Header.Lookup("Retry-After")
 		f.failed(g, u, s, response.OfStatus(s.Exchange.Status, said), response.Failure{})
+	}
+}
+
+// ask describes the request for a document whose body is read only if the parser wants it. The media
+// type of the response appears in *detected, which is "" until the first bytes arrive.
+func (f *fetcher) ask(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask {
+	*detected = ""
+	return request.Ask{
+		Purpose: purpose, URL: url, Rule: rule, Robots: rules, Attempt: try,
+		OnHead: func(x *wire.Exchange) bool { return !response.RefusedByName(f.parser, x) },
+		OnPrefix: func(x *wire.Exchange, prefix []byte) bool {
+			if x.Status < 200 || x.Status > 299 || len(prefix) == 0 {
+				return true
+			}
+			*detected = f.parser.Sniff(x.Header.Get("Content-Type"), prefix)
+			return f.parser.Wants(*detected, prefix)
+		},
+		Allow: func(x *wire.Exchange, prefix []byte) int64 { return f.cfg.Allowance(f.parser, x, *detected, prefix) },
 	}
 }
 

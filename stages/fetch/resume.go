@@ -17,7 +17,6 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/lease"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
-	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
@@ -29,8 +28,13 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 	a.queue(int64(f.index.Len()) - int64(before.Recorded.GetCardinality()))
 	ended := before.Recorded.Clone() // rows that have an outcome or were quarantined
 	for _, t := range quarantine(&doc) {
-		if t.Origin == "" && t.Row >= 0 {
+		if t.IsRow() && t.Row >= 0 {
 			ended.Add(uint32(t.Row))
+		}
+		if t.Sitemap != "" {
+			if _, err := f.endSuspect(t.Sitemap); err != nil {
+				return fmt.Errorf("%q: %w", a.lease.Key(), err)
+			}
 		}
 	}
 	if err := a.addHosts(&doc, ended.Clone()); err != nil {
@@ -68,7 +72,7 @@ func (a *attempt) addHosts(doc *manifest.Checkpoint, skip *roaring.Bitmap) error
 	}
 	var suspects []int64
 	for _, s := range doc.Suspects {
-		if s.Origin == "" && s.Row >= 0 && s.Row < int64(f.index.Len()) && skip.CheckedAdd(uint32(s.Row)) {
+		if s.IsRow() && s.Row >= 0 && s.Row < int64(f.index.Len()) && skip.CheckedAdd(uint32(s.Row)) {
 			suspects = append(suspects, s.Row)
 		}
 	}
@@ -102,6 +106,9 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 			planned[h.Name] = true
 		}
 		a.takeHosts(planned)
+		if err := a.takeSitemaps(ctx); err != nil {
+			return err
+		}
 		if err := a.takeRobots(ctx, planned); err != nil {
 			return err
 		}
@@ -111,6 +118,9 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 			return err
 		}
 		f.sched.Resumed()
+	}
+	for _, t := range f.sitemaps.Waiting() {
+		f.pushSitemap(t, time.Time{})
 	}
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
@@ -130,8 +140,11 @@ func (a *attempt) takeCheckpoint(ctx context.Context, doc *manifest.Checkpoint, 
 	waited := a.env.Clock.Now().Sub(seen)
 	f.sched.Restore(doc.Hosts, waited, a.in.Politeness > doc.Politeness)
 	renew := func() error { return a.lease.RenewIfDue(ctx) }
-	err := robotscache.Each(ctx, a.inputs, doc.Files, renew, func(row *schema.RobotsFile) error {
-		_, err := f.robots.Restore(row)
+	if err := a.restoreSitemaps(ctx, doc, renew); err != nil {
+		return err
+	}
+	err := segments.Rows(ctx, a.inputs, doc.Files, stages.FileRobots, renew, func(row *schema.RobotsFile) error {
+		_, err := f.restoreRobots(row)
 		return err
 	})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/partition"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
 
 // These tests check which state a new attempt takes over and how it begins.
@@ -82,7 +83,7 @@ func TestOfWhatIsKnownOfARobotsFileTheLatestCounts(t *testing.T) {
 		}}
 		slices.SortFunc(d.Files, func(a, b manifest.File) int { return strings.Compare(a.Key, b.Key) }) // checkpoints list files in the order of keys
 		c := l.fetcherOf()
-		err := robotscache.Each(t.Context(), l.bucket, d.Files, func() error { return nil }, func(row *schema.RobotsFile) error {
+		err := segments.Rows(t.Context(), l.bucket, d.Files, stages.FileRobots, func() error { return nil }, func(row *schema.RobotsFile) error {
 			_, err := c.robots.Restore(row)
 			return err
 		})

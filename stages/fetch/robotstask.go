@@ -15,6 +15,7 @@ import (
 	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+	"crawlbatch.io/crawlbatch/stages/fetch/sitemaps"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire"
 	"crawlbatch.io/crawlbatch/stages/fetch/wire/http1"
 )
@@ -128,10 +129,12 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 	}
 	switch robots.FetchClass(s.Exchange.Status, err) {
 	case robots.Rules:
+		file := robots.Parse(s.Exchange.Body)
 		rules := &robotscache.Rules{
-			Group: robots.Parse(s.Exchange.Body).GroupFor(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
+			Group: file.GroupFor(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
 		}
 		f.robotsLearned(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // a copy, because the exchange's memory is reused
+		f.nameSitemaps(rt.entry.URL(), file)
 		g.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
 		f.robotsLearned(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)
@@ -205,7 +208,7 @@ func (f *fetcher) recordRobots(rt *robotsTask, row *schema.RobotsFile) {
 // for all these URLs, because they need no request.
 func (f *fetcher) finishFailed(g *polite.Grant) {
 	for it, ok := g.Another(); ok; it, ok = g.Another() {
-		if it.ID < 0 {
+		if it.ID < 0 || it.ID >= sitemaps.FirstID {
 			g.PutBack(it)
 			return
 		}

@@ -30,7 +30,7 @@ const (
 	maxSerial = 1000
 )
 
-// quarantine returns the URLs and robots.txt files that are quarantined.
+// quarantine returns the URLs, robots.txt files and sitemaps that are quarantined.
 func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 	for _, s := range d.Suspects {
 		if lease.Quarantined(s) {
@@ -43,10 +43,15 @@ func quarantine(d *manifest.Checkpoint) (found []manifest.Trying) {
 // suspicious reports whether any suspect has no outcome and is not quarantined.
 func (f *fetcher) suspicious(suspects []manifest.Suspect, recorded *roaring.Bitmap) bool {
 	return slices.ContainsFunc(suspects, func(s manifest.Suspect) bool {
-		if s.Origin != "" {
-			return !lease.Quarantined(s) && f.robots.Undecided(s.Origin)
+		switch {
+		case lease.Quarantined(s):
+			return false
+		case s.Sitemap != "":
+			return f.sitemaps.On() && !f.sitemaps.Ended(s.Sitemap)
+		case s.Origin != "":
+			return f.robots.Undecided(s.Origin)
 		}
-		return !lease.Quarantined(s) && (s.Row < 0 || !recorded.Contains(uint32(s.Row)))
+		return s.Row < 0 || !recorded.Contains(uint32(s.Row))
 	})
 }
 
@@ -101,7 +106,7 @@ func (a *attempt) done(ctx context.Context) error {
 	return nil
 }
 
-// quarantine ends the quarantined URLs and robots.txt files.
+// quarantine ends the quarantined URLs, robots.txt files and sitemaps.
 func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) error {
 	f, doc := a.fetcher, a.lease.Checkpoint()
 	const why = "the attempts that worked on it alone died"
@@ -114,6 +119,15 @@ func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) erro
 			}
 			a.env.Log.Error("a robots.txt is given up, because several attempts died at it", "origin", t.Origin)
 			f.record(&segments.Record{Robots: row})
+			continue
+		}
+		if t.Sitemap != "" {
+			row, err := f.endSuspect(t.Sitemap)
+			if err != nil {
+				return fmt.Errorf("%q: %w", a.lease.Key(), err)
+			}
+			f.record(&segments.Record{Sitemaps: []schema.Sitemap{row}})
+			a.env.Log.Error("a sitemap is given up, because several attempts died at it", "url", t.Sitemap)
 			continue
 		}
 		if t.Row < 0 || t.Row >= int64(f.index.Len()) {

@@ -14,7 +14,9 @@ import (
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/store"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/stages"
 	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
 	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
 	"crawlbatch.io/crawlbatch/stages/fetch/segments"
 )
@@ -144,6 +146,15 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 	return nil
 }
 
+// restoreRobots takes over the row of a robots.txt, and queues the sitemaps that the file names. It
+// reports whether the rules are known now.
+func (f *fetcher) restoreRobots(row *schema.RobotsFile) (known bool, err error) {
+	if known, err = f.robots.Restore(row); known && row.Rules && f.sitemaps.On() {
+		f.nameSitemaps(row.Origin+robotscache.Path, robots.Parse(row.Body))
+	}
+	return known, err
+}
+
 // takeRobots loads the state of robots.txt files from the previous round. It skips hosts that are
 // not planned, and states that have expired. It records the rows again in this round, so that the
 // round's evidence is complete and later rounds need not read older rows.
@@ -155,11 +166,11 @@ func (a *attempt) takeRobots(ctx context.Context, planned map[string]bool) error
 		if time.UnixMilli(r.CompletedAt).Add(a.cfg.Politeness.RobotsTTL).Before(now) {
 			continue // all rows of this file have expired
 		}
-		err := robotscache.Each(ctx, a.inputs, r.Files, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
+		err := segments.Rows(ctx, a.inputs, r.Files, stages.FileRobots, func() error { return a.lease.RenewIfDue(ctx) }, func(row *schema.RobotsFile) error {
 			if !planned[row.Host] || row.Outcome != "" {
 				return nil // a new round requests the robots.txt again
 			}
-			known, err := f.robots.Restore(row)
+			known, err := f.restoreRobots(row)
 			if err != nil || !known {
 				return err
 			}

@@ -30,7 +30,8 @@ type Input struct {
 	Reload <-chan Revision
 	// Before holds the results of some fetch tasks of the previous round: those that may know hosts
 	// of this partition. They say how long each host must still wait, and list the working files
-	// `robots`, which hold the rules of robots.txt. The task reads no other files of these results.
+	// `robots`, which hold the rules of robots.txt, and `sitemaps`. The task reads no other files of
+	// these results.
 	Before []*manifest.Result
 	// Reading says how the round compares URLs with the rules of robots.txt.
 	Reading robots.Reading

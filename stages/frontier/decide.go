@@ -76,8 +76,8 @@ func (d *decider) decide(g *group) error {
 }
 
 // requested returns the outcome of a request for the URL in this round, or nil if there was no
-// request. The result other is true if the planned URL was another URL, which redirected to this
-// URL.
+// request. The result other is true if the URL itself was not planned: another URL redirected to it,
+// or robots.txt names it as a sitemap.
 func (g *group) requested() (o *outcome, other bool) {
 	switch {
 	case g.outcome != nil:
@@ -86,6 +86,13 @@ func (g *group) requested() (o *outcome, other bool) {
 		o := outcome(*g.response)
 		o.FinalURL = ""
 		return &o, true
+	case g.sitemap != nil:
+		s := g.sitemap
+		return &outcome{
+			Outcome: s.Outcome, HTTPStatus: s.HTTPStatus, FetchedAt: s.FetchedAt, RecordedAt: s.FetchedAt, ContentDigest: s.ContentDigest,
+			ETag: s.ETag, LastModified: s.LastModified, Truncated: s.Truncated, Revisit: s.Revisit,
+			WARCFilename: s.WARCFilename, WARCRecordOff: s.WARCRecordOff, WARCRecordLen: s.WARCRecordLen,
+		}, true
 	case g.hop != nil:
 		o := outcome{HTTPStatus: g.hop.Status, FetchedAt: g.hop.FetchTime, RecordedAt: g.hop.FetchTime}
 		switch {

@@ -97,6 +97,7 @@ type group struct {
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if the URL responded in place of a planned URL that redirected to it
 	hop       *hop              // set if the URL responded as a hop of a redirect chain; most such responses are redirects
+	sitemap   *schema.Sitemap   // set if the URL was fetched without a plan, because robots.txt names it
 	redirect  *schema.Redirect  // set if a planned URL redirects to the URL
 	inlink    *schema.Inlink
 	refused   []*schema.Refused
@@ -118,6 +119,8 @@ func (g *group) addItem(i *item) {
 		if g.hop == nil || row.Status/100 == 3 && g.hop.Status/100 != 3 {
 			g.hop = row
 		}
+	case *schema.Sitemap:
+		g.sitemap = row
 	case *schema.Redirect:
 		g.redirect = cmp.Or(g.redirect, row)
 	case *schema.Inlink:

@@ -140,7 +140,7 @@ func open(ctx context.Context, env *stages.Env, in *stages.Input, cfg *Config) (
 	bucket := in.Task.Partition
 	i := &inputs{env: env, in: in, cfg: cfg, bucket: bucket, prior: urlstate.After(in.Earlier).Chain(bucket, in.Plan.Buckets)}
 	for _, add := range []func(context.Context) error{
-		i.addPrior, i.addOutcomes, i.addHops, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
+		i.addPrior, i.addOutcomes, i.addHops, i.addSitemaps, i.addInlinks, i.addResponses, i.addRedirects, i.addRefused, i.addSpellings,
 	} {
 		if err := add(ctx); err != nil {
 			return nil, errors.Join(err, i.Close())
@@ -168,6 +168,12 @@ func (i *inputs) addOutcomes(ctx context.Context) error {
 func (i *inputs) addHops(ctx context.Context) error {
 	keys := i.partitionKeys(stages.FileCaptures, schema.SubsetDiagnostics)
 	return addFiles(ctx, i, keys, func(h *hop) (surt, url string) { return h.SURT, h.URL })
+}
+
+// addSitemaps adds the sitemaps that the round fetched because robots.txt names them. Rounds of older
+// formats have none.
+func (i *inputs) addSitemaps(ctx context.Context) error {
+	return addFiles(ctx, i, i.partitionKeys(stages.FileSitemaps, ""), func(s *schema.Sitemap) (surt, url string) { return s.SURT, s.URL }, nil)
 }
 
 func (i *inputs) addInlinks(ctx context.Context) error {

@@ -272,13 +272,14 @@ type origin struct {
 	page    bool
 }
 
-// origins finds the origin of a source. A source may be a page, a planned URL that redirected, or a
-// later URL of a redirect chain. Callers look up sources in order.
+// origins finds the origin of a source. A source may be a page, a planned URL that redirected, a
+// sitemap that robots.txt names, or a later URL of a redirect chain. Callers look up sources in order.
 type origins struct {
-	m      *merger
-	pages  *table.Cursor[deep]
-	plans  *table.Cursor[deep]
-	chains map[string]int32 // result of chainDepths; nil until a source needs it
+	m        *merger
+	pages    *table.Cursor[deep]
+	plans    *table.Cursor[deep]
+	sitemaps *table.Cursor[schema.Sitemap] // nil in rounds of older formats
+	chains   map[string]int32              // result of chainDepths; nil until a source needs it
 }
 
 // deep holds a URL and the URL's depth.
@@ -294,12 +295,19 @@ func newOrigins(ctx context.Context, m *merger) *origins {
 	open := func(key string) *table.Cursor[deep] {
 		return table.Pull(table.Concat[deep](ctx, m.env.Bucket, []string{key}))
 	}
-	return &origins{m: m, pages: open(m.workingKey(stages.FilePages)), plans: open(m.publishedKey(stages.FileFetches))}
+	o := &origins{m: m, pages: open(m.workingKey(stages.FilePages)), plans: open(m.publishedKey(stages.FileFetches))}
+	if m.env.Has(6) {
+		o.sitemaps = table.Pull(table.Concat[schema.Sitemap](ctx, m.env.Bucket, []string{m.workingKey(stages.FileSitemaps)}))
+	}
+	return o
 }
 
 func (o *origins) stop() {
 	o.pages.Close()
 	o.plans.Close()
+	if o.sitemaps != nil {
+		o.sitemaps.Close()
+	}
 }
 
 func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error) {
@@ -310,6 +318,15 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 		}
 		if found != nil {
 			return origin{found.Depth, max(found.FetchTime, found.FetchedAt), i == 0}, nil
+		}
+	}
+	if o.sitemaps != nil {
+		found, err := o.sitemaps.Find(func(s *schema.Sitemap) int { return compareKeys(&key{s.SURT, s.URL}, &key{surt, url}) })
+		if err != nil {
+			return origin{}, err
+		}
+		if found != nil { // robots.txt names it, so it is as near as a source
+			return origin{fetched: found.FetchedAt}, nil
 		}
 	}
 	if head, ok := o.m.hops[url]; ok {
@@ -326,7 +343,7 @@ func (o *origins) originOf(ctx context.Context, surt, url string) (origin, error
 	if depth, ok := o.chains[url]; ok {
 		return origin{depth: depth}, nil
 	}
-	return origin{}, fmt.Errorf("source %q is neither a page nor a planned URL nor the target of a redirect: %w", url, stages.ErrPermanent)
+	return origin{}, fmt.Errorf("source %q is neither a page nor a planned URL nor a sitemap nor the target of a redirect: %w", url, stages.ErrPermanent)
 }
 
 // chainDepths returns the depth of the planned URL at the start of the redirect chain, for each URL

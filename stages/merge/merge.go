@@ -58,7 +58,7 @@ func Run(ctx context.Context, env *stages.Env, in *stages.Input, cfg Config) (*m
 		return nil, fmt.Errorf("links: %w", err)
 	}
 	defer links.Close()
-	if err := runAll(ctx, step{"fetches", m.mergeFetches}, step{"pages", m.mergePages}); err != nil {
+	if err := runAll(ctx, step{"fetches", m.mergeFetches}, step{"pages", m.mergePages}, step{"sitemaps", m.mergeSitemaps}); err != nil {
 		return nil, err
 	}
 	// The steps that change the rows of hosts are in one chain, so they do not run concurrently.

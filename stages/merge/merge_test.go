@@ -210,8 +210,8 @@ func TestEveryTableIsSortedAndListedOnce(t *testing.T) {
 			t.Errorf("count %s is %d, want %d", name, r.Count(name), n)
 		}
 	}
-	if n := len(r.Files); n != 12 {
-		t.Errorf("%d files, want 12", n)
+	if n := len(r.Files); n != 13 {
+		t.Errorf("%d files, want 13", n)
 	}
 }
 
@@ -320,8 +320,8 @@ func TestAPanicInAnyStepReachesTheCaller(t *testing.T) {
 
 func TestPartitionThatFetchedNothingStillHasEveryFile(t *testing.T) {
 	w := newWorld(t, nil)
-	if r := w.mustMerge(); len(r.Files) != 12 {
-		t.Errorf("%d files, want 12", len(r.Files))
+	if r := w.mustMerge(); len(r.Files) != 13 {
+		t.Errorf("%d files, want 13", len(r.Files))
 	}
 }
 

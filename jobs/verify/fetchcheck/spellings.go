@@ -84,13 +84,16 @@ func loadSpellings(ctx context.Context, a *audit.Audit, r *audit.Round, n int, p
 			s.planned[strings.Clone(row.URL)] = row.Spellings
 		}
 	}
-	targets := map[string]bool{} // URLs that were not planned, but were requested or denied after redirects
+	targets := map[string]bool{} // URLs that were not planned, but were requested, or denied after redirects
 	for q, err := range audit.Concat[requestRow](ctx, a, requests) {
 		if err != nil {
 			return nil, err
 		}
 		if q.PlannedURL != "" && q.URL != q.PlannedURL {
 			s.chains[strings.Clone(q.PlannedURL)] = nil
+			targets[strings.Clone(q.URL)] = true
+		}
+		if q.PlannedURL == "" && q.Purpose != string(schema.ForRobots) { // a sitemap that robots.txt names
 			targets[strings.Clone(q.URL)] = true
 		}
 	}

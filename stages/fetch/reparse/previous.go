@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/zeebo/xxh3"
+
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
@@ -19,19 +21,31 @@ type previous struct {
 	captures *table.Cursor[schema.Capture]
 	edges    *table.Cursor[schema.Link]
 	texts    *table.Cursor[schema.Text]
-	textRow  int64 // number of the next text
+	textRow  int64           // number of the next text
+	sitemaps map[uint64]bool // hashes of the URLs of sitemaps that are no pages
 }
 
 func pull[T any](ctx context.Context, r *run, dataset, subset string) *table.Cursor[T] {
 	return table.Pull(table.Concat[T](ctx, r.env.Bucket, r.keysOf(dataset, subset)))
 }
 
-func (r *run) previous(ctx context.Context) *previous {
-	return &previous{
+func (r *run) previous(ctx context.Context) (*previous, error) {
+	p := &previous{
 		captures: pull[schema.Capture](ctx, r, stages.FileCaptures, schema.SubsetWARC),
 		edges:    pull[schema.Link](ctx, r, stages.FileLinks, ""),
 		texts:    pull[schema.Text](ctx, r, stages.FileText, ""),
+		sitemaps: map[uint64]bool{},
 	}
+	for s, err := range table.Concat[schema.Sitemap](ctx, r.env.Bucket, r.keysOf(stages.FileSitemaps, "")) {
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		if s.Outcome == schema.OK && !s.Earlier {
+			p.sitemaps[xxh3.HashString(s.URL)] = true
+		}
+	}
+	return p, nil
 }
 
 func (p *previous) close() {
@@ -68,12 +82,12 @@ func copyCapture(out *segments.Segment, c *schema.Capture) error {
 	return out.Add(&segments.Record{Captures: []segments.Capture{{Subset: schema.SubsetWARC, Capture: *c}}})
 }
 
-// linksOf returns the links that a page had. It first copies any redirects before them.
+// linksOf returns the links that a page had. It first copies the rows before them that belong to no page.
 func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.Link, error) {
 	if page.Outlinks == 0 {
 		return nil, nil
 	}
-	if err := p.copyRedirects(out); err != nil {
+	if err := p.copyOthers(out); err != nil {
 		return nil, err
 	}
 	var links []schema.Link
@@ -94,11 +108,12 @@ func (p *previous) linksOf(out *segments.Segment, page *schema.Page) ([]schema.L
 	return links, nil
 }
 
-// copyRedirects copies redirects up to the first row that is a link of a page.
-func (p *previous) copyRedirects(out *segments.Segment) error {
+// copyOthers copies redirects, and links of sitemaps that robots.txt names, up to the first row that is
+// a link of a page.
+func (p *previous) copyOthers(out *segments.Segment) error {
 	for {
 		l, err := p.edges.Peek()
-		if err != nil || l == nil || l.Kind != schema.KindRedirect {
+		if err != nil || l == nil || l.Kind != schema.KindRedirect && !p.sitemaps[xxh3.HashString(l.Source)] {
 			return err
 		}
 		if err := out.Add(&segments.Record{Links: []schema.Link{*l}}); err != nil {
@@ -127,7 +142,7 @@ func (p *previous) text(page *schema.Page) (*schema.Text, error) {
 
 // finish copies the rows after those of the last document.
 func (p *previous) finish(out *segments.Segment) error {
-	if err := p.copyRedirects(out); err != nil {
+	if err := p.copyOthers(out); err != nil {
 		return err
 	}
 	l, err := p.edges.Peek()

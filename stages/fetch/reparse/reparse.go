@@ -4,7 +4,8 @@
 // The input is the result of the fetch task that stored the responses, or a plan with the places of
 // records in an external archive. A reparse writes the same kinds of rows as a fetch task. The
 // result depends only on stored data, so a reparse needs no checkpoint, lease or epoch. Rows of
-// fetches, requests and robots.txt stay as the fetch task wrote them. A document that cannot be
+// fetches, requests, robots.txt and of sitemaps that were not planned stay as the fetch task wrote
+// them. A document that cannot be
 // read again (noarchive, damage) keeps its rows and their older parser_version. Package reparse
 // imports packages stages, formats, wire, records, response and segments.
 package reparse

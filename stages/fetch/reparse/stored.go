@@ -60,9 +60,12 @@ func (d *recordedDoc) places() []records.Place {
 // stored parses the documents that a fetch task stored. It changes no rows of requests, outcomes,
 // or responses without a page.
 func (r *run) stored(ctx context.Context) error {
-	old := r.previous(ctx)
+	old, err := r.previous(ctx)
+	if err != nil {
+		return err
+	}
 	defer old.close()
-	err := records.Each(ctx, r.archive, r.documents(ctx), records.Steps[recordedDoc]{
+	err = records.Each(ctx, r.archive, r.documents(ctx), records.Steps[recordedDoc]{
 		Places: (*recordedDoc).places,
 		Work:   r.parseStored,
 		Emit:   func(d *recordedDoc) error { return r.keep(old, d) },

@@ -54,6 +54,7 @@ type Record struct {
 	Text     *schema.Text
 	Links    []schema.Link
 	Robots   *schema.RobotsFile
+	Sitemaps []schema.Sitemap
 	// OnRecorded, if set, is called after the rows are appended, under the log's lock. A segment
 	// therefore has both the rows and the change that OnRecorded makes, or neither. OnRecorded must
 	// not call the log.
@@ -62,7 +63,7 @@ type Record struct {
 
 // Empty reports whether the record has no rows.
 func (r *Record) Empty() bool {
-	return r.Fetch == nil && r.Robots == nil && len(r.Requests)+len(r.Captures)+len(r.Links) == 0
+	return r.Fetch == nil && r.Robots == nil && len(r.Requests)+len(r.Captures)+len(r.Links)+len(r.Sitemaps) == 0
 }
 
 // Sink receives the records of a fetcher. It is safe for concurrent use. An error from a method

@@ -49,6 +49,7 @@ type Segment struct {
 	text     *table.Writer[schema.Text]
 	links    *table.Writer[schema.Link]
 	robots   *table.Writer[schema.RobotsFile]
+	sitemaps *table.Writer[schema.Sitemap]
 }
 
 // tableFile is a table of the segment with any type of row.
@@ -153,7 +154,10 @@ func (g *Segment) Add(b *Record) error {
 			return err
 		}
 	}
-	g.bytes += 256 * int64(len(b.Links)+len(b.Requests)+len(b.Captures)+1)
+	if err := appendAll(g, &g.sitemaps, stages.FileSitemaps, b.Sitemaps); err != nil {
+		return err
+	}
+	g.bytes += 256 * int64(len(b.Links)+len(b.Requests)+len(b.Captures)+len(b.Sitemaps)+1)
 	return appendAll(g, &g.links, stages.FileLinks, b.Links)
 }
 

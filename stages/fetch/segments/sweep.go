@@ -3,15 +3,18 @@ package segments
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"crawlbatch.io/crawlbatch/formats/layout"
 	"crawlbatch.io/crawlbatch/formats/manifest"
 	"crawlbatch.io/crawlbatch/formats/store"
+	"crawlbatch.io/crawlbatch/formats/table"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
@@ -45,6 +48,33 @@ func InOrderWritten(a, b string) int {
 	epochA, numberA, _ := numbersOf(a)
 	epochB, numberB, _ := numbersOf(b)
 	return cmp.Or(cmp.Compare(epochA, epochB), cmp.Compare(numberA, numberB), strings.Compare(a, b))
+}
+
+// Rows calls yield for every row of a task's files of a dataset, in the order of writing. It also
+// calls the function in the parameter before, at the start of each file. Only one row at a time is in
+// memory.
+func Rows[T any](ctx context.Context, b store.Bucket, files []manifest.File, dataset string, before func() error, yield func(*T) error, opts ...table.ReaderOption) error {
+	var written []string
+	for _, f := range files {
+		if f.Dataset == dataset {
+			written = append(written, f.Key)
+		}
+	}
+	slices.SortFunc(written, InOrderWritten)
+	for _, key := range written {
+		if err := before(); err != nil {
+			return err
+		}
+		for row, err := range table.Concat[T](ctx, b, []string{key}, opts...) {
+			if err == nil {
+				err = yield(&row)
+			}
+			if err != nil {
+				return fmt.Errorf("%q: %w", key, err)
+			}
+		}
+	}
+	return nil
 }
 
 // SweepBelow deletes the task's files with an epoch below the given one, except the listed files.

@@ -1,0 +1,34 @@
+// Package sitemaps lists the sitemaps that a fetch task fetches because robots.txt files and
+// sitemap indexes name them.
+//
+// In go the URLs of Sitemap lines and the entries of fetched index files. Out come the sitemaps to
+// request, one at a time for each host, and rows of the working file sitemaps. The package promises
+// that a sitemap is fetched once in a crawl, and that no host gets more requests than Limits allow.
+// It sends no request itself, and imports packages stages and formats only.
+//
+// # Which sitemaps are taken
+//
+// A sitemap belongs to the registered domain of the robots.txt or index that names it. All URLs of
+// that domain are in this partition, so it can be fetched at the pace of its host. A sitemap of
+// another domain is left out, although sitemaps.org allows a robots.txt to name one, because no
+// partition could fetch it politely. A planned URL is left out too: its URL task fetches it.
+//
+// An index may name further indexes. Each file is fetched once, so loops end. The files, decoded
+// bytes and entries of each host are bounded. Files beyond the bounds are not requested. If an index
+// names them, the links of the index still lead the frontier to them, as to any other URL.
+//
+// # When they are fetched
+//
+// The first sitemap of a host comes next after robots.txt. After each further one, at least one page
+// of the host has its turn, so that neither keeps the other waiting until the window closes.
+//
+// # What remains of them
+//
+// A sitemap has rows of requests, captures and links, but no outcome, page or text. Entries of other
+// registered domains are left out, because a site may list only its own pages. The row in the
+// working file tells the next attempt, and the next rounds of the crawl, what has happened to the
+// sitemap: one that was fetched, or failed for good, is not requested again in the crawl. The next
+// round tries again what failed for a moment, and what the window left. The next month knows
+// nothing of these rows and requests each sitemap without conditions: a response 304 would hide what
+// the sitemap lists.
+package sitemaps

@@ -1,0 +1,334 @@
+package sitemaps
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/zeebo/xxh3"
+
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+)
+
+// Limits bounds what one host may give in a crawl. No further sitemap of a host is requested once
+// one of its bounds is reached. The zero value means that no sitemaps are fetched.
+type Limits struct {
+	Files int   // number of files
+	URLs  int64 // number of entries; those beyond are left out
+	Bytes int64 // length of the decoded bodies, in bytes
+}
+
+// Default is the default of Limits.
+func Default() Limits { return Limits{Files: 100, URLs: 1_000_000, Bytes: 1 << 30} }
+
+// FirstID is the least ID of a task. IDs of planned rows are smaller.
+const FirstID = 1 << 40
+
+// maxWaiting bounds the text of all waiting URLs, in bytes. The sitemaps of a partition may name
+// more, if it has many hosts. What finds no room is not fetched in this round.
+const maxWaiting = 64 << 20
+
+// Task is a sitemap on its way to its outcome. It belongs to the goroutine that has the grant for
+// its ID.
+type Task struct {
+	ID        int64
+	Named     string     // canonical URL that robots.txt or an index names
+	Key       urlkey.Key // URL to request next: Named or a redirect's target
+	Spelled   string     // spelling of that URL where it was named; "" if canonical
+	Redirects int32
+	Tries     int32 // number of requests for the URL in Key
+	Retries   manifest.RetryCounts
+	Why       string // last failure, in words for people
+
+	lane *lane
+}
+
+// Fresh reports whether nothing was requested for the task yet.
+func (t *Task) Fresh() bool { return t.Redirects == 0 && t.Tries == 0 }
+
+// Row returns the row of a task that waits. It describes the task at this moment.
+func (t *Task) Row() schema.Sitemap {
+	row := schema.Sitemap{
+		SURT: t.Key.SURT, URL: t.Key.URL, Host: t.Key.Host, Domain: t.Key.Domain, Spelling: t.Spelled, Redirects: t.Redirects, Tries: t.Tries,
+	}
+	if t.Named != t.Key.URL {
+		row.Named = t.Named
+	}
+	return row
+}
+
+// lane holds the sitemaps of one host. Only one of them at a time is a task under way.
+type lane struct {
+	waiting []*Task
+	busy    bool
+	files   int
+	urls    int64
+	bytes   int64
+}
+
+// List is the list of a fetch task's sitemaps. It is safe for concurrent use.
+type List struct {
+	limits  Limits
+	canon   *urlkey.Canonicalizer
+	planned func(url string) (bool, error)
+
+	mu    sync.Mutex
+	known map[uint64]bool // whether the sitemap has its outcome, by hash of each URL under which it is known
+	lanes map[string]*lane
+	tasks map[int64]*Task // tasks under way
+	last  int64           // ID of the newest task
+	held  int             // length of all waiting URLs, in bytes
+}
+
+// New makes an empty list. The function planned reports whether a URL is planned in this partition.
+func New(limits Limits, canon *urlkey.Canonicalizer, planned func(url string) (bool, error)) *List {
+	return &List{
+		limits: limits, canon: canon, planned: planned, known: map[uint64]bool{}, lanes: map[string]*lane{}, tasks: map[int64]*Task{}, last: FirstID - 1,
+	}
+}
+
+// On reports whether sitemaps are fetched at all.
+func (l *List) On() bool { return l.limits.Files > 0 }
+
+// Name adds a sitemap that a robots.txt or an index of the given registered domain names, unless the
+// list knows it already or must not take it. It returns the new task, or nil if there is none. The
+// task waits until Next returns it.
+func (l *List) Name(ref, base, domain string) (*Task, error) {
+	if !l.On() {
+		return nil, nil
+	}
+	key, spelled, err := l.canon.Spelled(ref, base)
+	if err != nil || key.Domain != domain {
+		return nil, nil //nolint:nilerr // a line that is no URL names no sitemap
+	}
+	if here, err := l.planned(key.URL); here || err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.add(key, spelled), nil
+}
+
+// add adds a new task. The caller holds l.mu.
+func (l *List) add(key urlkey.Key, spelled string) *Task {
+	h := xxh3.HashString(key.URL)
+	if _, ok := l.known[h]; ok {
+		return nil
+	}
+	la := l.lane(key.Host)
+	size := len(key.URL) + len(key.SURT) + len(spelled)
+	if l.full(la, len(la.waiting)) || l.held+size > maxWaiting {
+		return nil
+	}
+	l.known[h] = false
+	l.held += size
+	l.last++
+	url := strings.Clone(key.URL)
+	t := &Task{
+		ID: l.last, Named: url, lane: la, Spelled: strings.Clone(spelled),
+		Key: urlkey.Key{URL: url, SURT: strings.Clone(key.SURT), Host: strings.Clone(key.Host), Domain: strings.Clone(key.Domain)},
+	}
+	la.waiting = append(la.waiting, t)
+	return t
+}
+
+// lane returns the lane of a host. The caller holds l.mu.
+func (l *List) lane(host string) *lane {
+	la := l.lanes[host]
+	if la == nil {
+		la = &lane{}
+		l.lanes[strings.Clone(host)] = la
+	}
+	return la
+}
+
+// full reports whether a host has reached one of its bounds, if further files are requested. The
+// caller holds l.mu.
+func (l *List) full(la *lane, further int) bool {
+	if la.busy {
+		further++
+	}
+	return la.files+further >= l.limits.Files || la.urls >= l.limits.URLs || la.bytes >= l.limits.Bytes
+}
+
+// Next returns the next task of the host to which t belongs, or nil if one is under way or none is
+// left. The caller requests it.
+func (l *List) Next(t *Task) *Task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	la := t.lane
+	if la.busy || len(la.waiting) == 0 {
+		return nil
+	}
+	if l.full(la, 0) {
+		for _, w := range la.waiting {
+			l.forget(w)
+		}
+		la.waiting = nil
+		return nil
+	}
+	next := la.waiting[0]
+	la.waiting = la.waiting[1:]
+	la.busy = true
+	l.forget(next)
+	l.tasks[next.ID] = next
+	return next
+}
+
+// forget subtracts a task from the text of waiting tasks. The caller holds l.mu.
+func (l *List) forget(t *Task) { l.held -= len(t.Named) + len(t.Key.SURT) + len(t.Spelled) }
+
+// Task returns the task under way with an ID.
+func (l *List) Task(id int64) *Task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tasks[id]
+}
+
+// Drop ends a task that sent no request and may send none in this round. Its host gets no further
+// ones.
+func (l *List) Drop(t *Task) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.tasks, t.ID)
+}
+
+// End ends a task with its outcome and returns its row. The parameters say what the task took from
+// its host.
+func (l *List) End(t *Task, outcome schema.Outcome, entries, bytes int64) schema.Sitemap {
+	row := t.Row()
+	row.Outcome, row.Entries, row.Bytes = outcome, entries, bytes
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.tasks, t.ID)
+	l.account(t.lane, &row)
+	t.lane.busy = false
+	return row
+}
+
+// account notes the end of a sitemap. The caller holds l.mu.
+func (l *List) account(la *lane, row *schema.Sitemap) {
+	la.files++
+	la.urls += row.Entries
+	la.bytes += row.Bytes
+	l.known[xxh3.HashString(row.URL)] = true
+	if row.Named != "" {
+		l.known[xxh3.HashString(row.Named)] = true
+	}
+}
+
+// Ended reports whether a sitemap has its outcome.
+func (l *List) Ended(named string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[xxh3.HashString(named)]
+}
+
+// Final reports whether a sitemap with this outcome is not requested again in the crawl.
+func Final(o schema.Outcome) bool {
+	switch o {
+	case schema.OK, schema.HTTP4xx, schema.MIMEFiltered, schema.Redirected, schema.RedirectLimit, schema.ProtocolError, schema.AddressBlocked, schema.InternalError:
+		return true
+	}
+	return false
+}
+
+// Restore takes over a row of an earlier attempt. A later row of a sitemap replaces an earlier one;
+// a row with an outcome outweighs one without. It returns false if the row says nothing new.
+func (l *List) Restore(row *schema.Sitemap) (bool, error) {
+	named := row.URL
+	if row.Named != "" {
+		named = row.Named
+	}
+	key, err := urlkey.KeyOf(named)
+	if err != nil {
+		return false, fmt.Errorf("sitemap %q: %v: %w", named, err, table.ErrCorrupt)
+	}
+	if row.Outcome == "" {
+		if here, err := l.planned(named); here || err != nil {
+			return false, err // an index named it in an earlier round, and then the frontier
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known[xxh3.HashString(named)] {
+		return false, nil
+	}
+	la := l.lane(key.Host)
+	i := 0
+	for i < len(la.waiting) && la.waiting[i].Named != named {
+		i++
+	}
+	if row.Outcome != "" {
+		if i < len(la.waiting) {
+			l.forget(la.waiting[i])
+			la.waiting = append(la.waiting[:i], la.waiting[i+1:]...)
+		}
+		l.account(la, row)
+		return true, nil
+	}
+	var t *Task
+	if i < len(la.waiting) {
+		t = la.waiting[i]
+	} else if t = l.add(key, row.Spelling); t == nil {
+		return false, nil
+	}
+	if row.Named != "" {
+		at, err := urlkey.KeyOf(row.URL)
+		if err != nil {
+			return false, fmt.Errorf("sitemap %q: %v: %w", row.URL, err, table.ErrCorrupt)
+		}
+		l.held += len(at.SURT) - len(t.Key.SURT)
+		t.Key = urlkey.Key{URL: strings.Clone(at.URL), SURT: strings.Clone(at.SURT), Host: strings.Clone(at.Host), Domain: strings.Clone(at.Domain)}
+	}
+	l.held += len(row.Spelling) - len(t.Spelled)
+	t.Spelled, t.Redirects, t.Tries = strings.Clone(row.Spelling), row.Redirects, row.Tries
+	n := int(row.Tries) // which classes the failures had is unknown: each class counts all of them
+	t.Retries = manifest.RetryCounts{Timeouts: n, ServerErrors: n, Limited: n, DNS: n}
+	return true, nil
+}
+
+// Waiting returns one waiting task for each host that has any.
+func (l *List) Waiting() []*Task {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []*Task
+	for _, la := range l.lanes {
+		if !la.busy && len(la.waiting) > 0 {
+			out = append(out, la.waiting[0])
+		}
+	}
+	slices.SortFunc(out, func(a, b *Task) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Take chooses the links of a sitemap that count: all but entries that belong to another registered
+// domain, and those beyond what the host may still give. It returns the number of entries among
+// them, and the number of entries that were left out.
+func (l *List) Take(t *Task, links []schema.Link) (taken []schema.Link, entries, foreign, beyond int64) {
+	l.mu.Lock()
+	room := max(l.limits.URLs-t.lane.urls, 0)
+	l.mu.Unlock()
+	taken = links[:0]
+	for i := range links {
+		if k := links[i].Kind; k == schema.KindSitemap || k == schema.KindSitemapIndex {
+			key, err := urlkey.KeyOf(links[i].Target)
+			if err != nil || key.Domain != t.Key.Domain {
+				foreign++
+				continue
+			}
+			if entries == room {
+				beyond++
+				continue
+			}
+			entries++
+		}
+		taken = append(taken, links[i])
+	}
+	return taken, entries, foreign, beyond
+}
