@@ -241,7 +241,7 @@ type URLRecord struct {
 	ContentDigest string   `parquet:"content_digest,optional" doc:"digest of the last content"`
 	ETag          string   `parquet:"etag,optional" doc:"ETag of the last content"`
 	LastModified  string   `parquet:"last_modified,optional" vol:"1" doc:"Last-Modified of the last content, as sent"`
-	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied, gone and skipped"`
+	NextDue       int64    `parquet:"next_due,optional,timestamp(millisecond)" vol:"1" doc:"when it is due again; null: at once for found and deferred, never for denied, gone, skipped, and sitemaps that only robots.txt names"`
 	RevisitMS     int64    `parquet:"revisit_ms,optional" vol:"1" doc:"time from a fetch until it is due again, learned from its changes, milliseconds; next_due is earlier if a sitemap or feed brought it forward; null if never fetched, and in older tables"`
 	FalseAlarms   int32    `parquet:"false_alarms,optional" vol:"1" doc:"fetches since its last change that a sitemap or feed brought forward and that found no change; each doubles the minimum time until the next such fetch; null: none"`
 	Depth         int32    `parquet:"depth" doc:"links from the nearest source URL"`

@@ -105,8 +105,8 @@ type RobotsFile struct {
 
 // Sitemap is a row of a fetch segment's working file sitemaps: the newest state of a sitemap that a
 // robots.txt or a sitemap index names. The task's next attempt and the crawl's next round start with
-// the newest row of each sitemap. The working file sitemaps of a merge task holds the documents that
-// the round fetched, sorted by SURT key, then URL.
+// the newest row of each sitemap. The working file sitemaps of a merge task holds those that the round
+// requested, one row a URL, sorted by SURT key, then URL.
 type Sitemap struct {
 	SURT      string  `parquet:"url_surtkey,delta" doc:"SURT key of url"`
 	URL       string  `parquet:"url,delta" doc:"canonical URL that was requested last, or is to be requested"`

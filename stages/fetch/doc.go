@@ -42,6 +42,7 @@
 // Package lease holds the partition. Package partition indexes the URLs of the task. Package polite
 // paces hosts. Packages robotscache and robots decide which requests are allowed. Package request
 // sends requests (with wire and guard), and package response interprets how they ended. Package
+// sitemaps fetches the sitemaps that robots.txt files name, beside the planned URLs. Package
 // segments records the outcomes. Package status describes the task to people. Package fetch leads
 // each URL through these packages. Package reparse sends no requests: it uses package records to
 // read the responses that earlier crawls stored, and processes them again.

@@ -108,7 +108,7 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		Config: cfg.Politeness, Clock: env.Clock, Log: env.Log, LimitedPause: cfg.Pauses.RateLimited, Breaker: breaker, Slots: cfg.Slots,
 	})
 	token := robots.ProductToken(cfg.UserAgent)
-	return &fetcher{
+	f := &fetcher{
 		options: o, cfg: cfg, clock: env.Clock, log: env.Log, progress: env.Progress, archiver: segments.NewArchiver(o.sink),
 		client: client, requests: request.Sender{
 			Client: client, Clock: env.Clock, Log: env.Log, Progress: env.Progress, MayWrite: o.gate.mayWrite,
@@ -118,11 +118,12 @@ func newFetcher(env *stages.Env, cfg Config, o options) (*fetcher, error) {
 		robots: robotscache.New(robotscache.Options{
 			Clock: env.Clock, Scheduler: sched, Canon: canon, Token: token, TTL: cfg.Politeness.RobotsTTL, Scratch: env.Scratch, Memory: cmp.Or(o.rules, maxRules),
 		}),
-		sitemaps: sitemaps.New(cfg.Sitemaps, canon, o.index.Has),
 		cpu:      make(chan struct{}, runtime.GOMAXPROCS(0)),
 		urlTasks: map[int64]*urlTask{}, robotsTasks: map[int64]*robotsTask{}, claims: map[uint64]struct{}{},
 		ended: make(chan struct{}),
-	}, nil
+	}
+	f.sitemaps = sitemaps.New(cfg.Sitemaps, f.sitemapTools())
+	return f, nil
 }
 
 // newClient makes the HTTP client of a fetcher. The function tune may be nil.

@@ -32,7 +32,7 @@ func (a *attempt) resume(ctx context.Context, before lease.Predecessor) error {
 			ended.Add(uint32(t.Row))
 		}
 		if t.Sitemap != "" {
-			if _, err := f.endSuspect(t.Sitemap); err != nil {
+			if _, err := f.sitemaps.EndSuspect(t.Sitemap); err != nil {
 				return fmt.Errorf("%q: %w", a.lease.Key(), err)
 			}
 		}
@@ -119,9 +119,7 @@ func (a *attempt) takeState(ctx context.Context, doc *manifest.Checkpoint, befor
 		}
 		f.sched.Resumed()
 	}
-	for _, t := range f.sitemaps.Waiting() {
-		f.pushSitemap(t, time.Time{})
-	}
+	f.sitemaps.Resume()
 	switch {
 	case before.Exists && !before.Released || first && a.in.Task.Round > 0:
 		// Hosts may have received requests a moment ago: from the previous attempt, after its last

@@ -134,7 +134,7 @@ func (f *fetcher) robotsAnswered(g *polite.Grant, rt *robotsTask, s *request.Sen
 			Group: file.GroupFor(f.token), Digest: response.DigestValue(s.Exchange.PayloadDigest), Record: rt.answer,
 		}
 		f.robotsLearned(rt, rules, bytes.Clone(s.Exchange.Body[:min(len(s.Exchange.Body), robots.MaxBytes)])) // a copy, because the exchange's memory is reused
-		f.nameSitemaps(rt.entry.URL(), file)
+		f.sitemaps.NameAll(rt.entry.URL(), file)
 		g.Done(polite.Result{Class: polite.Success})
 	case robots.NoFile:
 		f.robotsLearned(rt, &robotscache.Rules{Group: robots.AllowAll(), Record: rt.answer}, nil)

@@ -122,7 +122,7 @@ func (a *attempt) quarantine(ctx context.Context, recorded *roaring.Bitmap) erro
 			continue
 		}
 		if t.Sitemap != "" {
-			row, err := f.endSuspect(t.Sitemap)
+			row, err := f.sitemaps.EndSuspect(t.Sitemap)
 			if err != nil {
 				return fmt.Errorf("%q: %w", a.lease.Key(), err)
 			}

@@ -150,7 +150,7 @@ func (f *fetcher) restoreOriginRetries(d *manifest.Checkpoint, waited time.Durat
 // reports whether the rules are known now.
 func (f *fetcher) restoreRobots(row *schema.RobotsFile) (known bool, err error) {
 	if known, err = f.robots.Restore(row); known && row.Rules && f.sitemaps.On() {
-		f.nameSitemaps(row.Origin+robotscache.Path, robots.Parse(row.Body))
+		f.sitemaps.NameAll(row.Origin+robotscache.Path, robots.Parse(row.Body))
 	}
 	return known, err
 }

@@ -86,7 +86,7 @@ func (g *group) requested() (o *outcome, other bool) {
 		o := outcome(*g.response)
 		o.FinalURL = ""
 		return &o, true
-	case g.sitemap != nil:
+	case g.sitemap != nil && g.sitemap.Outcome != schema.Redirected: // its redirects are hops
 		s := g.sitemap
 		return &outcome{
 			Outcome: s.Outcome, HTTPStatus: s.HTTPStatus, FetchedAt: s.FetchedAt, RecordedAt: s.FetchedAt, ContentDigest: s.ContentDigest,
@@ -129,6 +129,9 @@ func (d *decider) requested(g *group, k *urlkey.Key, o *outcome, other bool) err
 		r.LastPlanned = d.round
 	}
 	r = d.cfg.recordAfter(r, &prior, o, !other && moved(o))
+	if g.sitemap != nil && r.LastPlanned == "" {
+		r.NextDue = 0 // each month requests it because robots.txt names it
+	}
 	if g.inlink != nil {
 		d.cfg.announced(&r, g.inlink.LastMod)
 	}

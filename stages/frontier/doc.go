@@ -29,6 +29,10 @@
 // fetch. False announcements increase the minimum interval. Announcements do not change the
 // interval learned from the URL's own changes.
 //
+// A sitemap that was requested because robots.txt names it has a row with its state, so that a link to
+// it does not fetch it a second time. It is due only if a round has planned it: in each month, robots.txt
+// names it again.
+//
 // A URL's row keeps every known spelling of the URL, because robots.txt has to allow each spelling.
 // Spellings come from links within the URL's domain (rank), from sources (the plan and its
 // refusals) and from earlier rounds. New spellings cause a new row. A row with five spellings means

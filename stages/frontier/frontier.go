@@ -97,7 +97,7 @@ type group struct {
 	outcome   *outcome          // set if the URL was planned in this round
 	response  *response         // set if the URL responded in place of a planned URL that redirected to it
 	hop       *hop              // set if the URL responded as a hop of a redirect chain; most such responses are redirects
-	sitemap   *schema.Sitemap   // set if the URL was fetched without a plan, because robots.txt names it
+	sitemap   *schema.Sitemap   // set if the URL was requested without a plan, because robots.txt names it
 	redirect  *schema.Redirect  // set if a planned URL redirects to the URL
 	inlink    *schema.Inlink
 	refused   []*schema.Refused

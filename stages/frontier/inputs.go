@@ -170,7 +170,7 @@ func (i *inputs) addHops(ctx context.Context) error {
 	return addFiles(ctx, i, keys, func(h *hop) (surt, url string) { return h.SURT, h.URL })
 }
 
-// addSitemaps adds the sitemaps that the round fetched because robots.txt names them. Rounds of older
+// addSitemaps adds the sitemaps that the round requested because robots.txt names them. Rounds of older
 // formats have none.
 func (i *inputs) addSitemaps(ctx context.Context) error {
 	return addFiles(ctx, i, i.partitionKeys(stages.FileSitemaps, ""), func(s *schema.Sitemap) (surt, url string) { return s.SURT, s.URL }, nil)

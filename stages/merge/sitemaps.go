@@ -1,31 +1,74 @@
 package merge
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"crawlbatch.io/crawlbatch/formats/schema"
 	"crawlbatch.io/crawlbatch/formats/table"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/stages"
 )
 
+// compareSitemaps orders sitemaps by URL. A document comes before a failure.
 func compareSitemaps(a, b *schema.Sitemap) int {
-	return schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL)
+	rank := func(s *schema.Sitemap) int {
+		if s.Outcome == schema.OK {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(schema.CompareURLs(a.SURT, a.URL, b.SURT, b.URL), cmp.Compare(rank(a), rank(b)))
 }
 
-// mergeSitemaps writes the working file of the sitemaps that the round fetched because robots.txt
-// names them. They have links, but are neither pages nor planned URLs.
+// mergeSitemaps writes the working file of the sitemaps that the round requested because robots.txt
+// names them. They may have links, but are neither pages nor planned URLs. A sitemap that redirected
+// has a second row, for the URL that was named.
 func (m *merger) mergeSitemaps(ctx context.Context) error {
 	if !m.env.Has(6) {
 		return nil // rounds of older formats fetch no such sitemaps
 	}
+	rows, err := table.NewSorter(m.env.Scratch, compareSitemaps, sortMemory/4)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for s, err := range table.Concat[schema.Sitemap](ctx, m.env.Bucket, m.keys(stages.FileSitemaps, "")) {
+		if err != nil {
+			return err
+		}
+		if s.Outcome == "" || s.Earlier || s.FetchedAt == 0 {
+			continue
+		}
+		if s.Named != "" {
+			k, err := urlkey.KeyOf(s.Named)
+			if err != nil {
+				return fmt.Errorf("sitemap %q: %w", s.Named, err)
+			}
+			first := schema.Sitemap{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain, Outcome: schema.Redirected, FetchedAt: s.FetchedAt}
+			if err := rows.Add(&first); err != nil {
+				return err
+			}
+		}
+		if err := rows.Add(&s); err != nil {
+			return err
+		}
+	}
 	return keep(ctx, m, stages.FileSitemaps, stages.ByURL, func(w *table.Writer[schema.Sitemap]) error {
 		last := ""
-		return appendSorted(ctx, m, w, m.keys(stages.FileSitemaps, ""), compareSitemaps, func(s *schema.Sitemap) bool {
-			if s.Outcome != schema.OK || s.Earlier || s.URL == last {
-				return false
+		for s, err := range rows.Sorted(ctx) {
+			if err != nil {
+				return err
+			}
+			if s.URL == last {
+				continue
 			}
 			last = s.URL
-			return true
-		})
+			if err := w.Append(&s); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

@@ -1,10 +1,10 @@
-// Package sitemaps lists the sitemaps that a fetch task fetches because robots.txt files and
-// sitemap indexes name them.
+// Package sitemaps fetches the sitemaps that robots.txt files and sitemap indexes name.
 //
-// In go the URLs of Sitemap lines and the entries of fetched index files. Out come the sitemaps to
-// request, one at a time for each host, and rows of the working file sitemaps. The package promises
-// that a sitemap is fetched once in a crawl, and that no host gets more requests than Limits allow.
-// It sends no request itself, and imports packages stages and formats only.
+// It takes the URLs of Sitemap lines, the entries of index files and grants of their hosts. It gives
+// rows of requests, captures and links, and rows of the working file sitemaps. The package promises
+// that a crawl fetches a sitemap once, and that no host gets more requests than Limits allow. The
+// fetcher asks robots.txt and the lease before each request. The package imports packages stages and
+// formats, and those of fetch that make and record requests.
 //
 // # Which sitemaps are taken
 //

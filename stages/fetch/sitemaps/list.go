@@ -51,8 +51,8 @@ type Task struct {
 // Fresh reports whether nothing was requested for the task yet.
 func (t *Task) Fresh() bool { return t.Redirects == 0 && t.Tries == 0 }
 
-// Row returns the row of a task that waits. It describes the task at this moment.
-func (t *Task) Row() schema.Sitemap {
+// row returns the row of a task that waits. It describes the task at this moment.
+func (t *Task) row() schema.Sitemap {
 	row := schema.Sitemap{
 		SURT: t.Key.SURT, URL: t.Key.URL, Host: t.Key.Host, Domain: t.Key.Domain, Spelling: t.Spelled, Redirects: t.Redirects, Tries: t.Tries,
 	}
@@ -73,9 +73,8 @@ type lane struct {
 
 // List is the list of a fetch task's sitemaps. It is safe for concurrent use.
 type List struct {
-	limits  Limits
-	canon   *urlkey.Canonicalizer
-	planned func(url string) (bool, error)
+	Tools
+	limits Limits
 
 	mu    sync.Mutex
 	known map[uint64]bool // whether the sitemap has its outcome, by hash of each URL under which it is known
@@ -85,28 +84,28 @@ type List struct {
 	held  int             // length of all waiting URLs, in bytes
 }
 
-// New makes an empty list. The function planned reports whether a URL is planned in this partition.
-func New(limits Limits, canon *urlkey.Canonicalizer, planned func(url string) (bool, error)) *List {
+// New makes an empty list.
+func New(limits Limits, tools Tools) *List {
 	return &List{
-		limits: limits, canon: canon, planned: planned, known: map[uint64]bool{}, lanes: map[string]*lane{}, tasks: map[int64]*Task{}, last: FirstID - 1,
+		Tools: tools, limits: limits, known: map[uint64]bool{}, lanes: map[string]*lane{}, tasks: map[int64]*Task{}, last: FirstID - 1,
 	}
 }
 
 // On reports whether sitemaps are fetched at all.
 func (l *List) On() bool { return l.limits.Files > 0 }
 
-// Name adds a sitemap that a robots.txt or an index of the given registered domain names, unless the
+// name adds a sitemap that a robots.txt or an index of the given registered domain names, unless the
 // list knows it already or must not take it. It returns the new task, or nil if there is none. The
-// task waits until Next returns it.
-func (l *List) Name(ref, base, domain string) (*Task, error) {
+// task waits until next returns it.
+func (l *List) name(ref, base, domain string) (*Task, error) {
 	if !l.On() {
 		return nil, nil
 	}
-	key, spelled, err := l.canon.Spelled(ref, base)
+	key, spelled, err := l.Canon.Spelled(ref, base)
 	if err != nil || key.Domain != domain {
 		return nil, nil //nolint:nilerr // a line that is no URL names no sitemap
 	}
-	if here, err := l.planned(key.URL); here || err != nil {
+	if here, err := l.Planned(key.URL); here || err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
@@ -156,9 +155,9 @@ func (l *List) full(la *lane, further int) bool {
 	return la.files+further >= l.limits.Files || la.urls >= l.limits.URLs || la.bytes >= l.limits.Bytes
 }
 
-// Next returns the next task of the host to which t belongs, or nil if one is under way or none is
+// next returns the next task of the host to which t belongs, or nil if one is under way or none is
 // left. The caller requests it.
-func (l *List) Next(t *Task) *Task {
+func (l *List) next(t *Task) *Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	la := t.lane
@@ -172,12 +171,12 @@ func (l *List) Next(t *Task) *Task {
 		la.waiting = nil
 		return nil
 	}
-	next := la.waiting[0]
+	first := la.waiting[0]
 	la.waiting = la.waiting[1:]
 	la.busy = true
-	l.forget(next)
-	l.tasks[next.ID] = next
-	return next
+	l.forget(first)
+	l.tasks[first.ID] = first
+	return first
 }
 
 // forget subtracts a task from the text of waiting tasks. The caller holds l.mu.
@@ -198,11 +197,11 @@ func (l *List) Drop(t *Task) {
 	delete(l.tasks, t.ID)
 }
 
-// End ends a task with its outcome and returns its row. The parameters say what the task took from
+// outcome ends a task with its outcome and returns its row. The parameters say what the task took from
 // its host.
-func (l *List) End(t *Task, outcome schema.Outcome, entries, bytes int64) schema.Sitemap {
-	row := t.Row()
-	row.Outcome, row.Entries, row.Bytes = outcome, entries, bytes
+func (l *List) outcome(t *Task, o schema.Outcome, entries, bytes int64) schema.Sitemap {
+	row := t.row()
+	row.Outcome, row.Entries, row.Bytes = o, entries, bytes
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.tasks, t.ID)
@@ -229,8 +228,8 @@ func (l *List) Ended(named string) bool {
 	return l.known[xxh3.HashString(named)]
 }
 
-// Final reports whether a sitemap with this outcome is not requested again in the crawl.
-func Final(o schema.Outcome) bool {
+// final reports whether a sitemap with this outcome is not requested again in the crawl.
+func final(o schema.Outcome) bool {
 	switch o {
 	case schema.OK, schema.HTTP4xx, schema.MIMEFiltered, schema.Redirected, schema.RedirectLimit, schema.ProtocolError, schema.AddressBlocked, schema.InternalError:
 		return true
@@ -250,7 +249,7 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 		return false, fmt.Errorf("sitemap %q: %v: %w", named, err, table.ErrCorrupt)
 	}
 	if row.Outcome == "" {
-		if here, err := l.planned(named); here || err != nil {
+		if here, err := l.Planned(named); here || err != nil {
 			return false, err // an index named it in an earlier round, and then the frontier
 		}
 	}
@@ -270,6 +269,8 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 			la.waiting = append(la.waiting[:i], la.waiting[i+1:]...)
 		}
 		l.account(la, row)
+		l.Claim(row.URL)
+		l.Claim(named)
 		return true, nil
 	}
 	var t *Task
@@ -293,8 +294,8 @@ func (l *List) Restore(row *schema.Sitemap) (bool, error) {
 	return true, nil
 }
 
-// Waiting returns one waiting task for each host that has any.
-func (l *List) Waiting() []*Task {
+// waiting returns one waiting task for each host that has any.
+func (l *List) waiting() []*Task {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []*Task
@@ -307,10 +308,10 @@ func (l *List) Waiting() []*Task {
 	return out
 }
 
-// Take chooses the links of a sitemap that count: all but entries that belong to another registered
+// take chooses the links of a sitemap that count: all but entries that belong to another registered
 // domain, and those beyond what the host may still give. It returns the number of entries among
 // them, and the number of entries that were left out.
-func (l *List) Take(t *Task, links []schema.Link) (taken []schema.Link, entries, foreign, beyond int64) {
+func (l *List) take(t *Task, links []schema.Link) (taken []schema.Link, entries, foreign, beyond int64) {
 	l.mu.Lock()
 	room := max(l.limits.URLs-t.lane.urls, 0)
 	l.mu.Unlock()
@@ -331,4 +332,58 @@ func (l *List) Take(t *Task, links []schema.Link) (taken []schema.Link, entries,
 		taken = append(taken, links[i])
 	}
 	return taken, entries, foreign, beyond
+}
+
+// EndSuspect ends a sitemap at which several attempts died, before it is queued. The caller records
+// the row.
+func (l *List) EndSuspect(named string) (schema.Sitemap, error) {
+	row, err := unsent(named)
+	if err == nil {
+		row.Outcome = schema.InternalError
+		_, err = l.Restore(&row)
+	}
+	return row, err
+}
+
+// unsent returns the row of a sitemap that was not requested.
+func unsent(named string) (schema.Sitemap, error) {
+	k, err := urlkey.KeyOf(named)
+	if err != nil {
+		return schema.Sitemap{}, fmt.Errorf("sitemap %q: %v: %w", named, err, table.ErrCorrupt)
+	}
+	return schema.Sitemap{SURT: k.SURT, URL: k.URL, Host: k.Host, Domain: k.Domain}, nil
+}
+
+// Carrier takes over the rows of a previous round.
+type Carrier struct {
+	list     *List
+	own      map[string]bool
+	carries  func(domain string) bool
+	recorded map[uint64]bool // hashes of the rows of other domains
+}
+
+// Carrier returns a carrier for a partition with these domains. The function carries reports whether
+// the partition also records the rows of another domain, because a later round may plan its URLs.
+func (l *List) Carrier(own map[string]bool, carries func(domain string) bool) *Carrier {
+	return &Carrier{l, own, carries, map[uint64]bool{}}
+}
+
+// Take takes over a row. It changes the row to what holds in this round, and returns whether to record
+// it. A sitemap of the partition that waits, or failed for a moment, waits again.
+func (c *Carrier) Take(row *schema.Sitemap) (record bool, err error) {
+	named := cmp.Or(row.Named, row.URL)
+	if row.Earlier = final(row.Outcome); !row.Earlier {
+		if *row, err = unsent(named); err != nil {
+			return false, err
+		}
+	}
+	if c.own[row.Domain] {
+		return c.list.Restore(row)
+	}
+	h := xxh3.HashString(string(row.Outcome) + " " + named)
+	if c.recorded[h] || !c.carries(row.Domain) {
+		return false, nil
+	}
+	c.recorded[h] = true
+	return true, nil
 }

@@ -1,0 +1,261 @@
+package sitemaps
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"crawlbatch.io/crawlbatch/formats/document"
+	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/schema"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
+	"crawlbatch.io/crawlbatch/stages"
+	"crawlbatch.io/crawlbatch/stages/fetch/polite"
+	"crawlbatch.io/crawlbatch/stages/fetch/request"
+	"crawlbatch.io/crawlbatch/stages/fetch/response"
+	"crawlbatch.io/crawlbatch/stages/fetch/robots"
+	"crawlbatch.io/crawlbatch/stages/fetch/robotscache"
+	"crawlbatch.io/crawlbatch/stages/fetch/segments"
+)
+
+// Tools is what a List needs of the fetcher. All functions are safe for concurrent use.
+type Tools struct {
+	Canon        *urlkey.Canonicalizer
+	Parser       document.Parser
+	MaxRedirects int
+	Clock        stages.Clock
+	Log          *slog.Logger
+	Scheduler    *polite.Scheduler
+	Sender       *request.Sender
+	CPU          chan struct{} // limits the goroutines that compress or parse; each holds one value in this channel
+
+	Planned    func(url string) (bool, error) // reports whether a URL is planned in this partition
+	Claim      func(url string) bool          // reserves a URL; false if it was reserved before
+	Ask        func(purpose schema.Purpose, url string, try int32, rules *robotscache.Rules, rule string, detected *string) request.Ask
+	AfterAbort func(*request.Sent) time.Time // returns when an aborted request may be repeated
+	Archive    func(s *request.Sent, key urlkey.Key, subset string, parsed *document.Parsed) (segments.Capture, bool)
+	Retry      func(counts *manifest.RetryCounts, class response.RetryClass, why, host string, it *polite.Item, r *polite.Result) bool
+	PassOn     func(g *polite.Grant, host string, item *polite.Item) // ends a grant and queues the next hop of a redirect
+	Record     func(*segments.Record)
+	Fail       func(error) // ends the fetcher
+}
+
+// Each request is recorded at once, together with the sitemap's new state, so a checkpoint needs no
+// list of sitemaps under way.
+
+// NameAll queues the sitemaps that a robots.txt names.
+func (l *List) NameAll(robotsURL string, file *robots.File) {
+	if !l.On() {
+		return
+	}
+	of, err := l.Canon.Canonical(robotsURL, "")
+	if err != nil {
+		return // cannot happen: the URL was requested
+	}
+	for _, ref := range file.Sitemaps(robotsURL) {
+		t, err := l.name(ref, robotsURL, of.Domain)
+		if err != nil {
+			l.Fail(err)
+			return
+		}
+		if t != nil {
+			l.push(t, time.Time{})
+		}
+	}
+}
+
+// push queues the next sitemap of the host of t, if none of its sitemaps is queued.
+func (l *List) push(t *Task, due time.Time) {
+	if next := l.next(t); next != nil {
+		l.Scheduler.Push(next.Key.Host, polite.Item{ID: next.ID, NotBefore: due})
+	}
+}
+
+// Get uses a grant to send the next request of a sitemap.
+func (l *List) Get(ctx context.Context, g *polite.Grant, t *Task, rules *robotscache.Rules, rule string) {
+	t.Tries++
+	detected := ""
+	purpose := schema.ForSitemap
+	if g.Kind == polite.Probe {
+		purpose = schema.ForProbe
+	}
+	s := l.Sender.Send(ctx, g, l.Ask(purpose, t.Key.URL, t.Tries, rules, rule, &detected))
+	defer s.Exchange.Release()
+	b := &segments.Record{}
+	if s.Recorded() {
+		b.Requests = []schema.Request{s.Row}
+	}
+	if s.Aborted() {
+		t.Tries-- // an aborted request does not count as a try
+		if len(b.Requests) > 0 {
+			b.Sitemaps = []schema.Sitemap{t.row()}
+			l.Record(b)
+		}
+		g.Done(polite.Result{Requeue: &polite.Item{ID: t.ID, NotBefore: l.AfterAbort(s)}})
+		return
+	}
+	switch {
+	case s.Err != nil:
+		l.failed(g, t, s, response.OfError(s.Err), b)
+	case response.IsRedirect(s.Exchange):
+		l.redirect(g, t, s, b)
+	case s.Exchange.Status >= 200 && s.Exchange.Status <= 299:
+		l.document(g, t, s, detected, b)
+		g.Done(polite.Result{Class: polite.Success})
+	default:
+		l.capture(t, s, b, schema.SubsetDiagnostics, nil)
+		_, said := s.Exchange.Header.Lookup("Retry-After")
+		l.failed(g, t, s, response.OfStatus(s.Exchange.Status, said), b)
+	}
+}
+
+// end records the end of a sitemap and queues the host's next one, so that a page may come
+// between the two.
+func (l *List) end(g *polite.Grant, t *Task, row schema.Sitemap, b *segments.Record) {
+	b.Sitemaps = append(b.Sitemaps, row)
+	l.Record(b)
+	l.Log.Debug("sitemap", "url", row.URL, "outcome", row.Outcome, "entries", row.Entries)
+	l.push(t, l.Clock.Now().Add(2*g.Delay))
+}
+
+// failed ends or retries a sitemap whose request brought no document.
+func (l *List) failed(g *polite.Grant, t *Task, s *request.Sent, v response.Verdict, b *segments.Record) {
+	r := polite.Result{Class: v.Health, RetryAfter: s.RetryAfter}
+	if l.Retry(&t.Retries, v.Retry, s.How(v.Outcome), g.Host, &polite.Item{ID: t.ID}, &r) {
+		b.Sitemaps = []schema.Sitemap{t.row()}
+		l.Record(b)
+	} else {
+		l.end(g, t, described(l.outcome(t, v.Outcome, 0, 0), s, nil), b)
+	}
+	g.Done(r)
+}
+
+// redirect follows a redirect of a sitemap, or ends the sitemap if it must not be followed.
+func (l *List) redirect(g *polite.Grant, t *Task, s *request.Sent, b *segments.Record) {
+	target, spelled, err := response.Location(l.Canon, s.Exchange, t.Key.URL)
+	if err == nil {
+		target = response.CloneKey(target)
+		s.Redirect = target.URL
+	}
+	l.capture(t, s, b, schema.SubsetDiagnostics, nil)
+	outcome := schema.Redirected
+	here := false
+	if err == nil {
+		if here, err = l.Planned(target.URL); err != nil {
+			l.Fail(err)
+		}
+	}
+	switch {
+	case err != nil:
+		outcome = schema.ProtocolError
+	case target.Domain != t.Key.Domain || here:
+	case int(t.Redirects) >= l.MaxRedirects:
+		outcome = schema.RedirectLimit
+	case l.Claim(target.URL): // a loop leads to a URL that was claimed before
+		t.Key, t.Spelled, t.Redirects, t.Tries, t.Retries = target, spelled, t.Redirects+1, 0, manifest.RetryCounts{}
+		b.Sitemaps = []schema.Sitemap{t.row()}
+		l.Record(b)
+		l.PassOn(g, target.Host, &polite.Item{ID: t.ID})
+		return
+	}
+	l.end(g, t, described(l.outcome(t, outcome, 0, 0), s, nil), b)
+	g.Done(polite.Result{Class: polite.Success})
+}
+
+// capture archives a response to the request for a sitemap. It returns nil if there is no row
+// of captures.
+func (l *List) capture(t *Task, s *request.Sent, b *segments.Record, subset string, parsed *document.Parsed) *segments.Capture {
+	cp, ok := l.Archive(s, t.Key, subset, parsed)
+	if !ok {
+		return nil
+	}
+	b.Captures = []segments.Capture{cp}
+	return &b.Captures[0]
+}
+
+// document handles a 2xx response. Only sitemaps and feeds have links that count: a page that
+// a server sends in place of a sitemap was not planned.
+func (l *List) document(g *polite.Grant, t *Task, s *request.Sent, detected string, b *segments.Record) {
+	x := s.Exchange
+	if x.Filtered || len(x.Body) == 0 {
+		l.end(g, t, described(l.outcome(t, schema.MIMEFiltered, 0, 0), s, nil), b)
+		return
+	}
+	l.CPU <- struct{}{}
+	defer func() { <-l.CPU }()
+	parsed, err := document.Parse(l.Parser, response.Document(t.Key.URL, x, 0, s.At))
+	if err != nil {
+		l.Log.Error("a sitemap could not be parsed", "url", t.Key.URL, "error", err)
+		cp := l.capture(t, s, b, schema.SubsetWARC, nil)
+		l.end(g, t, described(l.outcome(t, schema.InternalError, 0, int64(len(x.Body))), s, cp), b)
+		return
+	}
+	cp := l.capture(t, s, b, schema.SubsetWARC, parsed)
+	kind := parsed.Page.DocumentKind
+	if cp == nil || kind != "sitemap" && kind != "feed" {
+		l.end(g, t, described(l.outcome(t, schema.MIMEFiltered, 0, int64(len(x.Body))), s, cp), b)
+		return
+	}
+	links, entries, foreign, beyond := l.take(t, parsed.Links)
+	if foreign+beyond > 0 {
+		l.Log.Info("entries of a sitemap are left out", "url", t.Key.URL, "of_other_sites", foreign, "beyond_limits", beyond)
+	}
+	b.Links = links
+	row := described(l.outcome(t, schema.OK, entries, int64(len(x.Body))), s, cp)
+	var named []*Task
+	for i := range links {
+		if links[i].Kind != schema.KindSitemapIndex {
+			continue
+		}
+		ref := links[i].Spelling
+		if ref == "" {
+			ref = links[i].Target
+		}
+		child, err := l.name(ref, "", t.Key.Domain)
+		if err != nil {
+			l.Fail(err)
+			return
+		}
+		if child != nil {
+			named = append(named, child)
+			b.Sitemaps = append(b.Sitemaps, child.row())
+		}
+	}
+	l.end(g, t, row, b)
+	for _, child := range named { // those of other hosts
+		l.push(child, time.Time{})
+	}
+}
+
+// described adds the columns that describe a sitemap's last response and its record. The parameter cp
+// is nil if the frontier need not know the record.
+func described(row schema.Sitemap, s *request.Sent, cp *segments.Capture) schema.Sitemap {
+	row.HTTPStatus = int16(s.Exchange.Status)
+	if !s.At.IsZero() {
+		row.FetchedAt = s.At.UnixMilli()
+	}
+	if s.Exchange.Status != 0 {
+		row.ETag, row.LastModified = response.Validators(s.Exchange)
+		row.Truncated = response.Truncation(s.Exchange)
+	}
+	if cp != nil {
+		row.ContentDigest, row.Revisit = cp.ContentDigest, cp.Revisit
+		row.WARCFilename, row.WARCRecordOff, row.WARCRecordLen = cp.WARCFilename, cp.WARCRecordOffset, cp.WARCRecordLength
+		if cp.Truncated == schema.TruncatedUnspecified {
+			row.Truncated = cp.Truncated
+		}
+	}
+	return row
+}
+
+// Resume queues the first waiting sitemap of each host. It is called once, after all rows are restored.
+func (l *List) Resume() {
+	for _, t := range l.waiting() {
+		l.push(t, time.Time{})
+	}
+}
+
+// EndUnsent ends a task that needs no request.
+func (l *List) EndUnsent(g *polite.Grant, t *Task, outcome schema.Outcome) {
+	l.end(g, t, l.outcome(t, outcome, 0, 0), &segments.Record{})
+}
