@@ -18,7 +18,7 @@ import (
 // which TestASyntheticWebIsFetchedAsItsTruthSays covers.
 func hostileFaults() []hostileFault {
 	return slices.Concat(handshakeFaults(), nameFaults(), brokenFaults(), endlessFaults(), bombFaults(), documentFaults(),
-		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults())
+		lyingFaults(), redirectFaults(), robotsFaults(), sitemapFaults(), namedSitemapFaults())
 }
 
 // okPage returns a fault whose document must be stored.
@@ -421,6 +421,56 @@ func sitemapFaults() []hostileFault {
 		sitemap("external-entity", 1, xml+`<!DOCTYPE urlset [<!ENTITY x SYSTEM "file:///etc/passwd">]><urlset><url><loc>/&x;</loc></url></urlset>`),
 		gz,
 		sitemap("feed-nested", 1, xml+strings.Repeat("<rss><channel><item>", 50_000)+"<link>/x</link>"),
+	}
+}
+
+// namedSitemapFaults returns faults in sitemaps that robots.txt names. The planned page is without
+// fault.
+func namedSitemapFaults() []hostileFault {
+	named := func(name string, links int, lines string, sitemap func(x exchange)) hostileFault {
+		return okPage(hostileFault{name: name, links: 1, listed: links,
+			robots: func(x exchange) { x.answer("User-agent: *\nDisallow:\n"+lines, "Content-Type: text/plain") },
+			serve: func(x exchange) {
+				if x.r.URL.Path == "/" {
+					x.page(`<a href="/on">on</a>`)
+				} else {
+					sitemap(x)
+				}
+			}})
+	}
+	const line, xml = "Sitemap: /named.xml\n", `<?xml version="1.0"?>`
+	answer := func(body string) func(x exchange) {
+		return func(x exchange) { x.answer(body, "Content-Type: application/xml") }
+	}
+	next := func(x exchange) string { return fmt.Sprintf("/%d.xml", len(x.r.URL.Path)*1000+x.nth) }
+	var foreign, lines strings.Builder
+	for n := range 40_000 {
+		fmt.Fprintf(&foreign, "<url><loc>http://h%d.elsewhere.test/</loc></url>", n)
+	}
+	for n := range 5000 {
+		fmt.Fprintf(&lines, "Sitemap: /%d.xml\n", n)
+	}
+	bomb := append([]byte(xml+"<urlset><url><loc>/in-bomb</loc></url>"), bytes.Repeat([]byte(" "), 64<<20)...)
+	return []hostileFault{
+		named("named-foreign", 3, line, answer(xml+"<urlset>"+foreign.String()+strings.Repeat("<url><loc>/own</loc></url>", 3)+"</urlset>")),
+		named("named-loop", 2, line, answer(xml+`<sitemapindex><sitemap><loc>/named.xml</loc></sitemap><sitemap><loc>/b.xml</loc></sitemap></sitemapindex>`)),
+		named("named-endless", 1, line, func(x exchange) {
+			answer(xml + `<sitemapindex><sitemap><loc>` + next(x) + `</loc></sitemap></sitemapindex>`)(x)
+		}),
+		named("named-thousands", 0, lines.String(), answer(xml+"<urlset><url><loc>/a</loc></url></urlset>")),
+		named("named-bomb", 1, line, func(x exchange) {
+			x.answer(string(squeeze("gzip", bomb)), "Content-Type: application/xml", "Content-Encoding: gzip")
+		}),
+		named("named-garbage", 0, line, answer(strings.Repeat("\x00\x9d\xff", 5000))),
+		named("named-page", 0, line, func(x exchange) { x.page(`<a href="/not-followed">sitemap</a>`) }),
+		named("named-empty", 0, line, answer("")),
+		named("named-gone", 0, line, func(x exchange) { x.status(404) }),
+		named("named-broken", 0, line, func(x exchange) { x.status(500) }),
+		named("named-redirects", 0, line, func(x exchange) { x.reply("302 Found", "", "Location: "+next(x)) }),
+		named("named-to-itself", 0, line, func(x exchange) { x.reply("302 Found", "", "Location: /named.xml") }),
+		named("named-away", 0, line, func(x exchange) { x.reply("302 Found", "", "Location: http://elsewhere.test/s.xml") }),
+		named("named-elsewhere", 0, "Sitemap: http://elsewhere.test/s.xml\nSitemap: http://127.0.0.1/s.xml\nSitemap: file:///etc/passwd\n", answer("")),
+		named("named-no-url", 0, "Sitemap: http://[::1\nSitemap: \x00\nSitemap: "+strings.Repeat("/a", 20_000)+"\n", answer("")),
 	}
 }
 

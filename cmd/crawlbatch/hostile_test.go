@@ -63,6 +63,8 @@ type hostileFault struct {
 	page  bool
 	title string
 	links int // expected number of links; -1: any number
+	// The field listed is the expected number of links of the host's /named.xml, which is not planned.
+	listed int
 }
 
 // hostileRun is a crawl of a hostile web.
@@ -180,6 +182,9 @@ func (f *hostileFault) check(t *testing.T, rows *hostileRows) {
 	}
 	if n := rows.links[page.URL]; f.links >= 0 && n != f.links {
 		t.Errorf("%d links, want %d", n, f.links)
+	}
+	if n := rows.links[f.planned()+"named.xml"]; n != f.listed {
+		t.Errorf("%d links of the sitemap that robots.txt names, want %d", n, f.listed)
 	}
 }
 

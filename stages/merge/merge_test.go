@@ -530,6 +530,52 @@ func TestTargetsAndEdgesHaveTheDateOfSitemapsOfTheirHost(t *testing.T) {
 	}
 }
 
+// A sitemap that robots.txt names has links, but no page. Rows of earlier rounds, and of what was not
+// requested, are left out. A sitemap that redirected has a row for each of its two URLs.
+func TestLinksOfSitemapsThatAreNoPages(t *testing.T) {
+	const day = 24 * 60 * 60 * 1000
+	sitemap := func(url string, outcome schema.Outcome, change func(*schema.Sitemap)) schema.Sitemap {
+		k := keyOf(t, url)
+		s := schema.Sitemap{SURT: k.SURT, URL: url, Host: k.Host, Domain: k.Domain, Outcome: outcome, FetchedAt: 5 * day}
+		if change != nil {
+			change(&s)
+		}
+		return s
+	}
+	entry := link(t, a+"map.xml", a+"2", schema.KindSitemap, 0)
+	entry.LastMod = 4 * day
+	w := newWorld(t, []string{a}, segment{fetches: []schema.Fetch{fetch(t, a, schema.HTTP4xx, 7)}, links: []schema.Link{entry}})
+	fetched := w.in.Results[stages.Fetch][0]
+	files := []schema.Sitemap{
+		sitemap(a+"map.xml", "", nil), // it waited
+		sitemap(a+"map.xml", schema.OK, func(s *schema.Sitemap) { s.Named = a + "moved.xml" }),
+		sitemap(a+"gone.xml", schema.HTTP4xx, nil),
+		sitemap(a+"denied.xml", schema.RobotsDenied, func(s *schema.Sitemap) { s.FetchedAt = 0 }),
+		sitemap(a+"old.xml", schema.OK, func(s *schema.Sitemap) { s.Earlier = true }),
+	}
+	fetched.Files = append(fetched.Files, tabletest.Write(t, w.bucket, stages.FileSitemaps, "sitemaps.parquet", files))
+	r := w.mustMerge()
+	got := map[string]schema.Outcome{}
+	for _, s := range rows[schema.Sitemap](w, r, stages.FileSitemaps, "") {
+		got[s.URL] = s.Outcome
+	}
+	if d := cmp.Diff(map[string]schema.Outcome{a + "map.xml": schema.OK, a + "moved.xml": schema.Redirected, a + "gone.xml": schema.HTTP4xx}, got); d != "" {
+		t.Errorf("sitemaps (-want +got):\n%s", d)
+	}
+	for _, target := range tabletest.ReadRun[schema.TargetLinks](t, w.bucket, r.FilesOf(stages.FileTargets)[0]) {
+		if target.URL != a+"2" || target.SourceDepth != 0 || target.LastMod != 4*day || target.Inlinks != 1 {
+			t.Errorf("%+v", target)
+		}
+	}
+	if n := r.Count("targets"); n != 1 {
+		t.Errorf("%d targets", n)
+	}
+	w.format = 5
+	if _, err := w.merge(); err == nil || !strings.Contains(err.Error(), "neither a page") {
+		t.Errorf("a round of format 5: %v", err)
+	}
+}
+
 func TestHostsCountOutcomesRequestsAndRobots(t *testing.T) {
 	denied := fetch(t, b, schema.RobotsUnreachable, 0)
 	robots := schema.Capture{URLColumns: schema.URLColumns{SURT: keyOf(t, a+"robots.txt").SURT, URL: a + "robots.txt", Path: "/robots.txt", Protocol: "https"},
