@@ -114,6 +114,7 @@ func requestLog(t *testing.T, name string) (entries []simweb.Entry) {
 const truthConfig = `
 politeness: {delay: %s}
 fetch:
+  sitemaps: planned
   pauses: {rate_limited: 100ms, server_error: 100ms, timeout: 100ms, dns: 100ms, breaker: 200ms}
 plan: {partition_urls: %d, bucket_urls: %[2]d}
 `

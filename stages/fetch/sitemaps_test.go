@@ -370,6 +370,28 @@ func TestTheSitemapsOfAHostAreBounded(t *testing.T) {
 	}
 }
 
+// The opt-out list holds for sitemaps too, whether robots.txt, an index or a redirect names them.
+func TestSitemapsOfTheOptOutListAreNotRequested(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := newSitemapLab(t, map[string]string{
+			"a.com/robots.txt": "Sitemap: /out/one.xml\nSitemap: /index.xml\nSitemap: /moved.xml\n",
+			"a.com/index.xml":  index("/out/two.xml", "/in.xml"), "a.com/in.xml": urlset("/q"), "a.com/moved.xml": "301 /out/three.xml",
+		}, urls("a.com", 3)...)
+		r := l.mustRun(&Input{OptedOut: func(url string) bool { return strings.Contains(url, "/out/") }})
+		l.outcomes(r)
+		for _, h := range l.web.hits() {
+			if strings.Contains(h.path, "/out/") {
+				t.Errorf("%s was requested", h.path)
+			}
+		}
+		want := map[string]schema.Outcome{"http://a.com/out/one.xml": schema.Stopped, "http://a.com/out/two.xml": schema.Stopped, "http://a.com/moved.xml": schema.Stopped,
+			"http://a.com/index.xml": schema.OK, "http://a.com/in.xml": schema.OK}
+		if d := cmp.Diff(want, l.sitemapOutcomes(r)); d != "" {
+			t.Errorf("outcomes of sitemaps (-want +got):\n%s", d)
+		}
+	})
+}
+
 // An interrupted task leaves a sitemap between two hops of a redirect to the next attempt.
 func TestAnInterruptedSitemapContinuesAtItsNextHop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -27,6 +27,10 @@ func (f *fetcher) sitemapTools() sitemaps.Tools {
 // stepSitemap does the next step of a sitemap. It returns false if the sitemap ended without a
 // request.
 func (f *fetcher) stepSitemap(ctx, flight context.Context, g *polite.Grant, t *sitemaps.Task) bool {
+	if f.optedOut(t.Key.URL) {
+		f.sitemaps.EndUnsent(g, t, schema.Stopped)
+		return false
+	}
 	rules, failed, used := f.rulesFor(ctx, flight, g, t.Key)
 	if used {
 		return true

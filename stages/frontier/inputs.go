@@ -173,7 +173,7 @@ func (i *inputs) addHops(ctx context.Context) error {
 // addSitemaps adds the sitemaps that the round requested because robots.txt names them. Rounds of older
 // formats have none.
 func (i *inputs) addSitemaps(ctx context.Context) error {
-	return addFiles(ctx, i, i.partitionKeys(stages.FileSitemaps, ""), func(s *schema.Sitemap) (surt, url string) { return s.SURT, s.URL }, nil)
+	return addFiles(ctx, i, i.partitionKeys(stages.FileSitemaps, ""), func(s *schema.Sitemap) (surt, url string) { return s.SURT, s.URL })
 }
 
 func (i *inputs) addInlinks(ctx context.Context) error {
