@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"crawlbatch.io/crawlbatch/formats/manifest"
+	"crawlbatch.io/crawlbatch/formats/urlkey"
 	"crawlbatch.io/crawlbatch/jobs/worker"
 	"crawlbatch.io/crawlbatch/planner"
 	"crawlbatch.io/crawlbatch/planner/source"
@@ -29,6 +30,7 @@ func (r *ReparseRequest) planExternal(ctx context.Context, create func() error) 
 	// were already captured.
 	c.Budget, c.DomainBudgets, c.RoundURLs, c.CrawlURLs, c.Stopped = 0, nil, 0, 0, nil
 	c.Delay, c.DomainDelays, c.AddressDelay, c.Window, c.Slots = 0, nil, 0, 0, 1
+	c.Rules, c.Filters = urlkey.Rules{}, nil // the documents keep the URLs under which they were stored
 	c.Service = parseTime
 	made, err := planner.Make(ctx, c, planner.Request{
 		Crawl: r.As, Sources: []source.Source{source.WARC(r.Archive, r.ArchiveName, r.Files)}, Scratch: scratch, Version: r.Version,

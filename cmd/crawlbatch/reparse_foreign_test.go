@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
@@ -270,6 +272,30 @@ func TestFilesOfOtherWritersAreReparsed(t *testing.T) {
 		"warcio.warc.gz": {6}, "wget-revisits.warc.gz": {3, 5},
 	}, listed); diff != "" {
 		t.Errorf("records listed, by file (-want +got):\n%s", diff)
+	}
+}
+
+// Rules for URLs do not apply to stored documents, whose URLs are facts.
+func TestStoredDocumentsKeepTheirURLs(t *testing.T) {
+	files, dir := t.TempDir(), filepath.Join(t.TempDir(), "store")
+	urls := []string{"http://www.e.example/a", "http://www.e.example/a/", "http://www.e.example/calendar/"}
+	var out bytes.Buffer
+	w := warc.NewWriter(&out)
+	for _, url := range urls {
+		body := []byte("<title>" + url + "</title><p>the page " + url)
+		head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n", len(body))
+		if _, err := w.Write(&warc.Record{Type: warc.Response, Date: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC), TargetURI: url, Block: [][]byte{[]byte(head), body}, PayloadDigest: warc.DigestOf(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(files, "documents.warc.gz"), out.String())
+	conf := filepath.Join(t.TempDir(), "c.yaml")
+	write(t, conf, "plan: {canonical: {www: true, trailing_slash: true}, rewrite: [{match: /a$, replace: /b}], filter: [{match: /calendar}]}\n")
+	mustRun(t, "reparse", "--warc-store", files, "--as", "2026-11r1", "--config", conf, "--store", dir)
+	mustRun(t, "verify", "--month", "2026-11r1", "--store", dir)
+	got := slices.Sorted(maps.Keys(contentRows(t, openDir(t, dir), "2026-11r1")))
+	if diff := gocmp.Diff(urls, got); diff != "" {
+		t.Errorf("pages (-want +got):\n%s", diff)
 	}
 }
 
