@@ -104,7 +104,11 @@ func (c *chooser) merge(r *record) {
 	u := c.url
 	u.Due, u.Spent, u.Renamed = u.Due || r.Due, u.Spent || r.Spent, u.Renamed || r.Renamed
 	u.FetchedAt = max(u.FetchedAt, r.FetchedAt)
-	if !r.History {
+	u.Planned, u.RenamedPlanned = max(u.Planned, r.Planned), max(u.RenamedPlanned, r.RenamedPlanned)
+	switch {
+	case u.History && !r.History: // the frontier tells about a URL, then has another form of it
+		u.History, u.Depth, u.Priority = false, r.Depth, r.Priority
+	case !r.History:
 		u.Depth = min(u.Depth, r.Depth)
 		u.Priority = max(u.Priority, r.Priority)
 	}
@@ -120,7 +124,7 @@ func (c *chooser) merge(r *record) {
 // endURL passes the current URL to its domain after the URL's last entry.
 func (c *chooser) endURL() error {
 	u := c.url
-	if u == nil || u.History { // the entries of History come last, so no other entry names the URL
+	if u == nil || u.History { // no other entry names the URL
 		return nil
 	}
 	c.duplicates += max(c.listed-1, 0)
@@ -129,8 +133,8 @@ func (c *chooser) endURL() error {
 		d.spent++
 		c.spent++
 	}
-	// The other form stays due, because no round plans it. The crawl plans the URL once for it.
-	u.Due = u.Due || u.Renamed && !u.Spent
+	// The other form stays due, because no round plans it any more. The URL is planned once for it.
+	u.Due = u.Due || u.Renamed && !u.Spent && u.Planned <= u.RenamedPlanned
 	if !u.Due {
 		return writeUnplanned(c.left, u)
 	}

@@ -34,6 +34,7 @@ func ingest(ctx context.Context, r *rules, req Request, records *sorters[record]
 	var listed *source.Listed
 	if len(req.History) > 0 {
 		listed = source.NewListed(r.fewListed, r.listedBytes)
+		listed.WithPlanned = r.canonical != r.canonical.Plain()
 	}
 	workers := make([]*worker, r.Workers)
 	for i := range workers {
@@ -179,11 +180,15 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	}
 	renamed := k.URL != e.URL && !e.Listed && w.canonical != w.canonical.Plain()
 	spellings := w.respelled(k.URL, e)
+	plannedBy := e.Planned
 	if renamed { // the URL gets the history of its own form
 		e = &source.Entry{URL: e.URL, File: e.File, Due: e.Due, Priority: e.Priority, Depth: e.Depth}
 	}
 	if e.Content.Filename == "" { // an entry with content needs no request, so its spelling need not be checked against robots.txt
 		spellings = spellings.Add(spelling)
+	}
+	if err := w.takePlain(k, e, spellings, s); err != nil {
+		return err
 	}
 	if reason, detail := w.refusalReason(k, e.Depth); reason != "" && e.Due {
 		if err := w.refused.addURL(k, s, schema.Refused{
@@ -200,9 +205,32 @@ func (w *worker) take(e *source.Entry, s seq) error {
 	}
 	rec := newRecord(k, e, spellings, s)
 	if renamed {
-		rec.Due, rec.Renamed = false, e.Due
+		rec.Due, rec.Planned = false, 0
+		if rec.Renamed = e.Due; e.Due {
+			rec.RenamedPlanned = plannedBy
+		}
 	}
 	return w.records.Add(&rec)
+}
+
+// takePlain adds the spellings under the URLs that they have without rules, because redirects may
+// lead to those URLs. Their records are not due.
+func (w *worker) takePlain(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq) error {
+	plain := w.canonical.Plain()
+	if plain == w.canonical {
+		return nil
+	}
+	for _, text := range spellings {
+		of, spelling, err := plain.Spelled(text, "")
+		if err != nil || spelling == "" || of.URL == k.URL {
+			continue
+		}
+		rec := newRecord(of, &source.Entry{URL: of.URL, File: e.File, Depth: e.Depth}, schema.Spellings{spelling}, s)
+		if err := w.records.Add(&rec); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // respelled returns the spellings of an entry, canonicalized again with the current config. The

@@ -32,7 +32,9 @@ type record struct {
 	Hash              uint64
 	Seq               seq
 	Due               bool
-	Renamed           bool // earlier rounds know another form of the URL, which is due
+	Renamed           bool  // earlier rounds know another form of the URL, which is due
+	RenamedPlanned    int32 // newest round that planned such a form, as source.Entry.Planned
+	Planned           int32
 	Spent             bool
 	Listed            bool
 	History           bool
@@ -50,7 +52,7 @@ func newRecord(k urlkey.Key, e *source.Entry, spellings schema.Spellings, s seq)
 			Spellings: spellings,
 		},
 		Hash: urlkey.Hash(k.Domain), Seq: s, Due: e.Due, Spent: e.Spent, Listed: e.Listed,
-		History: e.History, FetchedAt: e.FetchedAt,
+		History: e.History, FetchedAt: e.FetchedAt, Planned: e.Planned,
 	}
 }
 

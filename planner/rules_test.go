@@ -77,6 +77,12 @@ func TestKnownURLInAFormThatIsNoLongerCanonical(t *testing.T) {
 		{"beside its new form", []source.Entry{www, own, other}, `"own"`, true},
 		{"after the crawl planned its new form", []source.Entry{www, spent(own), other}, "", false},
 		{"after the new form, which is due again", []source.Entry{www, spent(due(own)), other}, `"own"`, true},
+		{"after a later month planned its new form", []source.Entry{by(2, www), by(3, own), other}, "", false},
+		{"as above, in the other order", []source.Entry{by(3, own), by(2, www), other}, "", false},
+		{"after a month planned both", []source.Entry{by(2, www), by(2, own), other}, `"own"`, true},
+		{"with a form that is not due and newer", []source.Entry{by(2, www), by(9, notDue(www)), by(3, own), other}, "", false},
+		{"as the target of a redirect, after its new form", []source.Entry{by(0, www), by(1, own), other}, "", false},
+		{"beside what is only known of the new form", []source.Entry{by(2, history(own)), by(2, www), other}, `"own"`, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, parts, _ := commitAndRead(t, bucket(t), plan(t, ruledConfig(), known(tc.of...)))
@@ -95,3 +101,7 @@ func TestKnownURLInAFormThatIsNoLongerCanonical(t *testing.T) {
 
 func spent(e source.Entry) source.Entry { e.Spent = true; return e }
 func due(e source.Entry) source.Entry   { e.Due = true; return e }
+
+func by(round int32, e source.Entry) source.Entry { e.Planned = round; return e }
+func notDue(e source.Entry) source.Entry          { e.Due = false; return e }
+func history(e source.Entry) source.Entry         { e.History = true; return e }

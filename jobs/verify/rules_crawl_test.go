@@ -114,6 +114,30 @@ func TestACrawlWithRulesForURLs(t *testing.T) {
 	l.verify(t, true)
 }
 
+// A redirect leads to a URL that sources and links name only in another spelling, which robots.txt
+// denies, and which rules change.
+func TestARedirectToADeniedSpellingThatRulesChange(t *testing.T) {
+	for name, list := range map[string][]string{
+		"a source names it":      {"http://a.test/dir/?b=2&a=1", "http://a.test/go"},
+		"a page of its own does": {"http://a.test/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			web, addr := serveLinks(t, map[string]string{
+				"a.test/": "/dir/?b=2&a=1 /go", "a.test/go": "302 /dir/?a=1&b=2", "a.test/dir/": "", "a.test/dir": "",
+				"a.test/robots.txt": "User-agent: *\nDisallow: /dir/?b\n",
+			})
+			l := newCrawlLab(t, addr, list, func(c *config.Config) { c.Plan.Canonical.TrailingSlash = true })
+			if err := l.driver.Run(t.Context(), testCrawl, 0); err != nil {
+				t.Fatal(err)
+			}
+			if asked := web.pagesAsked(); !slices.Contains(asked, "http://a.test/go") || slices.ContainsFunc(asked, func(url string) bool { return strings.Contains(url, "/dir") }) {
+				t.Errorf("requested %q", asked)
+			}
+			l.verify(t, true)
+		})
+	}
+}
+
 // A switch that a later month turns on gives the URLs that it changes the history of their new form.
 // Their old form stays in urls, and is planned neither then nor in a month from the frontier.
 func TestASwitchThatALaterMonthTurnsOn(t *testing.T) {
@@ -137,6 +161,33 @@ func TestASwitchThatALaterMonthTurnsOn(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[string]string{"http://a.test/x": firstMonth + ".0 2", "http://a.test/y": secondMonth + ".0 1"}, seen); diff != "" {
 			t.Errorf("frontier %v: rows of the second month (-want +got):\n%s", frontier, diff)
+		}
+	}
+}
+
+// After a switch is on, a month plans a URL for its old form once, and not again in later months.
+func TestAnOldFormMakesItsURLDueOnce(t *testing.T) {
+	web, addr := serveLinks(t, map[string]string{
+		"a.test/x": "", "www.a.test/gone": "", "www.a.test/y": "", "a.test/y": "", "www.a.test/dir/": "", "a.test/dir": "",
+		"a.test/robots.txt": "User-agent: *\nDisallow: /denied\n", "www.a.test/denied": "",
+	})
+	m := &monthsLab{t: t, b: directory(t), cfg: testConfig(addr), dir: t.TempDir()}
+	list := []string{"http://a.test/x"}
+	m.crawl(firstMonth, stages.SystemClock{}, 0, append(list, "http://www.a.test/gone", "http://www.a.test/y", "http://www.a.test/dir/", "http://www.a.test/denied"), nil)
+	web.requests()
+	m.cfg.Plan.Canonical.WWW, m.cfg.Plan.Canonical.TrailingSlash = true, true
+	frontier := func(r *jobs.PlanRequest) { r.Frontier = true }
+	for _, month := range []struct {
+		name string
+		want []string
+	}{
+		{secondMonth, []string{"http://a.test/dir", "http://a.test/gone", "http://a.test/x", "http://a.test/y"}},
+		{thirdMonth, []string{"http://a.test/dir", "http://a.test/x", "http://a.test/y"}}, // fetched once, so they are due again
+		{"2027-02", []string{"http://a.test/x"}},                                          // from the list
+	} {
+		m.crawl(month.name, monthAhead{}, 1, list, frontier)
+		if diff := cmp.Diff(month.want, web.pagesAsked()); diff != "" {
+			t.Errorf("requests of %s (-want +got):\n%s", month.name, diff)
 		}
 	}
 }

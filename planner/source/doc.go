@@ -55,6 +55,7 @@ type Entry struct {
 
 	Due      bool  // the plan should include the URL
 	Spent    bool  // the URL was planned in an earlier round of this crawl, and counts in the budgets
+	Planned  int32 // number of the newest known round that planned the URL, from 1 for the oldest; 0 for none
 	Listed   bool  // the URL comes from the user, not from the frontier
 	Priority int32 // priority from 0 to 1000; a higher priority comes first
 	Depth    int32 // number of links from the nearest listed URL

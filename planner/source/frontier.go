@@ -44,6 +44,7 @@ type frontier struct {
 	scratch string
 	own     bool // the crawl plans only listed URLs and what it finds itself
 	listed  *Listed
+	numbers map[string]int32 // numbers of rounds, as Entry.Planned
 }
 
 func (f *frontier) Name() string { return FrontierName }
@@ -52,6 +53,10 @@ func (f *frontier) Tell(about *Listed) { f.listed = about }
 
 func (f *frontier) Entries(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		f.numbers = map[string]int32{}
+		for i, r := range f.rounds {
+			f.numbers[fmt.Sprintf("%s.%d", r.Crawl, r.Round)] = int32(i + 1)
+		}
 		known := urlstate.After(f.rounds)
 		buckets := known.Buckets()
 		for bucket := range buckets {
@@ -91,13 +96,13 @@ func compareRecords(a, b *schema.URLRecord) int {
 
 func (f *frontier) give(r *schema.URLRecord, yield func(Entry, error) bool) bool {
 	e := Entry{
-		URL: r.URL, File: FrontierName, Due: f.isDue(r), Spent: f.wasPlanned(r), Priority: r.Priority, Depth: r.Depth,
+		URL: r.URL, File: FrontierName, Due: f.isDue(r), Spent: f.wasPlanned(r), Planned: f.numbers[r.LastPlanned], Priority: r.Priority, Depth: r.Depth,
 		Fetches: r.Fetches, FetchedAt: r.LastFetched, ContentDigest: r.ContentDigest, ETag: r.ETag, LastModified: r.LastModified,
 		Content:   Content{At: r.ContentAt, Filename: r.WARCFilename, Offset: r.WARCRecordOff, Length: r.WARCRecordLen},
 		Spellings: r.Spellings,
 	}
 	if !e.Due && !e.Spent && len(e.Spellings) == 0 {
-		if !f.listed.MayHold(r.URL) {
+		if !f.listed.MayHold(r.URL) && !(f.listed != nil && f.listed.WithPlanned && r.LastPlanned != "") {
 			return true
 		}
 		e.History = true

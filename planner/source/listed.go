@@ -24,6 +24,10 @@ const (
 // URLs that no source lists, which costs time. Add may be called by several goroutines. The other
 // methods may be called once all URLs are added.
 type Listed struct {
+	// WithPlanned asks the frontier also for the URLs that a round has planned. The rules of the config
+	// may give other URLs their form.
+	WithPlanned bool
+
 	few int
 
 	mu     sync.Mutex
