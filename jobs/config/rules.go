@@ -87,7 +87,7 @@ var httpsHosts = eachEntry("host", "a host name without port, or *", func(s stri
 
 // groupReference matches $$, which stands for a dollar sign, and a reference to a group in a
 // replacement.
-var groupReference = regexp.MustCompile(`\$(\$|\w+|\{\w+\})`)
+var groupReference = regexp.MustCompile(`\$(\$|[\pL\p{Nd}_]+|\{[\pL\p{Nd}_]+\})`)
 
 var rewrites = &rule[[]Rewrite]{fmt.Sprintf("at most %d", urlkey.MaxRules), func(list []Rewrite, report report) {
 	if _, err := urlkey.NewWithRules(nil, (&Plan{Rewrite: list}).URLRules()); err != nil {
@@ -99,7 +99,7 @@ var rewrites = &rule[[]Rewrite]{fmt.Sprintf("at most %d", urlkey.MaxRules), func
 		for _, m := range groupReference.FindAllStringSubmatch(w.Replace, -1) {
 			name := strings.Trim(m[1], "{}")
 			number, err := strconv.Atoi(name)
-			if name != "$" && !(err == nil && number <= e.NumSubexp()) && !slices.Contains(e.SubexpNames(), name) {
+			if name != "$" && !(err == nil && number <= e.NumSubexp() && name == strconv.Itoa(number)) && !slices.Contains(e.SubexpNames(), name) {
 				report("", fmt.Sprintf("holds the replacement %q, whose %s names no group of %q: write ${1} before a letter, a digit or _", w.Replace, m[0], w.Match))
 			}
 		}

@@ -91,6 +91,26 @@ func TestTheDefaultLimitLosesNothingThatAPageDeclares(t *testing.T) {
 	}
 }
 
+// A page names itself, even if rules would change a link to it.
+func TestAPageThatDeclaresItselfCanonical(t *testing.T) {
+	canon, err := urlkey.NewWithRules(nil, urlkey.Rules{TrailingSlash: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(Config{Canonicalizer: canon, MaxLinks: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for href, want := range map[string]string{
+		"/dir/": "https://example.com/dir/", "/dir": "https://example.com/dir/", "/other/": "https://example.com/other",
+	} {
+		r := p.Parse(&document.Document{URL: "https://example.com/dir/", ContentType: "text/html", Body: []byte("<link rel=canonical href=" + href + ">")})
+		if got := r.Page.CanonicalURL; got != want {
+			t.Errorf("%s: canonical URL %q, want %q", href, got, want)
+		}
+	}
+}
+
 func TestACanonicalURLIsDeclaredInTheHead(t *testing.T) {
 	const link = `<link rel=canonical href=/c>`
 	for page, want := range map[string]bool{

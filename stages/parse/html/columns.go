@@ -73,6 +73,9 @@ func (h *Reader) Fill(p *document.Parsed, canon *urlkey.Canonicalizer, fetched t
 	n.OverLinks = l.over
 	pg.Outlinks = int32(len(p.Links) + l.over)
 	pg.CanonicalURL, pg.RefreshURL, n.Refresh = l.canonical, l.refresh, l.refresh
+	if own, err := canon.URL(pg.URL, ""); err == nil && own == pg.CanonicalURL {
+		pg.CanonicalURL = pg.URL // rules for links may change the URL of the page itself
+	}
 	pg.Favicon = l.favicon(res)
 
 	m.writeCards(pg, res)
